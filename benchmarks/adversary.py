@@ -52,7 +52,9 @@ def play(names: Iterable[str]) -> Iterator[Verdict]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--only", action="append", choices=list(ATTACKS), help="play this attack; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=list(ATTACKS), help="play this attack; may be repeated"
+    )
     options = parser.parse_args()
     names = options.only or (SECONDS if options.size == SMOKE else ATTACKS)
     sys.exit(conclude(show(play(names), "adversary", options.size), options.json, options.size))

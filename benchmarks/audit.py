@@ -25,7 +25,17 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, at_most, conclude, show
+from benchmarks.verdict import (
+    FULL,
+    QUICK,
+    SMOKE,
+    Verdict,
+    arguments,
+    at_least,
+    at_most,
+    conclude,
+    show,
+)
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
@@ -107,12 +117,19 @@ def certain_epsilon(present: Floats, absent: Floats, delta: float) -> float:
     return _bound(one[half:], other[half:], threshold, delta)
 
 
-def _bound(one: Floats, other: Floats, threshold: float, delta: float, caution: float = 0.0) -> float:
+def _bound(
+    one: Floats, other: Floats, threshold: float, delta: float, caution: float = 0.0
+) -> float:
     doubt = (1 - CONFIDENCE) / 2
     hits, alarms = float((one >= threshold).sum()), float((other >= threshold).sum())
-    hits, alarms = max(hits - caution * math.sqrt(hits), 0.0), min(alarms + caution * math.sqrt(alarms + 1), len(other))
+    hits, alarms = (
+        max(hits - caution * math.sqrt(hits), 0.0),
+        min(alarms + caution * math.sqrt(alarms + 1), len(other)),
+    )
     hit_rate = stats.beta.ppf(doubt, hits, len(one) - hits + 1) if hits else 0.0
-    alarm_rate = stats.beta.ppf(1 - doubt, alarms + 1, len(other) - alarms) if alarms < len(other) else 1.0
+    alarm_rate = (
+        stats.beta.ppf(1 - doubt, alarms + 1, len(other) - alarms) if alarms < len(other) else 1.0
+    )
     return max(math.log((hit_rate - delta) / alarm_rate), 0.0) if hit_rate > delta else 0.0
 
 
@@ -133,7 +150,8 @@ def log_ratio(phantoms: int, floor: int, ceiling: int, attributes: int) -> Float
         for s in range(1, attributes + 1):
             if g[m] > 0:
                 table[floor + m, s] = np.logaddexp(
-                    np.log(before) if before else -np.inf, np.log(f[m]) + s * np.log((1 - beyond[m]) / g[m])
+                    np.log(before) if before else -np.inf,
+                    np.log(f[m]) + s * np.log((1 - beyond[m]) / g[m]),
                 )
     return table
 
@@ -147,7 +165,9 @@ def evidence(touched: npt.NDArray[np.uint8], table: Floats, keys: int) -> Floats
 def batches(number: int, run: Callable[[bool, int], Floats]) -> tuple[Floats, Floats]:
     """The statistic with and without the record, from runs of BATCH trials each."""
     sizes = [BATCH] * (number // BATCH) + [number % BATCH] * (number % BATCH > 0)
-    present, absent = (np.concatenate([run(here, size) for size in sizes]) for here in (True, False))
+    present, absent = (
+        np.concatenate([run(here, size) for size in sizes]) for here in (True, False)
+    )
     return present, absent
 
 
@@ -155,13 +175,17 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
     """Scheduled pairs; one record against none, or among ``others`` that share its two values or not."""
     start = time.perf_counter()
     delta = 1e-5
-    event = SketchEvent(phantoms, max(int(math.log2(phantoms)) - 4, 0), round(math.log2(phantoms)) + 7, keys)
+    event = SketchEvent(
+        phantoms, max(int(math.log2(phantoms)) - 4, 0), round(math.log2(phantoms)) + 7, keys
+    )
     table = log_ratio(event.phantoms, event.floor, event.ceiling, 2)
     digests = np.arange(1, others + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     codes = np.array([np.arange(others + 1) % 2, np.arange(others + 1) // 2 % 2], np.uint16)
 
     def run(present: bool, size: int) -> Floats:
-        plan = SketchPlan(event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys, 2, 2),))
+        plan = SketchPlan(
+            event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys, 2, 2),)
+        )
         secret = secrets.token_bytes(32)
         rows = slice(0 if present else 1, None)
         touched = []
@@ -173,14 +197,24 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
 
     exact = epsilon([event], delta).epsilon
     found = certain_epsilon(*batches(number, run), delta)
-    name = "scheduled pairs, one record against none" if not others else f"scheduled pairs, among {others} others"
+    name = (
+        "scheduled pairs, one record against none"
+        if not others
+        else f"scheduled pairs, among {others} others"
+    )
     return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
 
 
 def audit_counts(
-    number: int, others: int = 0, groups: int = 8, buckets: int = 8, repetitions: int = 60, variance: float = 12.0,
-    stated: float | None = None, weights: tuple[int, ...] = (),
-) -> Audit:  # fmt: skip
+    number: int,
+    others: int = 0,
+    groups: int = 8,
+    buckets: int = 8,
+    repetitions: int = 60,
+    variance: float = 12.0,
+    stated: float | None = None,
+    weights: tuple[int, ...] = (),
+) -> Audit:
     """Count sketches of 4 bits; one record against none, or among ``others`` that share its values or not.
 
     The statistic takes each code for the middle of its numbers: nearly the likelihood ratio of the numbers underneath.
@@ -199,7 +233,9 @@ def audit_counts(
     codes = np.array([np.arange(others + 1) // 2**group % 2 for group in range(groups)], np.uint16)
 
     def run(present: bool, size: int) -> Floats:
-        plan = CountSketchPlan(size * repetitions, buckets, variance, 4, (2,) * groups, weights=weights)
+        plan = CountSketchPlan(
+            size * repetitions, buckets, variance, 4, (2,) * groups, weights=weights
+        )
         encoder = CountSketchEncoder(plan, range(groups), secrets.token_bytes(32))
         rows = slice(0 if present else 1, None)
         encoder.update(digests[rows], np.ascontiguousarray(codes[:, rows]))
@@ -217,15 +253,23 @@ def audit_counts(
     priced = CountSketchEvent(int(of_group.sum()), stated or variance, buckets, repetitions)
     exact = epsilon([priced], delta).epsilon
     found = certain_epsilon(*batches(number, run), delta)
-    name = "count sketches, one record against none" if not others else f"count sketches, among {others} others"
+    name = (
+        "count sketches, one record against none"
+        if not others
+        else f"count sketches, among {others} others"
+    )
     name += f", weights {min(weights)} to {max(weights)}" if weights else ""
     return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
 
 
 def audit_known(
-    number: int, repetitions: int = 8, variance: float = 385.0, weights: tuple[int, ...] = (13, 9, 13, 13, 13, 9, 13, 9),
-    delta: float = 1e-2, stated: int | None = None,
-) -> Audit:  # fmt: skip
+    number: int,
+    repetitions: int = 8,
+    variance: float = 385.0,
+    weights: tuple[int, ...] = (13, 9, 13, 13, 13, 9, 13, 9),
+    delta: float = 1e-2,
+    stated: int | None = None,
+) -> Audit:
     """Count sketches of 4 bits whose buckets and signs are known, as to a party that colludes; one record against none.
 
     Noise and weights are those of Adult's first party at epsilon 0.8 and 15 MB, the repetitions a few of its 298, and delta is
@@ -242,9 +286,14 @@ def audit_known(
     digest, codes = np.array([12345], np.uint64), np.zeros((len(weights), 1), np.uint16)
 
     def run(present: bool, size: int) -> Floats:
-        plan = CountSketchPlan(size * repetitions, buckets, variance, 4, (1,) * len(weights), weights=weights)
+        plan = CountSketchPlan(
+            size * repetitions, buckets, variance, 4, (1,) * len(weights), weights=weights
+        )
         secret = secrets.token_bytes(32)
-        encoder, alone = CountSketchEncoder(plan, groups, secret), CountSketchEncoder(plan, (0,), secret)
+        encoder, alone = (
+            CountSketchEncoder(plan, groups, secret),
+            CountSketchEncoder(plan, (0,), secret),
+        )
         alone.update(digest, codes[:1])
         signs = np.frombuffer(alone.state(), "<i4")[-plan.numbers :]
         if present:
@@ -263,18 +312,26 @@ def audit_known(
     return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
 
 
-def audit_published(number: int, claim: float = 0.4, attributes: int = 16, keys: int = 2000) -> Audit:
+def audit_published(
+    number: int, claim: float = 0.4, attributes: int = 16, keys: int = 2000
+) -> Audit:
     """The published encoder with the phantoms that Theorem 4 and Lemma 1 ask for at delta = 1/21,574; one record against none."""
     start = time.perf_counter()
     delta = 1 / 21_574
-    phantoms = math.ceil(1 / math.expm1(claim / (4 * math.sqrt(keys * attributes * math.log(1 / delta)))))
-    event = SketchEvent(phantoms, math.ceil(math.log2(phantoms)), 40, keys, attributes_per_key=attributes)
+    phantoms = math.ceil(
+        1 / math.expm1(claim / (4 * math.sqrt(keys * attributes * math.log(1 / delta))))
+    )
+    event = SketchEvent(
+        phantoms, math.ceil(math.log2(phantoms)), 40, keys, attributes_per_key=attributes
+    )
     table = log_ratio(event.phantoms, event.floor, event.ceiling, attributes)
     digest = np.array([12345], np.uint64)
     codes = np.zeros((attributes, 1), np.uint16)
 
     def run(present: bool, size: int) -> Floats:
-        plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, size * keys, (1,) * attributes)
+        plan = SharedKeyPlan(
+            event.phantoms, event.floor, event.ceiling, size * keys, (1,) * attributes
+        )
         encoder = SharedKeyEncoder(plan, range(attributes), secrets.token_bytes(32))
         if present:
             encoder.update(digest, codes)
@@ -282,14 +339,24 @@ def audit_published(number: int, claim: float = 0.4, attributes: int = 16, keys:
 
     found = certain_epsilon(*batches(number, run), delta)
     exact = epsilon([event], delta).epsilon
-    return Audit(f"published encoder, {attributes} attributes", claim, exact, found, delta, number, time.perf_counter() - start)
+    return Audit(
+        f"published encoder, {attributes} attributes",
+        claim,
+        exact,
+        found,
+        delta,
+        number,
+        time.perf_counter() - start,
+    )
 
 
 def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
     start = time.perf_counter()
     sizes = (4, 2, 4)
-    attributes = tuple(Attribute(name=n, kind="integer", codes=size) for n, size in zip("abc", sizes, strict=True))
+    attributes = tuple(
+        Attribute(name=n, kind="integer", codes=size) for n, size in zip("abc", sizes, strict=True)
+    )
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
     tau = 500_000 if one_clique else 20
     planning = PlanOptions(delta=1e-5, expected_records=40, tau=tau, shares=(0.3, 0.7, 0.0))
@@ -300,7 +367,10 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, np.array(sizes)[:, None], (3, 41)).astype(np.uint16)
     digests = np.arange(1, 42, dtype=np.uint64)
-    full, less = (Table(attributes, digests[rows], codes[:, rows].copy()) for rows in (slice(0, None), slice(1, None)))
+    full, less = (
+        Table(attributes, digests[rows], codes[:, rows].copy())
+        for rows in (slice(0, None), slice(1, None))
+    )
 
     def run(present: bool) -> float:
         message = Party(plan, "one", Secret.new()).run(full if present else less)
@@ -311,7 +381,9 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
             apart = [a for axis, a in enumerate(marginal.attributes) if axis in marginal.contrasts]
             cell = tuple(0 if a in apart else codes[a, 0] for a in marginal.attributes)
             signs = np.prod(1 - 2 * codes[apart].astype(np.int64), axis=0)
-            matching = np.all([codes[a, 1:] == codes[a, 0] for a in marginal.attributes if a not in apart], axis=0)
+            matching = np.all(
+                [codes[a, 1:] == codes[a, 0] for a in marginal.attributes if a not in apart], axis=0
+            )
             others = (signs[1:] * matching).sum()
             told += signs[0] * (marginal.counts[cell] / marginal.units - others) / marginal.error**2
         return float(told)
@@ -320,11 +392,15 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     present, absent = np.array([(run(True), run(False)) for _ in range(number)]).T
     found = certain_epsilon(present, absent, plan.delta)
     name = "count and " + ("all local marginals" if one_clique else "marginals of a local graph")
-    return Audit(name, target, ledger.epsilon, found, plan.delta, number, time.perf_counter() - start)
+    return Audit(
+        name, target, ledger.epsilon, found, plan.delta, number, time.perf_counter() - start
+    )
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick=f"{TRIALS[QUICK]:,} trials instead of {TRIALS[FULL]:,}: a minute")
+    parser = arguments(
+        __doc__, quick=f"{TRIALS[QUICK]:,} trials instead of {TRIALS[FULL]:,}: a minute"
+    )
     parser.add_argument("--trials", type=int, help="another number of trials")
     options = parser.parse_args()
     trials = options.trials or TRIALS[options.size]

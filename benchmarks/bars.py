@@ -61,7 +61,13 @@ class Outcome:
     def __str__(self) -> str:
         word = {True: "held", False: "MISSED", None: "not measured"}[self.holds]
         if self.known:
-            word = "held, though listed as a miss" if self.holds else "missed, as listed" if self.holds is False else word
+            word = (
+                "held, though listed as a miss"
+                if self.holds
+                else "missed, as listed"
+                if self.holds is False
+                else word
+            )
         value = "" if self.value is None else f"{self.value:.4g} "
         return f"{word:<18} {self.name}: {value}({self.bar}) {self.row}"
 
@@ -80,7 +86,12 @@ def rows_of(command: str, limit: float) -> tuple[list[Verdict], str]:
         assert name == "python"
         try:
             run = subprocess.run(
-                [sys.executable, *words, "--json", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False
+                [sys.executable, *words, "--json", str(out)],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return [], f"did not end within {limit:g} s"
@@ -91,25 +102,45 @@ def rows_of(command: str, limit: float) -> tuple[list[Verdict], str]:
         return [Verdict(**row) for row in json.loads(out.read_text())], ""
 
 
-def judged(bars: Sequence[Bar], rows: Sequence[Verdict], size: str, known: Collection[str]) -> Iterator[Outcome]:
+def judged(
+    bars: Sequence[Bar], rows: Sequence[Verdict], size: str, known: Collection[str]
+) -> Iterator[Outcome]:
     """Every bar against its rows."""
     for bar in bars:
         mine = [row for row in rows if bar.about(row.name)]
         bound = bar.judge(Verdict("", None), size).bar
         if not mine:
-            yield Outcome(bar.name, "no such row", None, bound, False if datasets.FOLDER.is_dir() else None, bar.name in known)
+            yield Outcome(
+                bar.name,
+                "no such row",
+                None,
+                bound,
+                False if datasets.FOLDER.is_dir() else None,
+                bar.name in known,
+            )
         for row in mine:
             verdict = bar.judge(row, size)
-            yield Outcome(bar.name, row.name, verdict.value, verdict.bar, verdict.holds, bar.name in known)
+            yield Outcome(
+                bar.name, row.name, verdict.value, verdict.bar, verdict.holds, bar.name in known
+            )
 
 
-def judged_by_script(section: str, rows: Sequence[Verdict], known: Collection[str]) -> Iterator[Outcome]:
+def judged_by_script(
+    section: str, rows: Sequence[Verdict], known: Collection[str]
+) -> Iterator[Outcome]:
     """Rows with a bound that the script computed."""
     every = [bar for bars in load_bars().values() for bar in bars]
     for row in rows:
         if (row.bar or row.holds is not None) and not any(bar.about(row.name) for bar in every):
             name = f"{section}: {row.name}"
-            yield Outcome(name, "", row.value, row.bar, row.holds, any(name.startswith(start) for start in known))
+            yield Outcome(
+                name,
+                "",
+                row.value,
+                row.bar,
+                row.holds,
+                any(name.startswith(start) for start in known),
+            )
 
 
 def chosen(only: Collection[str], size: str) -> Iterator[tuple[str, str, list[Bar]]]:
@@ -119,15 +150,31 @@ def chosen(only: Collection[str], size: str) -> Iterator[tuple[str, str, list[Ba
     if unknown := set(only) - names:
         sys.exit(f"bars.toml has no section or bar {sorted(unknown)[0]!r}.")
     for section, bars in load_bars().items():
-        mine = [bar for bar in bars if (bar.quick or size == FULL) and (not only or section in only or bar.name in only)]
+        mine = [
+            bar
+            for bar in bars
+            if (bar.quick or size == FULL) and (not only or section in only or bar.name in only)
+        ]
         if (mine or section in only or not (only or bars)) and size in sections[section]:
             yield section, sections[section][size], mine
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the commands of minutes, a quarter of an hour together")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this section or bar; may be repeated")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="the commands of minutes, a quarter of an hour together",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="this section or bar; may be repeated",
+    )
     parser.add_argument("--json", type=Path, help="write the outcomes to this file")
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
@@ -144,15 +191,23 @@ def main() -> int:
             failed += 1
             print(f"FAILED             {section}: {error}", flush=True)
             continue
-        own = [] if again or (options.only and section not in options.only) else judged_by_script(section, rows, known)
+        own = (
+            []
+            if again or (options.only and section not in options.only)
+            else judged_by_script(section, rows, known)
+        )
         for outcome in (*judged(bars, rows, size, known), *own):
             outcomes.append(outcome)
             print(outcome, flush=True)
     if options.json:
-        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+        options.json.write_text(
+            json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n"
+        )
     held, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
     new = sum(outcome.bad for outcome in outcomes)
-    print(f"{held} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {failed} commands failed.")
+    print(
+        f"{held} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {failed} commands failed."
+    )
     return 2 if failed else 1 if new else 0
 
 

@@ -91,7 +91,11 @@ def all_pairs() -> Action:
     """Every pair of Adult's attributes, from unpacked codes of count sketches to counts with errors."""
     rng = np.random.default_rng(0)
     groups = [
-        CountedGroup(rng.integers(0, 16, (u, ADULT.numbers)).astype(np.uint8), *[np.full(u, 45_222 / u)] * 2, np.zeros(u))
+        CountedGroup(
+            rng.integers(0, 16, (u, ADULT.numbers)).astype(np.uint8),
+            *[np.full(u, 45_222 / u)] * 2,
+            np.zeros(u),
+        )
         for u in ADULT.sizes
     ]
     return lambda: estimate_cells(ADULT, groups, 45_222)
@@ -129,10 +133,14 @@ def string_ids(n: int, width: int) -> tuple[Action, Action]:
     ids = [f"{i:0{width}d}" for i in range(n)]
     data = np.frombuffer("".join(ids).encode(), np.uint8)
     offsets = np.arange(0, width * n + 1, width, dtype=np.int64)
-    return lambda: digest_strings(SECRET[:16], offsets, data), lambda: [xxhash.xxh64_intdigest(x.encode()) for x in ids]
+    return lambda: digest_strings(SECRET[:16], offsets, data), lambda: [
+        xxhash.xxh64_intdigest(x.encode()) for x in ids
+    ]
 
 
-def medians(*actions: Action, rounds: int = 5, clock: Callable[[], float] = time.perf_counter) -> list[float]:
+def medians(
+    *actions: Action, rounds: int = 5, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Median seconds of each action; they take turns, so that a disturbance hits all of them alike."""
     for action in actions:
         action()
@@ -153,7 +161,9 @@ def compile_seconds() -> tuple[float, float]:
         for _ in range(2):
             begin = time.perf_counter()
             subprocess.run(
-                [sys.executable, "-c", "from vertimrf.kernels import warmup; warmup()"], env=environment, check=True
+                [sys.executable, "-c", "from vertimrf.kernels import warmup; warmup()"],
+                env=environment,
+                check=True,
             )
             seconds.append(time.perf_counter() - begin)
     return seconds[0], seconds[1]
@@ -185,7 +195,9 @@ def counted_rows(smoke: bool) -> Iterator[Verdict]:
         encode_counted(many)()
         taken.append(time.process_time() - begin)
         peak.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    yield Verdict("ten times the rows in chunks, times as long, by processor time", taken[1] / taken[0])
+    yield Verdict(
+        "ten times the rows in chunks, times as long, by processor time", taken[1] / taken[0]
+    )
     yield Verdict("ten times the rows in chunks, times the memory", peak[1] / peak[0])
 
 
@@ -206,19 +218,34 @@ def rows(smoke: bool) -> Iterator[Verdict]:
     yield Verdict(f"encode n={million:,} d=8 u=8 t={keys:,}, both parties [s]", base)
     yield Verdict("  (record, key) pairs per second", 1 / pair)
     yield Verdict("  per pair, times the dense kernel", dense / (1000 * keys) / pair)
-    yield Verdict("  per pair, times the Python loop over xxhash", loop / (5000 if smoke else 500 * 1000) / pair)
+    yield Verdict(
+        "  per pair, times the Python loop over xxhash",
+        loop / (5000 if smoke else 500 * 1000) / pair,
+    )
     yield Verdict("  times the roofline", base / roof)
     yield Verdict("eight times the keys, times as long", eightfold / base)
     few, many = medians(
-        encode_pairs(million, 8, 8, keys), encode_pairs(10 * million, 8, 8, keys, chunk=million), rounds=3
+        encode_pairs(million, 8, 8, keys),
+        encode_pairs(10 * million, 8, 8, keys, chunk=million),
+        rounds=3,
     )
     yield Verdict("ten times the records in chunks, times as long", many / few)
-    shared, dense_shared = medians(encode_shared_keys(million, 8, 8, 2000), encode_every_pair(million // 50, 8, 8, 2000))
-    yield Verdict("published shared keys, t=2,000, times dense", dense_shared / (million // 50) / (shared / million))
+    shared, dense_shared = medians(
+        encode_shared_keys(million, 8, 8, 2000), encode_every_pair(million // 50, 8, 8, 2000)
+    )
+    yield Verdict(
+        "published shared keys, t=2,000, times dense",
+        dense_shared / (million // 50) / (shared / million),
+    )
     for width in ID_BYTES:
         bulk, each = medians(*string_ids(million, width))
-        yield Verdict(f"string ids of {width} bytes to keyed digests, times a Python loop over xxhash", each / bulk)
-    one, two = medians(*(with_threads(count, encode_pairs(million, 8, 8, keys)) for count in (1, 2)))
+        yield Verdict(
+            f"string ids of {width} bytes to keyed digests, times a Python loop over xxhash",
+            each / bulk,
+        )
+    one, two = medians(
+        *(with_threads(count, encode_pairs(million, 8, 8, keys)) for count in (1, 2))
+    )
     yield Verdict("2 threads, times 1 thread", one / two)
     if not smoke:
         cold, cached = compile_seconds()

@@ -97,7 +97,10 @@ class Cell:
         at = np.arange(len(levels))
         x, y = log_cdf[:, None], log_cdf[None, :]
         lower, upper = log_cdf[np.minimum.outer(at, at)], log_cdf[np.maximum.outer(at, at)]
-        alone = self.left - self.both + self.plan.phantoms, self.right - self.both + self.plan.phantoms
+        alone = (
+            self.left - self.both + self.plan.phantoms,
+            self.right - self.both + self.plan.phantoms,
+        )
         cdf = np.exp(alone[0] * x + alone[1] * y + self.both * lower)
         tables = np.stack([cdf, x * cdf, y * cdf, -upper * cdf])
         for axis in (1, 2):
@@ -129,14 +132,28 @@ class Cell:
         histograms = self.draw(rng, keys, repetitions)
         told = np.array([margin_error])
         log_cdf = level_log_cdf(self.plan)
-        left = self.left + rng.normal(0, margin_error, repetitions) if margin_error else np.full(repetitions, self.left)
-        right = self.right + rng.normal(0, margin_error, repetitions) if margin_error else np.full(repetitions, self.right)
+        left = (
+            self.left + rng.normal(0, margin_error, repetitions)
+            if margin_error
+            else np.full(repetitions, self.left)
+        )
+        right = (
+            self.right + rng.normal(0, margin_error, repetitions)
+            if margin_error
+            else np.full(repetitions, self.right)
+        )
         counts, errors = np.empty((2, repetitions))
         for i in range(repetitions):
             found = solve_intersections(
-                histograms[i : i + 1], left[i : i + 1].astype(float), right[i : i + 1].astype(float), told, told,
-                float(total), float(self.plan.phantoms), log_cdf,
-            )  # fmt: skip
+                histograms[i : i + 1],
+                left[i : i + 1].astype(float),
+                right[i : i + 1].astype(float),
+                told,
+                told,
+                float(total),
+                float(self.plan.phantoms),
+                log_cdf,
+            )
             counts[i], errors[i] = found[0][0, 0], found[1][0, 0]
         return counts, errors
 
@@ -162,7 +179,9 @@ def likelihood(options: Options) -> list[Verdict]:
                 for name, cell in grid(n):
                     counts, errors = cell.estimate(rng, keys, repetitions, n, share * n)
                     bound = cell.bound(keys, share * n)
-                    z.append((counts.mean() - cell.both) / (counts.std(ddof=1) / math.sqrt(repetitions)))
+                    z.append(
+                        (counts.mean() - cell.both) / (counts.std(ddof=1) / math.sqrt(repetitions))
+                    )
                     ratios.append(math.sqrt(((counts - cell.both) ** 2).mean()) / bound)
                     stated.append(errors.mean() / bound)
                     names.append(name)
@@ -173,7 +192,11 @@ def likelihood(options: Options) -> list[Verdict]:
             largest = stats.norm.isf(0.5 * 0.01 / len(z))
             rows += [
                 at_most(f"{head}: of {len(z)} cells, biased beyond 2 s.e.", beyond.sum(), allowed),
-                at_most(f"{head}: largest |bias| / s.e. (99 % for {len(z)} cells)", np.abs(z).max(), largest),
+                at_most(
+                    f"{head}: largest |bias| / s.e. (99 % for {len(z)} cells)",
+                    np.abs(z).max(),
+                    largest,
+                ),
                 Verdict(f"{head}: largest RMSE / Cramér-Rao ({names[worst]})", ratios[worst]),
                 Verdict(f"{head}: mean RMSE / Cramér-Rao", float(np.mean(ratios))),
                 Verdict(f"{head}: stated error / Cramér-Rao, least", min(stated)),
@@ -186,7 +209,12 @@ def encoder_check(repetitions: int) -> Verdict:
     """The same from real sketches of a real table, phantoms and all: the mean of z^2 over cells and repetitions."""
     truth = np.array([[0, 10, 200, 1790], [2000, 0, 5000, 1000], [10, 9000, 0, 990]])
     n, keys = int(truth.sum()), 4000
-    codes = np.array([np.repeat(np.arange(truth.size), truth.ravel()) // 4, np.repeat(np.arange(truth.size), truth.ravel()) % 4])
+    codes = np.array(
+        [
+            np.repeat(np.arange(truth.size), truth.ravel()) // 4,
+            np.repeat(np.arange(truth.size), truth.ravel()) % 4,
+        ]
+    )
     digests = record_digests(bytes(16), np.arange(n))
     plan = plan_of(5000, keys, *truth.shape)
     z = []
@@ -208,7 +236,12 @@ def encoder_check(repetitions: int) -> Verdict:
     spread = float(np.mean(np.square(z)))
     # Cells are correlated; each repetition taken as one degree of freedom bounds the standard error.
     error = 3.5 * float(np.square(z).mean(axis=(1, 2)).std(ddof=1)) / math.sqrt(repetitions)
-    return Verdict(f"real sketches: mean z^2 over {truth.size} cells", spread, f"1 +- {error:.2f}", abs(spread - 1) <= error)
+    return Verdict(
+        f"real sketches: mean z^2 over {truth.size} cells",
+        spread,
+        f"1 +- {error:.2f}",
+        abs(spread - 1) <= error,
+    )
 
 
 def curator(options: Options) -> list[Verdict]:
@@ -216,7 +249,9 @@ def curator(options: Options) -> list[Verdict]:
     rows = []
     for n in (20_000, 1_000_000):
         delta, target = 1 / n, 0.5
-        rho = calibrate(lambda rho: [GaussianEvent(math.sqrt(PAIRS * 0.5 / rho), count=PAIRS)], target, delta)
+        rho = calibrate(
+            lambda rho: [GaussianEvent(math.sqrt(PAIRS * 0.5 / rho), count=PAIRS)], target, delta
+        )
         theirs = math.sqrt(PAIRS * 0.5 / rho)
         for power in (17, 20, 22):
             keys = 1 << power
@@ -245,13 +280,17 @@ def curator(options: Options) -> list[Verdict]:
     return rows
 
 
-def phantoms_for(target: float, delta: float, keys: int, attributes: int = 2, above: int = 7) -> SketchEvent:
+def phantoms_for(
+    target: float, delta: float, keys: int, attributes: int = 2, above: int = 7
+) -> SketchEvent:
     """Fewest phantoms, about, for which sketches of so many attributes per key meet (epsilon, delta) exactly."""
 
     def event(scale: float) -> SketchEvent:
         phantoms = max(math.ceil(math.sqrt(keys / scale)), 2)
         floor, _ = levels_of(phantoms)
-        return SketchEvent(phantoms, floor, round(math.log2(phantoms)) + above, keys, attributes_per_key=attributes)
+        return SketchEvent(
+            phantoms, floor, round(math.log2(phantoms)) + above, keys, attributes_per_key=attributes
+        )
 
     return event(calibrate(lambda scale: [event(scale)], target, delta))
 
@@ -259,7 +298,10 @@ def phantoms_for(target: float, delta: float, keys: int, attributes: int = 2, ab
 def in_bins(codes: Codes, sizes: Sequence[int], most: int) -> tuple[Codes, list[int]]:
     """Every attribute cut to at most so many bins."""
     bins = [min(size, most) for size in sizes]
-    maps = [choose_bins(np.bincount(c, minlength=u).astype(float), w, False) for c, u, w in zip(codes, sizes, bins, strict=True)]
+    maps = [
+        choose_bins(np.bincount(c, minlength=u).astype(float), w, False)
+        for c, u, w in zip(codes, sizes, bins, strict=True)
+    ]
     return np.array([one[c] for one, c in zip(maps, codes, strict=True)], np.uint16), bins
 
 
@@ -269,14 +311,21 @@ CROSSING = list(itertools.product(range(8), range(8, 15)))
 def tables(codes: Codes, bins: list[int]) -> list[Floats]:
     """Contingency tables of all cross-party pairs."""
     return [
-        np.bincount(codes[a].astype(np.int64) * bins[b] + codes[b], minlength=bins[a] * bins[b]).reshape(bins[a], bins[b]) * 1.0
+        np.bincount(
+            codes[a].astype(np.int64) * bins[b] + codes[b], minlength=bins[a] * bins[b]
+        ).reshape(bins[a], bins[b])
+        * 1.0
         for a, b in CROSSING
     ]
 
 
 def rmse(estimates: list[Floats], truth: list[Floats]) -> float:
     """Over all cells of all pairs."""
-    return math.sqrt(np.mean(np.concatenate([(e - t).ravel() ** 2 for e, t in zip(estimates, truth, strict=True)])))
+    return math.sqrt(
+        np.mean(
+            np.concatenate([(e - t).ravel() ** 2 for e, t in zip(estimates, truth, strict=True)])
+        )
+    )
 
 
 def published(codes: Codes, bins: list[int], event: SketchEvent) -> list[Floats]:
@@ -284,7 +333,9 @@ def published(codes: Codes, bins: list[int], event: SketchEvent) -> list[Floats]
     plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
     encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
     encoder.update(record_digests(bytes(16), np.arange(codes.shape[1])), codes)
-    found = published_estimates(plan, range(len(bins)), [None] * len(bins), encoder.result(), CROSSING, codes.shape[1])
+    found = published_estimates(
+        plan, range(len(bins)), [None] * len(bins), encoder.result(), CROSSING, codes.shape[1]
+    )
     return [one.counts for one in found]
 
 
@@ -294,20 +345,35 @@ def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: floa
     weights = np.array([(bins[a] * bins[b]) ** (2 / 3) for a, b in CROSSING])
     keys = (event.keys * weights / weights.sum()).astype(int)
     plan = SketchPlan(
-        event.phantoms, event.floor, event.ceiling,
-        tuple(ScheduledPair(a, b, int(k), bins[a], bins[b]) for (a, b), k in zip(CROSSING, keys, strict=True)),
-    )  # fmt: skip
+        event.phantoms,
+        event.floor,
+        event.ceiling,
+        tuple(
+            ScheduledPair(a, b, int(k), bins[a], bins[b])
+            for (a, b), k in zip(CROSSING, keys, strict=True)
+        ),
+    )
     secret, n = os.urandom(32), codes.shape[1]
     levels = []
     for held in (range(8), range(8, 15)):
         encoder = SketchEncoder(plan, held, secret)
         encoder.update(record_digests(bytes(16), np.arange(n)), codes[held.start : held.stop])
         levels.append(encoder.result())
-    margins = [np.bincount(c, minlength=u) + rng.normal(0, margin_error, u) for c, u in zip(codes, bins, strict=True)]
+    margins = [
+        np.bincount(c, minlength=u) + rng.normal(0, margin_error, u)
+        for c, u in zip(codes, bins, strict=True)
+    ]
     out = []
     for (a, b), left, right in zip(CROSSING, *levels, strict=True):
         sides = [
-            Side((x,), (np.arange(bins[x]),), (bins[x],), margins[x], table, np.full(bins[x], margin_error))
+            Side(
+                (x,),
+                (np.arange(bins[x]),),
+                (bins[x],),
+                margins[x],
+                table,
+                np.full(bins[x], margin_error),
+            )
             for x, table in ((a, left), (b, right))
         ]
         out.append(estimate_pair(plan, sides[0], sides[1], float(n)).counts)
@@ -319,49 +385,83 @@ def against_published(options: Options) -> list[Verdict]:
     table = datasets.load("adult", options.data)
     codes, bins = in_bins(table.codes, table.sizes, 8)
     truth, n = tables(codes, bins), codes.shape[1]
-    target, delta, keys, shared = 0.4, 1 / n, options.choose(1 << 20, 1 << 20, 1 << 15), options.choose(2000, 2000, 100)
+    target, delta, keys, shared = (
+        0.4,
+        1 / n,
+        options.choose(1 << 20, 1 << 20, 1 << 15),
+        options.choose(2000, 2000, 100),
+    )
 
     def events_at(rho: float) -> list[Event]:
         """A tenth pays for the margins, which the published estimator does without."""
         phantoms = max(math.ceil(math.sqrt(keys * 7 / (2 * 0.9 * rho))), 2)
-        return [SketchEvent(phantoms, *levels_of(phantoms), keys), GaussianEvent(math.sqrt(15 * 0.5 / (0.1 * rho)), count=15)]
+        return [
+            SketchEvent(phantoms, *levels_of(phantoms), keys),
+            GaussianEvent(math.sqrt(15 * 0.5 / (0.1 * rho)), count=15),
+        ]
 
     sketches, margins = events_at(calibrate(events_at, target, delta))
     assert isinstance(sketches, SketchEvent)
     assert isinstance(margins, GaussianEvent)
-    ours = float(np.mean([rmse(paired(codes, bins, sketches, margins.sigma), truth) for _ in range(options.choose(3, 1, 1))]))
+    ours = float(
+        np.mean(
+            [
+                rmse(paired(codes, bins, sketches, margins.sigma), truth)
+                for _ in range(options.choose(3, 1, 1))
+            ]
+        )
+    )
     floor = claimed_floor(target, delta, shared, 15)
-    claim = SketchEvent(claimed_phantoms(target, delta, shared, 15), floor, floor + 15, shared, attributes_per_key=15)
+    claim = SketchEvent(
+        claimed_phantoms(target, delta, shared, 15),
+        floor,
+        floor + 15,
+        shared,
+        attributes_per_key=15,
+    )
     claimed = published(codes, bins, claim)
     theirs = rmse(claimed, truth)
     rows = [
-        Verdict(f"Adult, exact epsilon {target}: likelihood, N={sketches.phantoms}, t={keys:,}, margins paid: RMSE", ours),
+        Verdict(
+            f"Adult, exact epsilon {target}: likelihood, N={sketches.phantoms}, t={keys:,}, margins paid: RMSE",
+            ours,
+        ),
         Verdict(f"published, N={claim.phantoms}, epsilon {target} as claimed: RMSE", theirs),
         Verdict("  its exact epsilon", epsilon([claim], delta).epsilon),
         Verdict("  published / likelihood at equal claimed epsilon", theirs / ours),
     ]
     # Where levels are cut trades phantoms against information: the published estimator gets the best of these.
     raised = []
-    for above in range(-1, 6) if options.size == FULL else (0, 2) if options.size == QUICK else (0,):
+    for above in (
+        range(-1, 6) if options.size == FULL else (0, 2) if options.size == QUICK else (0,)
+    ):
         try:
             event = phantoms_for(target, delta, shared, 15, above)
             raised.append((rmse(published(codes, bins, event), truth), event))
         except VertiMRFError as error:
             print(f"# published, ceiling {above} above log2 N: {error}", file=sys.stderr)
     for error, event in raised:
-        print(f"# published, N={event.phantoms}, levels {event.floor} to {event.ceiling}: RMSE {error:.4g}", file=sys.stderr)
+        print(
+            f"# published, N={event.phantoms}, levels {event.floor} to {event.ceiling}: RMSE {error:.4g}",
+            file=sys.stderr,
+        )
     least, event = min(raised, key=lambda one: one[0])
     nothing = rmse([0 * t for t in truth], truth)
     rows.append(Verdict("RMSE of a table of zeros, over that of likelihood CarEst", nothing / ours))
     return [
         *rows,
-        Verdict(f"published, N={event.phantoms}, ceiling {event.ceiling}, epsilon {target} exactly: RMSE", least),
+        Verdict(
+            f"published, N={event.phantoms}, ceiling {event.ceiling}, epsilon {target} exactly: RMSE",
+            least,
+        ),
         Verdict("  published / likelihood at equal exact epsilon", least / ours),
         *theorem(claimed, truth, claim, delta, n),
     ]
 
 
-def theorem(estimates: list[Floats], truth: list[Floats], event: SketchEvent, delta: float, n: int) -> list[Verdict]:
+def theorem(
+    estimates: list[Floats], truth: list[Floats], event: SketchEvent, delta: float, n: int
+) -> list[Verdict]:
     """Theorem 5: |error| <= gamma (n - T) + C with probability 1 - beta, if t >= 100 sqrt(log 1/beta) / gamma^2."""
     beta = 0.05
     # The theorem hides a constant in C; it is taken as 1, and as 0, which asks for more.
@@ -370,11 +470,16 @@ def theorem(estimates: list[Floats], truth: list[Floats], event: SketchEvent, de
     error = np.concatenate([np.abs(e - t).ravel() for e, t in zip(estimates, truth, strict=True)])
     others = n - np.concatenate([t.ravel() for t in truth])
     return [
-        at_most(f"Theorem 5, gamma={least:.3f}: share of cells beyond gamma (n - T) + C",
-                float(np.mean(error > least * others + c)), beta),
-        Verdict("  beyond gamma (n - T) alone, gamma as above", float(np.mean(error > least * others))),
+        at_most(
+            f"Theorem 5, gamma={least:.3f}: share of cells beyond gamma (n - T) + C",
+            float(np.mean(error > least * others + c)),
+            beta,
+        ),
+        Verdict(
+            "  beyond gamma (n - T) alone, gamma as above", float(np.mean(error > least * others))
+        ),
         Verdict("  beyond n - T alone (gamma = 1)", float(np.mean(error > others))),
-    ]  # fmt: skip
+    ]
 
 
 def planner(options: Options) -> list[Verdict]:
@@ -382,10 +487,17 @@ def planner(options: Options) -> list[Verdict]:
     rng = np.random.default_rng(3)
     table = datasets.load("adult", options.data)
     codes, sizes, n = table.codes, table.sizes, table.records
-    attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=u) for i, u in enumerate(sizes))
+    attributes = tuple(
+        Attribute(name=f"a{i}", kind="integer", codes=u) for i, u in enumerate(sizes)
+    )
     names = tuple(a.name for a in attributes)
     schema = Schema(attributes=attributes, parties=(("one", names[:8]), ("two", names[8:])))
-    plan = make_plan(schema, epsilon=0.8, planning=PlanOptions(delta=1 / n, expected_records=n, encoder="scheduled-pairs"), nonce="bars")
+    plan = make_plan(
+        schema,
+        epsilon=0.8,
+        planning=PlanOptions(delta=1 / n, expected_records=n, encoder="scheduled-pairs"),
+        nonce="bars",
+    )
     assert isinstance(plan.sketch, SketchPlan)
     sketch, log_cdf = plan.sketch, level_log_cdf(plan.sketch)
     blind, informed = [], []
@@ -394,7 +506,9 @@ def planner(options: Options) -> list[Verdict]:
         value = []
         for group in (plan.groups[pair.left], plan.groups[pair.right]):
             tuples = [
-                choose_bins(np.bincount(codes[a], minlength=sizes[a]).astype(float), bins, False)[codes[a]]
+                choose_bins(np.bincount(codes[a], minlength=sizes[a]).astype(float), bins, False)[
+                    codes[a]
+                ]
                 for a, bins in zip(group.attributes, group.bins, strict=True)
             ]
             value.append(np.ravel_multi_index(tuples, group.bins))
@@ -405,11 +519,18 @@ def planner(options: Options) -> list[Verdict]:
         levels = len(log_cdf)
         drawn = np.empty((repetitions, u, w, levels, levels), np.int32)
         for i, j in np.ndindex(u, w):
-            drawn[:, i, j] = Cell(sketch, int(rows[i]), int(columns[j]), int(truth[i, j])).draw(rng, pair.keys, repetitions)[:, 0]
+            drawn[:, i, j] = Cell(sketch, int(rows[i]), int(columns[j]), int(truth[i, j])).draw(
+                rng, pair.keys, repetitions
+            )[:, 0]
         known = np.zeros(u), np.zeros(w)
         told = rows * 1.0, columns * 1.0, *known, float(n), float(sketch.phantoms), log_cdf
-        achieved = math.sqrt(np.mean([(solve_intersections(one, *told)[0] - truth) ** 2 for one in drawn]))
-        for found, left, right in ((blind, np.full(u, n / u), np.full(w, n / w)), (informed, rows * 1.0, columns * 1.0)):
+        achieved = math.sqrt(
+            np.mean([(solve_intersections(one, *told)[0] - truth) ** 2 for one in drawn])
+        )
+        for found, left, right in (
+            (blind, np.full(u, n / u), np.full(w, n / w)),
+            (informed, rows * 1.0, columns * 1.0),
+        ):
             predicted = predicted_errors(sketch, pair.keys, left, right, n)
             found.append(math.sqrt(np.mean(predicted**2)) / achieved)
     head = f"planner, Adult, {len(pairs)} marginals, N={sketch.phantoms}: predicted / achieved RMSE"
@@ -417,7 +538,9 @@ def planner(options: Options) -> list[Verdict]:
         Verdict(f"{head}, even bins, mean", float(np.mean(blind))),
         Verdict(f"{head}, even bins, farthest from 1", float(np.abs(np.array(blind) - 1).max())),
         Verdict(f"{head}, set sizes known, mean", float(np.mean(informed))),
-        Verdict(f"{head}, set sizes known, farthest from 1", float(np.abs(np.array(informed) - 1).max())),
+        Verdict(
+            f"{head}, set sizes known, farthest from 1", float(np.abs(np.array(informed) - 1).max())
+        ),
     ]
 
 
@@ -426,7 +549,9 @@ def responses(options: Options) -> list[Verdict]:
     n, repetitions = 20_000, options.choose(400, 60, 5)
     plan = ResponsePlan(1.0, (8, 5, 3))
     even = np.stack([np.arange(n) % u for u in plan.sizes]).astype(np.uint16)
-    skewed = np.minimum(np.random.default_rng(4).geometric(0.5, (3, n)) - 1, np.array(plan.sizes)[:, None] - 1).astype(np.uint16)
+    skewed = np.minimum(
+        np.random.default_rng(4).geometric(0.5, (3, n)) - 1, np.array(plan.sizes)[:, None] - 1
+    ).astype(np.uint16)
     digests = record_digests(bytes(16), np.arange(n))
     rows = []
     for name, codes in (("even", even), ("skewed", skewed)):
@@ -436,7 +561,11 @@ def responses(options: Options) -> list[Verdict]:
                 sent = respond(plan, range(3), digests, codes, os.urandom(16), os.urandom)
                 found.append(count_marginal(plan, chosen, [sent[i] for i in chosen]))
             variance = np.var([counts for counts, _ in found], axis=0, ddof=1).mean()
-            stated = expected_sigma(plan, chosen, n) ** 2 if name == "even" else np.mean([e**2 for _, e in found])
+            stated = (
+                expected_sigma(plan, chosen, n) ** 2
+                if name == "even"
+                else np.mean([e**2 for _, e in found])
+            )
             head = f"randomised responses, {len(chosen)}-way, {name} table"
             rows.append(Verdict(f"{head}: |variance / formula - 1|", abs(variance / stated - 1)))
     return rows
@@ -460,7 +589,9 @@ def in_numpy(
         for a in marginal[1:]:
             level = np.maximum(level[..., None, :], others[a])
         items = 0.7213 / (1 + 1.079 / keys) * keys / share[level].sum(axis=-1)
-        out.append(np.maximum(total - (items - phantoms * sum(len(others[a]) - 1 for a in marginal)), 0))
+        out.append(
+            np.maximum(total - (items - phantoms * sum(len(others[a]) - 1 for a in marginal)), 0)
+        )
     return out
 
 
@@ -483,7 +614,9 @@ def likelihood_load(sizes: list[int], keys: int) -> tuple[float, float, int]:
         levels = np.empty((u, each), np.uint8)
         for row in levels:
             row[:] = random_levels(rng, plan, n // u, (1, each))[0]
-        return Side((attribute,), (np.arange(u),), (u,), np.full(u, n / u), levels, np.full(u, 50.0))
+        return Side(
+            (attribute,), (np.arange(u),), (u,), np.full(u, n / u), levels, np.full(u, 50.0)
+        )
 
     pairs = [
         (side(a, sizes[a], int(k)), side(b, sizes[b], int(k)))
@@ -521,7 +654,12 @@ def speed(options: Options) -> list[Verdict]:
                 action()
                 taken.append(time.perf_counter() - begin)
         whole, cells, numpy = (float(np.median(taken)) for taken in seconds)
-        rows.append(Verdict(f"published, 56 pairs, {name}, t={plan.keys:,}, checked measurements: seconds", whole))
+        rows.append(
+            Verdict(
+                f"published, 56 pairs, {name}, t={plan.keys:,}, checked measurements: seconds",
+                whole,
+            )
+        )
         rows.append(Verdict("  all counts and errors alone: seconds", cells))
         rows.append(Verdict("  vectorised NumPy: seconds", numpy))
         rows.append(Verdict(f"  NumPy / all counts and errors, {name}", numpy / cells))
@@ -562,7 +700,12 @@ def run(parts: list[str], options: Options) -> list[Verdict]:
 def main() -> None:
     parser = arguments(__doc__, quick="fewer repetitions: a minute or two")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of adult.csv.gz and adult-domain.json")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=datasets.FOLDER,
+        help="folder of adult.csv.gz and adult-domain.json",
+    )
     given = parser.parse_args()
     options = Options(given.size, given.data)
     with threads(min(THREADS, numba.config.NUMBA_NUM_THREADS)):

@@ -101,17 +101,28 @@ class Mbi:
             from vertimrf.adapters.mbi2 import Estimator
 
             def through(estimator: Any) -> Callable[..., Any]:
-                return lambda domain, measured, total, warm: estimator.estimate(domain, measured, total, warm_start=warm)
+                return lambda domain, measured, total, warm: estimator.estimate(
+                    domain, measured, total, warm_start=warm
+                )
 
-            return {"mbi": through(self.mbi.estimation.MirrorDescent()), "ours": through(Estimator())}
+            return {
+                "mbi": through(self.mbi.estimation.MirrorDescent()),
+                "ours": through(Estimator()),
+            }
         from vertimrf.adapters.mbi1 import estimate
 
         def with_potentials(estimator: Callable[..., Any]) -> Callable[..., Any]:
             return lambda domain, measured, total, warm: estimator(
-                domain, measured, known_total=total, potentials=None if warm is None else warm.potentials
+                domain,
+                measured,
+                known_total=total,
+                potentials=None if warm is None else warm.potentials,
             )
 
-        return {"mbi": with_potentials(self.mbi.estimation.mirror_descent), "ours": with_potentials(estimate)}
+        return {
+            "mbi": with_potentials(self.mbi.estimation.mirror_descent),
+            "ours": with_potentials(estimate),
+        }
 
     def answers(self, model: Any, cliques: Sequence[Clique]) -> list[np.ndarray]:
         """Marginals of a model; many at once where the model is mbi's own and it offers that."""
@@ -156,7 +167,13 @@ class Mechanism:
     """
 
     def __init__(
-        self, data: Dataset, mbi: Mbi, estimate: Callable[..., Any], again: Sequence[Clique] | None, rho: float, seed: int = 0
+        self,
+        data: Dataset,
+        mbi: Mbi,
+        estimate: Callable[..., Any],
+        again: Sequence[Clique] | None,
+        rho: float,
+        seed: int = 0,
     ) -> None:
         self.data, self.mbi, self.estimate = data, mbi, estimate
         self.again = None if again is None else list(again)
@@ -171,7 +188,9 @@ class Mechanism:
     def exact(self, clique: Clique) -> np.ndarray:
         if clique not in self.tables:
             attributes = [self.data.names.index(a) for a in clique]
-            self.tables[clique] = contingency(self.data.codes, self.data.sizes, attributes).astype(np.float64)
+            self.tables[clique] = contingency(self.data.codes, self.data.sizes, attributes).astype(
+                np.float64
+            )
         return self.tables[clique]
 
     def measure(self, cliques: Sequence[Clique], sigma: float) -> None:
@@ -183,17 +202,27 @@ class Mechanism:
 
     def refit(self) -> None:
         start = time.perf_counter()
-        self.model = self.estimate(self.domain, list(self.measurements), float(self.data.records), self.model)
+        self.model = self.estimate(
+            self.domain, list(self.measurements), float(self.data.records), self.model
+        )
         # JAX computes in the background until somebody asks.
         np.asarray(self.model.project(self.data.names[:1]).values)
         self.estimating += time.perf_counter() - start
 
-    def choose(self, candidates: Sequence[Clique], scores: Sequence[float], epsilon: float, sensitivity: float) -> Clique:
+    def choose(
+        self,
+        candidates: Sequence[Clique],
+        scores: Sequence[float],
+        epsilon: float,
+        sensitivity: float,
+    ) -> Clique:
         """The exponential mechanism; or what the earlier run drew."""
         place = len(self.selected)
         if self.again is None:
             gumbel = np.random.default_rng([2, place, self.seed]).gumbel(size=len(candidates))
-            best = candidates[int(np.argmax(0.5 * epsilon / sensitivity * np.asarray(scores) + gumbel))]
+            best = candidates[
+                int(np.argmax(0.5 * epsilon / sensitivity * np.asarray(scores) + gumbel))
+            ]
         else:
             best = self.again[place]
         self.selected.append(best)
@@ -203,7 +232,14 @@ class Mechanism:
         start = time.perf_counter()
         self.steps()
         codes = rows_of(self.model, self.data)
-        return Outcome(self.selected, self.measurements, self.model, codes, time.perf_counter() - start, self.estimating)
+        return Outcome(
+            self.selected,
+            self.measurements,
+            self.model,
+            codes,
+            time.perf_counter() - start,
+            self.estimating,
+        )
 
     def steps(self) -> None:
         raise NotImplementedError
@@ -249,7 +285,8 @@ class AIM(Mechanism):
         """Measure what the model fits worst, among what keeps it within its share of cells, and fit."""
         candidates = [c for c in self.weights if self.cells_with(c) <= MOST_CELLS * reached]
         scores = [
-            self.weights[c] * (float(np.abs(self.exact(c) - answer).sum()) - noise_of(sigma, answer.size))
+            self.weights[c]
+            * (float(np.abs(self.exact(c) - answer).sum()) - noise_of(sigma, answer.size))
             for c, answer in zip(candidates, self.mbi.answers(self.model, candidates), strict=True)
         ]
         chosen = self.choose(candidates, scores, epsilon, max(self.weights[c] for c in candidates))
@@ -262,13 +299,24 @@ class AIM(Mechanism):
         """Of every candidate, how much of the workload it tells."""
         names = self.data.names
         workload = list(itertools.combinations(names, min(self.scale.degree, len(names))))
-        closure = sorted({own for c in workload for k in range(1, len(c) + 1) for own in itertools.combinations(c, k)})
+        closure = sorted(
+            {
+                own
+                for c in workload
+                for k in range(1, len(c) + 1)
+                for own in itertools.combinations(c, k)
+            }
+        )
         return {c: float(sum(len(set(c) & set(w)) for w in workload)) for c in closure}
 
     def cells_with(self, clique: Clique) -> int:
         place = {a: i for i, a in enumerate(self.data.names)}
         sets = [*(m.clique for m in self.measurements), clique]
-        edges = {tuple(sorted((place[a], place[b]))) for own in sets for a, b in itertools.combinations(own, 2)}
+        edges = {
+            tuple(sorted((place[a], place[b])))
+            for own in sets
+            for a, b in itertools.combinations(own, 2)
+        }
         return junction_tree(self.data.sizes, edges).cells
 
 
@@ -322,7 +370,13 @@ def rows_of(model: Any, data: Dataset) -> np.ndarray:
 def loss_of(model: Any, measurements: Sequence[Any]) -> float:
     """Half the weighted squares that are left, on the same counts for everybody."""
     return sum(
-        0.5 * float(np.square((np.asarray(model.project(m.clique).values).ravel() - m.noisy_measurement) / m.stddev).sum())
+        0.5
+        * float(
+            np.square(
+                (np.asarray(model.project(m.clique).values).ravel() - m.noisy_measurement)
+                / m.stddev
+            ).sum()
+        )
         for m in measurements
         if len(m.clique)
     )
@@ -349,16 +403,24 @@ def on_mbi(data: Dataset, scale: Scale) -> Iterator[Verdict]:
         yield Verdict(f"{name}, mbi's estimator, s", theirs.seconds)
         yield Verdict(f"{name}, ours, s", ours.seconds)
         yield Verdict(f"{name}, share of its time", ours.seconds / theirs.seconds)
-        yield Verdict(f"{name}, time in the estimator alone, over mbi's", ours.estimating / theirs.estimating)
+        yield Verdict(
+            f"{name}, time in the estimator alone, over mbi's", ours.estimating / theirs.estimating
+        )
         losses = [loss_of(outcome.model, theirs.measurements) for outcome in (ours, theirs)]
         yield Verdict(f"{name}, final loss, share of mbi's", losses[0] / losses[1])
         yield from accuracy(name, data, ours.codes, theirs.codes)
-        yield Verdict(f"{name}, marginals against mbi's at the same factors", worst_difference(mbi, ours.model))
+        yield Verdict(
+            f"{name}, marginals against mbi's at the same factors",
+            worst_difference(mbi, ours.model),
+        )
 
 
 def accuracy(name: str, data: Dataset, ours: np.ndarray, theirs: np.ndarray) -> list[Verdict]:
     """Three-way distances of two tables of synthetic rows from the data."""
-    found = {whose: tvd(data.codes, codes, data.sizes, (3,))[3] for whose, codes in (("ours", ours), ("mbi's", theirs))}
+    found = {
+        whose: tvd(data.codes, codes, data.sizes, (3,))[3]
+        for whose, codes in (("ours", ours), ("mbi's", theirs))
+    }
     return [
         *(Verdict(f"{name}, 3-way TVD, {whose}", value) for whose, value in found.items()),
         Verdict(f"{name}, 3-way TVD, share of mbi's", found["ours"] / found["mbi's"]),
@@ -368,11 +430,19 @@ def accuracy(name: str, data: Dataset, ours: np.ndarray, theirs: np.ndarray) -> 
 def worst_difference(mbi: Mbi, model: Any, marginals: int = 5) -> float:
     """Between our marginals and mbi's own at the model's factors: of its cliques, and of a few attributes that none holds."""
     exact = mbi.mbi.marginal_oracles.message_passing_stable(model.potentials, model.total)
-    peer = mbi.mbi.MarkovRandomField(potentials=model.potentials, marginals=exact, total=model.total)
+    peer = mbi.mbi.MarkovRandomField(
+        potentials=model.potentials, marginals=exact, total=model.total
+    )
     apart = list(itertools.combinations(model.domain.attributes, 2))
     rng = np.random.default_rng(0)
-    wanted = [*model.cliques, *(apart[i] for i in rng.choice(len(apart), min(marginals, len(apart)), replace=False))]
-    return max(float(np.abs(np.asarray(peer.project(c).values) - model.project(c).values).max()) for c in wanted)
+    wanted = [
+        *model.cliques,
+        *(apart[i] for i in rng.choice(len(apart), min(marginals, len(apart)), replace=False)),
+    ]
+    return max(
+        float(np.abs(np.asarray(peer.project(c).values) - model.project(c).values).max())
+        for c in wanted
+    )
 
 
 def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
@@ -390,7 +460,9 @@ def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     dp.enable_features("contrib")
     # OpenDP serialises its query some thousand times while it looks for noise scales: a file's name, not its content.
     folder = tempfile.TemporaryDirectory()
-    pl.DataFrame(dict(zip(data.names, data.codes.astype(np.int64), strict=True))).write_parquet(f"{folder.name}/table.parquet")
+    pl.DataFrame(dict(zip(data.names, data.codes.astype(np.int64), strict=True))).write_parquet(
+        f"{folder.name}/table.parquet"
+    )
     frame = pl.scan_parquet(f"{folder.name}/table.parquet")
     rho = budget(data)
     keys = {a: list(range(size)) for a, size in zip(data.names, data.sizes, strict=True)}
@@ -398,7 +470,9 @@ def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     for whose, chosen in (("mbi's", dp.mbi.mirror_descent), ("ours", estimator)):
         calls: list[float] = []
 
-        def timed(*arguments: Any, chosen: Any = chosen, calls: list[float] = calls, **options: Any) -> Any:
+        def timed(
+            *arguments: Any, chosen: Any = chosen, calls: list[float] = calls, **options: Any
+        ) -> Any:
             start = time.perf_counter()
             model = chosen(*arguments, **options)
             np.asarray(model.project(data.names[:1]).values)
@@ -410,7 +484,9 @@ def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
         )
         algorithm = dp.mbi.AIM(estimator=timed, queries=scale.degree, rounds=scale.rounds)
         start = time.perf_counter()
-        tables[whose] = context.query(rho=rho).contingency_table(keys=keys, algorithm=algorithm).release()
+        tables[whose] = (
+            context.query(rho=rho).contingency_table(keys=keys, algorithm=algorithm).release()
+        )
         seconds = time.perf_counter() - start
         per_fit[whose], estimating[whose] = seconds / len(calls), float(np.mean(calls))
         yield Verdict(f"{name}, {whose}, s", seconds)
@@ -420,11 +496,19 @@ def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     measured = tables["mbi's"].marginals.flatten()
     ours = estimator(theirs.domain, measured)
     rows = [rows_of(model, data) for model in (ours, theirs)]
-    yield Verdict(f"{name}, time of a fit and its round, share of mbi's", per_fit["ours"] / per_fit["mbi's"])
-    yield Verdict(f"{name}, time of a fit alone, share of mbi's", estimating["ours"] / estimating["mbi's"])
-    yield Verdict(f"{name}, final loss, share of mbi's", loss_of(ours, measured) / loss_of(theirs, measured))
+    yield Verdict(
+        f"{name}, time of a fit and its round, share of mbi's", per_fit["ours"] / per_fit["mbi's"]
+    )
+    yield Verdict(
+        f"{name}, time of a fit alone, share of mbi's", estimating["ours"] / estimating["mbi's"]
+    )
+    yield Verdict(
+        f"{name}, final loss, share of mbi's", loss_of(ours, measured) / loss_of(theirs, measured)
+    )
     # OpenDP adds a key for nulls, behind the others, which no record has.
-    yield from accuracy(name, Dataset(data.name, data.names, theirs.domain.shape, data.codes), *rows)
+    yield from accuracy(
+        name, Dataset(data.name, data.names, theirs.domain.shape, data.codes), *rows
+    )
 
 
 def central(data: Dataset, scale: Scale) -> Iterator[Verdict]:
@@ -433,24 +517,36 @@ def central(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     distances, seconds, computing = [], [], []
     for seed in range(scale.seeds + 1):
         start, busy = time.perf_counter(), time.process_time()
-        made = METHODS["centralized"].synthesize(data.codes, data.sizes, split, 0.8, 1 / data.records, seed)
+        made = METHODS["centralized"].synthesize(
+            data.codes, data.sizes, split, 0.8, 1 / data.records, seed
+        )
         # The first loads compiled kernels.
         if seed:
             seconds.append(time.perf_counter() - start)
             computing.append(time.process_time() - busy)
             distances.append(tvd(data.codes, made.codes, data.sizes, (3,))[3])
     mean = float(np.mean(distances))
-    yield Verdict(f"Synthesizer on {data.name}, epsilon 0.8, delta 1/n: 3-way TVD, mean of {scale.seeds}", mean)
+    yield Verdict(
+        f"Synthesizer on {data.name}, epsilon 0.8, delta 1/n: 3-way TVD, mean of {scale.seeds}",
+        mean,
+    )
     yield Verdict("Synthesizer: fit and sample, warm, s (median)", float(np.median(seconds)))
     # On a machine that does nothing else the wall time is no more than this; others' load does not enter.
-    yield Verdict("Synthesizer: the same, processor time of all threads, s (median)", float(np.median(computing)))
+    yield Verdict(
+        "Synthesizer: the same, processor time of all threads, s (median)",
+        float(np.median(computing)),
+    )
 
 
 def warm_up(data: Dataset) -> None:
     """Load our compiled kernels."""
     sizes = data.sizes[:3]
     table = contingency(data.codes, data.sizes, (0, 1)).astype(np.float64)
-    sample(fit(sizes, [Measurement((0, 1), (None, None), table, 10.0)], float(data.records)), 10, np.random.default_rng(0))
+    sample(
+        fit(sizes, [Measurement((0, 1), (None, None), table, 10.0)], float(data.records)),
+        10,
+        np.random.default_rng(0),
+    )
 
 
 def main() -> int:
@@ -464,11 +560,22 @@ def main() -> int:
     adult = datasets.load("adult", options.data) if real else datasets.adult_like()
     scale = SCALES[options.size]
     few = slice(0, scale.columns)
-    part = Dataset(adult.name, adult.names[few], adult.sizes[few], np.ascontiguousarray(adult.codes[few]))
+    part = Dataset(
+        adult.name, adult.names[few], adult.sizes[few], np.ascontiguousarray(adult.codes[few])
+    )
     warm_up(adult)
     own = part if options.size == SMOKE else adult
-    sections = {"central": central(own, scale), "mbi": on_mbi(part, scale), "opendp": under_opendp(part, scale)}
-    verdicts = (verdict for name, rows in sections.items() if options.only in (None, name) for verdict in rows)
+    sections = {
+        "central": central(own, scale),
+        "mbi": on_mbi(part, scale),
+        "opendp": under_opendp(part, scale),
+    }
+    verdicts = (
+        verdict
+        for name, rows in sections.items()
+        if options.only in (None, name)
+        for verdict in rows
+    )
     return conclude(show(verdicts, "front_ends", options.size), options.json, options.size)
 
 

@@ -63,10 +63,19 @@ PATIENCE = 120
 def attributes() -> list[Attribute]:
     """The 24 columns' public domains."""
     return [
-        *(Attribute.categorical(name, [f"{name} value {i}" for i in range(size)]) for name, size in TEXTS.items()),
+        *(
+            Attribute.categorical(name, [f"{name} value {i}" for i in range(size)])
+            for name, size in TEXTS.items()
+        ),
         *(Attribute.integer(name, size) for name, size in CODES.items()),
-        *(Attribute.numeric(name, [0, 1, 2, 4, 8, 16, 32, 64, 1000], missing=True) for name in NUMBERS),
-        *(Attribute.temporal(name, "date", [f"{year}-01-01" for year in range(1940, 2025, 12)]) for name in DATES),
+        *(
+            Attribute.numeric(name, [0, 1, 2, 4, 8, 16, 32, 64, 1000], missing=True)
+            for name in NUMBERS
+        ),
+        *(
+            Attribute.temporal(name, "date", [f"{year}-01-01" for year in range(1940, 2025, 12)])
+            for name in DATES
+        ),
     ]
 
 
@@ -74,17 +83,23 @@ def piece(first: int, rows: int) -> pa.Table:
     """Rows of the wide table, the same however it is cut into pieces of PIECE."""
     rng = np.random.default_rng(first)
     mood = rng.random(rows)
-    columns: dict[str, pa.Array] = {"person": pa.array([f"P{i:010d}" for i in range(first, first + rows)])}
+    columns: dict[str, pa.Array] = {
+        "person": pa.array([f"P{i:010d}" for i in range(first, first + rows)])
+    }
 
     def drawn(size: int) -> np.ndarray:
         return np.minimum((size * (0.5 * mood + 0.5 * rng.random(rows))).astype(np.int64), size - 1)
 
     for name, size in TEXTS.items():
-        columns[name] = pa.array([f"{name} value {i}" for i in range(size)]).take(pa.array(drawn(size)))
+        columns[name] = pa.array([f"{name} value {i}" for i in range(size)]).take(
+            pa.array(drawn(size))
+        )
     for name, size in CODES.items():
         columns[name] = pa.array(drawn(size))
     for name in NUMBERS:
-        columns[name] = pa.array(np.round(999 * mood * rng.random(rows), 2), mask=rng.random(rows) < 0.05)
+        columns[name] = pa.array(
+            np.round(999 * mood * rng.random(rows), 2), mask=rng.random(rows) < 0.05
+        )
     for name in DATES:
         columns[name] = pa.array((drawn(30_000) - 10_950).astype(np.int32)).cast(pa.date32())
     return pa.table(columns)
@@ -107,8 +122,13 @@ def agree(folder: Path, schema: Schema, rows: int, table: Path) -> None:
     """The first party's run folder, with an accepted plan."""
     names = [name for name, _ in schema.parties]
     run = PartyRun.create(folder / "run", name=names[0], table=table, id="person")
-    offers = [PrivateKey.load(folder / "run" / "key").offer, *(PrivateKey.new(name).offer for name in (*names[1:], None))]
-    plan = make_plan(schema, 1.0, PlanOptions(expected_records=rows), public_keys=PublicKeys.of(offers, names))
+    offers = [
+        PrivateKey.load(folder / "run" / "key").offer,
+        *(PrivateKey.new(name).offer for name in (*names[1:], None)),
+    ]
+    plan = make_plan(
+        schema, 1.0, PlanOptions(expected_records=rows), public_keys=PublicKeys.of(offers, names)
+    )
     plan.save(folder / "plan.json")
     run.advance({"plan": (folder / "plan.json").read_bytes()})
     run.accept(plan.fingerprint)
@@ -117,7 +137,9 @@ def agree(folder: Path, schema: Schema, rows: int, table: Path) -> None:
 def measured(command: list[str]) -> tuple[float, float, float]:
     """Wall seconds, those of the processor, and peak resident GiB of a process of its own."""
     begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)} failed.")
@@ -136,7 +158,12 @@ def party(folder: Path, table: Path) -> tuple[float, float, float]:
 
 def rows_streamed(rows: int) -> Iterator[Verdict]:
     """`vertimrf run party` of 24 attributes, of either kind of file."""
-    schema = Schema.of({"registry": attributes(), "other": [Attribute.integer(name, size) for name, size in OTHERS.items()]})
+    schema = Schema.of(
+        {
+            "registry": attributes(),
+            "other": [Attribute.integer(name, size) for name, size in OTHERS.items()],
+        }
+    )
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write(folder / "small.parquet", 1000)
@@ -176,8 +203,17 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
     from vertimrf.cluster import encode_partitions
 
     held = {"registry": NARROW, "other": OTHERS}
-    schema = Schema.of({name: [Attribute.integer(own, size) for own, size in sizes.items()] for name, sizes in held.items()})
-    plan = make_plan(schema, epsilon=1.0, planning=PlanOptions(expected_records=rows, message_bytes=SMALL_MESSAGE))
+    schema = Schema.of(
+        {
+            name: [Attribute.integer(own, size) for own, size in sizes.items()]
+            for name, sizes in held.items()
+        }
+    )
+    plan = make_plan(
+        schema,
+        epsilon=1.0,
+        planning=PlanOptions(expected_records=rows, message_bytes=SMALL_MESSAGE),
+    )
     secret = Secret(bytes(range(32)))
     keys = id_keys(secret, plan.digest())
     mine = schema.part("registry")
@@ -187,7 +223,9 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
     with (
         # A new worker may take its time to start; a local cluster would give it up after 15 seconds.
         dask.config.set({"distributed.deploy.lost-worker-timeout": f"{PATIENCE} s"}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB") as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB"
+        ) as cluster,
         Client(cluster) as client,
     ):
 
@@ -213,28 +251,44 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
             return encode_partitions(cut, client, "person", mine, name="made up", keys=keys)
 
         # Kernels are loaded, and what one machine makes of a small table is what the cluster does.
-        few = encode_table(pa.concat_tables([made(i, 10_000) for i in range(6)]), "person", mine, keys=keys)
+        few = encode_table(
+            pa.concat_tables([made(i, 10_000) for i in range(6)]), "person", mine, keys=keys
+        )
         both = (few, encoded(6, 10_000))
-        alone, many = (Party(plan, "registry", secret, FixedNoise(1)).run(own).to_bytes(plan) for own in both)
-        yield at_least("a cluster's message of 60,000 records is that of one machine", float(alone == many), 1)
+        alone, many = (
+            Party(plan, "registry", secret, FixedNoise(1)).run(own).to_bytes(plan) for own in both
+        )
+        yield at_least(
+            "a cluster's message of 60,000 records is that of one machine", float(alone == many), 1
+        )
         begin = time.perf_counter()
         records = encoded(rows // each, each)
         name = f"cluster, {records.count:,} x {len(mine)}"
         yield Verdict(f"{name}, made up and encoded, s", time.perf_counter() - begin)
         messages = []
-        for noise, what in ((FixedNoise(1), "message"), (Killing(1), "message with a worker killed")):
+        for noise, what in (
+            (FixedNoise(1), "message"),
+            (Killing(1), "message with a worker killed"),
+        ):
             begin = time.perf_counter()
             messages.append(Party(plan, "registry", secret, noise).run(records).to_bytes(plan))
             yield Verdict(f"{name}, {what}, s", time.perf_counter() - begin)
         client.wait_for_workers(2, timeout=PATIENCE)
         processes = len({*look(), *memory})
         yield at_least(f"{name}, worker processes in all, one of them killed", processes, 3)
-        yield at_least(f"{name}, the message is the same when a worker is killed", float(messages[0] == messages[1]), 1)
+        yield at_least(
+            f"{name}, the message is the same when a worker is killed",
+            float(messages[0] == messages[1]),
+            1,
+        )
         yield Verdict(f"{name}, peak memory of a worker, GiB", max(memory.values()))
         yield Verdict(f"{name}, peak memory of the party's process, GiB", peak_memory())
 
 
-ROWS: dict[str, Callable[[int], Iterator[Verdict]]] = {"streamed": rows_streamed, "cluster": rows_cluster}
+ROWS: dict[str, Callable[[int], Iterator[Verdict]]] = {
+    "streamed": rows_streamed,
+    "cluster": rows_cluster,
+}
 
 
 def main() -> int:

@@ -53,7 +53,9 @@ def limited(name: str, words: Sequence[str], limit: float) -> Iterator[Verdict]:
     """
     lines: queue.Queue[str | None] = queue.Queue()
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )
         assert process.stdout is not None
 
         def read(stream: Any = process.stdout) -> None:

@@ -59,7 +59,11 @@ def pairs_of(measurements: list[Measurement]) -> set[tuple[int, int]]:
 
 def adult_codes(folder: Path) -> tuple[np.ndarray, tuple[int, ...]]:
     """Codes [shape=(15, n), uint16] and sizes of Adult, or of a stand-in."""
-    table = datasets.load("adult", folder) if datasets.present("adult", folder) else datasets.adult_like()
+    table = (
+        datasets.load("adult", folder)
+        if datasets.present("adult", folder)
+        else datasets.adult_like()
+    )
     return table.codes, table.sizes
 
 
@@ -111,11 +115,17 @@ class Peer:
 
     def fit(self, problem: Problem, iterations: int, warm: Any = None) -> Any:
         measurements = [
-            self.mbi.LinearMeasurement(m.counts.ravel(), tuple(map(str, m.attributes)), float(m.sigma))
+            self.mbi.LinearMeasurement(
+                m.counts.ravel(), tuple(map(str, m.attributes)), float(m.sigma)
+            )
             for m in problem.measurements
         ]
         model = self.mbi.estimation.MirrorDescent().estimate(
-            self.domain(problem), measurements, known_total=problem.total, iters=iterations, warm_start=warm
+            self.domain(problem),
+            measurements,
+            known_total=problem.total,
+            iters=iterations,
+            warm_start=warm,
         )
         self.marginal(model, (0,))
         return model
@@ -131,7 +141,9 @@ class Peer:
 
     def rows(self, model: Any, rows: int) -> np.ndarray:
         data = model.synthetic_data(rows=rows)
-        return np.stack([np.asarray(data.to_dict()[str(i)]) for i in range(len(model.domain.attributes))])
+        return np.stack(
+            [np.asarray(data.to_dict()[str(i)]) for i in range(len(model.domain.attributes))]
+        )
 
     def calibrated(self, model: MarkovRandomField) -> Any:
         """Marginals from our factors, by mbi's message passing."""
@@ -148,7 +160,17 @@ class Peer:
 def iteration(problem: Problem) -> float:
     """Seconds of one L-BFGS iteration: propagation, gradient, direction."""
     seen: list[float] = []
-    fit(problem.sizes, problem.measurements, problem.total, options=FitOptions(steps=1, tolerance=0.0, iterations=200, progress=lambda *_: seen.append(time.perf_counter())))  # fmt: skip
+    fit(
+        problem.sizes,
+        problem.measurements,
+        problem.total,
+        options=FitOptions(
+            steps=1,
+            tolerance=0.0,
+            iterations=200,
+            progress=lambda *_: seen.append(time.perf_counter()),
+        ),
+    )
     return float(np.median(np.diff(seen)))
 
 
@@ -180,11 +202,15 @@ def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarra
     factors = []
     logs = np.zeros(sizes)
     for _ in range(rng.integers(1, 9)):
-        attributes = tuple(sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 4))), replace=False)))
+        attributes = tuple(
+            sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 4))), replace=False))
+        )
         table = 3 * rng.normal(size=[sizes[a] for a in attributes])
         factors.append(Factor(attributes, table))
         logs += table.reshape([sizes[a] if a in attributes else 1 for a in range(d)])
-    tree = junction_tree(sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)})
+    tree = junction_tree(
+        sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)}
+    )
     joint = np.exp(logs - logs.max())
     return MarkovRandomField(tree, 1.0, factors), joint / joint.sum()
 
@@ -202,7 +228,9 @@ def worst_against_brute_force(models: int) -> float:
     return worst
 
 
-def mean_tvd(codes: np.ndarray, problem: Problem, marginal: Callable[[tuple[int, ...]], np.ndarray]) -> float:
+def mean_tvd(
+    codes: np.ndarray, problem: Problem, marginal: Callable[[tuple[int, ...]], np.ndarray]
+) -> float:
     """Mean distance of a sample from its model over the measured marginals."""
     distances = []
     for m in problem.measurements:
@@ -214,7 +242,10 @@ def mean_tvd(codes: np.ndarray, problem: Problem, marginal: Callable[[tuple[int,
 def peak_memory(data: Path) -> float:
     """Peak resident memory of fit, beliefs and sampling over the clique tables, in a process of its own."""
     out = subprocess.run(
-        [sys.executable, __file__, "--data", str(data), "--memory"], check=True, capture_output=True, text=True
+        [sys.executable, __file__, "--data", str(data), "--memory"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return float(out.stdout)
 
@@ -233,16 +264,26 @@ def print_peak_memory(data: Path) -> None:
 
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    model = fit(sizes, problem.measurements, problem.total, tree=tree, options=FitOptions(steps=1, iterations=5))
+    model = fit(
+        sizes,
+        problem.measurements,
+        problem.total,
+        tree=tree,
+        options=FitOptions(steps=1, iterations=5),
+    )
     sample(model, 1000, np.random.default_rng(0))
     print((status("VmHWM") - before) / (8 * tree.cells))
 
 
-def rounds(problem: Problem, count: int, peer: Peer | None) -> tuple[float, float | None, float, float | None]:
+def rounds(
+    problem: Problem, count: int, peer: Peer | None
+) -> tuple[float, float | None, float, float | None]:
     """Seconds and final loss of a loop that adds a pair each round and fits again, warm; ours and the peer's."""
     base = [m for m in problem.measurements if len(m.attributes) == 1]
     pairs = [m for m in problem.measurements if len(m.attributes) == 2][:count]
-    steps = [Problem(problem.sizes, problem.total, base + pairs[: i + 1]) for i in range(len(pairs))]
+    steps = [
+        Problem(problem.sizes, problem.total, base + pairs[: i + 1]) for i in range(len(pairs))
+    ]
     start = time.perf_counter()
     model = None
     for step in steps:
@@ -260,12 +301,16 @@ def rounds(problem: Problem, count: int, peer: Peer | None) -> tuple[float, floa
 
 def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...], records: int) -> float:
     """Time of np.bincount per pair over that of all pairs at once."""
-    many = np.ascontiguousarray(codes[:, np.random.default_rng(0).integers(0, codes.shape[1], records)])
+    many = np.ascontiguousarray(
+        codes[:, np.random.default_rng(0).integers(0, codes.shape[1], records)]
+    )
     pairs = list(itertools.combinations(range(len(sizes)), 2))
 
     def one_by_one() -> None:
         for a, b in pairs:
-            np.bincount(many[a].astype(np.int64) * sizes[b] + many[b], minlength=sizes[a] * sizes[b])
+            np.bincount(
+                many[a].astype(np.int64) * sizes[b] + many[b], minlength=sizes[a] * sizes[b]
+            )
 
     all_pairs(many, sizes, pairs)
     return seconds(one_by_one, 3) / seconds(lambda: all_pairs(many, sizes, pairs))
@@ -278,7 +323,9 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
     codes, sizes = adult_codes(data)
     problem = measure_pairs(codes, sizes, *((1e4, 3) if smoke else (6e5, 25)))
     tree = problem.tree()
-    print(f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}")
+    print(
+        f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}"
+    )
 
     fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=1, iterations=3))
     ours = iteration(problem)
@@ -292,10 +339,14 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
         theirs = time.perf_counter() - start
         loss = peer.loss(peer_model, problem)
         yield Verdict(f"mbi: one iteration, ms (mean of {iterations})", 1e3 * theirs / iterations)
-    yield Verdict("one iteration: times faster than mbi", theirs / iterations / ours if theirs else None)
+    yield Verdict(
+        "one iteration: times faster than mbi", theirs / iterations / ours if theirs else None
+    )
 
     model = fit(sizes, problem.measurements, problem.total)
-    yield Verdict("default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total)))
+    yield Verdict(
+        "default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total))
+    )
     yield Verdict("default fit, loss", model.loss)
     share = final = None
     if loss is not None and theirs is not None:
@@ -303,23 +354,44 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
         # Steps that go for the loss alone, as mbi's do.
         exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
-            model = fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact))
+            model = fit(
+                sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)
+            )
             if model.loss <= loss:
                 break
-        taken = seconds(lambda: fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)))
+        taken = seconds(
+            lambda: fit(
+                sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)
+            )
+        )
         # A loss that is never reached takes for ever.
         share = taken / theirs if model.loss <= loss else math.inf
-        final = fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=steps + 5, **exact)).loss / loss
+        final = (
+            fit(
+                sizes,
+                problem.measurements,
+                problem.total,
+                options=FitOptions(steps=steps + 5, **exact),
+            ).loss
+            / loss
+        )
     yield Verdict(f"time to mbi's loss after {iterations} iterations, share of mbi's", share)
     yield Verdict("final loss, share of mbi's", final)
 
     count = 1 if smoke else 4 if quick else 20
     mine, others, my_loss, peer_loss = rounds(problem, count, peer)
     yield Verdict(f"{count} rounds that add a marginal, s", mine)
-    yield Verdict(f"{count} rounds, share of mbi's time (its 100 iterations a round)", mine / others if others else None)
-    yield Verdict(f"{count} rounds, share of mbi's loss", my_loss / peer_loss if peer_loss else None)
+    yield Verdict(
+        f"{count} rounds, share of mbi's time (its 100 iterations a round)",
+        mine / others if others else None,
+    )
+    yield Verdict(
+        f"{count} rounds, share of mbi's loss", my_loss / peer_loss if peer_loss else None
+    )
 
-    yield Verdict("peak memory of fit and sample, clique tables", None if smoke else peak_memory(data))
+    yield Verdict(
+        "peak memory of fit and sample, clique tables", None if smoke else peak_memory(data)
+    )
     stream = roofline(tree)
     yield Verdict("read and write clique tables once per pass (roofline), ms", 1e3 * stream)
     once = propagation_seconds(problem)
@@ -340,19 +412,29 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
         start = time.perf_counter()
         drawn = peer.rows(peer_model, rows)
         ratio = (time.perf_counter() - start) / mine
-        distances = distance / mean_tvd(drawn, problem, lambda attributes: peer.marginal(peer_model, attributes))
+        distances = distance / mean_tvd(
+            drawn, problem, lambda attributes: peer.marginal(peer_model, attributes)
+        )
     yield Verdict("sampling: times faster than mbi synthetic_data", ratio)
     yield Verdict("sampling: distance from the model, share of mbi's", distances)
 
     records = 10_000 if smoke else 1_000_000
     ratio = counting_ratio(codes, sizes, records)
-    yield Verdict(f"all two-way counts of {records:,} records: times faster than np.bincount", ratio)
-    yield Verdict("marginals against brute force, random models", worst_against_brute_force(10 if smoke else 200))
+    yield Verdict(
+        f"all two-way counts of {records:,} records: times faster than np.bincount", ratio
+    )
+    yield Verdict(
+        "marginals against brute force, random models",
+        worst_against_brute_force(10 if smoke else 200),
+    )
     worst = None
     if peer is not None:
         calibrated = peer.calibrated(model)
         worst = max(
-            float(np.abs(peer.marginal(calibrated, m.attributes) - model.marginal(m.attributes)).max()) / model.total
+            float(
+                np.abs(peer.marginal(calibrated, m.attributes) - model.marginal(m.attributes)).max()
+            )
+            / model.total
             for m in problem.measurements
         )
     yield Verdict("marginals against mbi at the same factors, Adult", worst)
@@ -360,13 +442,19 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
 
 def main() -> None:
     parser = arguments(__doc__, quick="fewer iterations, rounds and rows")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder with adult.csv.gz")
+    parser.add_argument(
+        "--data", type=Path, default=datasets.FOLDER, help="folder with adult.csv.gz"
+    )
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
         print_peak_memory(options.data)
         return
-    sys.exit(conclude(show(run(options.data, options.size), "model", options.size), options.json, options.size))
+    sys.exit(
+        conclude(
+            show(run(options.data, options.size), "model", options.size), options.json, options.size
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -86,22 +86,42 @@ def play(records: int, folder: Path) -> Figures:
         place.mkdir()
     write_tables(folder, records)
     vertimrf(
-        "run", "server", folder / "server", "--schema", folder / "schema.toml", "--epsilon", EPSILON,
-        "--expected-records", records, "--message-mb", MESSAGE_MB,
-    )  # fmt: skip
+        "run",
+        "server",
+        folder / "server",
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        EPSILON,
+        "--expected-records",
+        records,
+        "--message-mb",
+        MESSAGE_MB,
+    )
     together(
         lambda name: vertimrf(
-            "run", "party", folder / name, "--name", name, "--table", folder / f"{name}.parquet", "--id", "id",
-            "--exchange", places[name],
+            "run",
+            "party",
+            folder / name,
+            "--name",
+            name,
+            "--table",
+            folder / f"{name}.parquet",
+            "--id",
+            "id",
+            "--exchange",
+            places[name],
         )
-    )  # fmt: skip
+    )
     vertimrf("warmup")
     with Loopback(folder / "network") as network:
         together(network.register)
         for name, place in places.items():
             network.start_node(name, {"party": name, "exchange": str(place)})
         before, start = loopback_bytes(), time.monotonic()
-        run = network.run_app({"run-folder": str(folder / "server"), "pause": 1.0, "longest-pause": 2.0})
+        run = network.run_app(
+            {"run-folder": str(folder / "server"), "pause": 1.0, "longest-pause": 2.0}
+        )
         peak = Peak(network.processes["superlink"].pid, "flwr-serverapp")
         for name, place in places.items():
             wait(place / "server" / name / "plan", network, run)
@@ -125,8 +145,11 @@ def play(records: int, folder: Path) -> Figures:
         party_seconds={name: figures[0] for name, figures in taken.items()},
         party_worked={name: figures[2] for name, figures in taken.items()},
         party_mib={name: figures[1] for name, figures in taken.items()},
-        message_bytes={name: path.stat().st_size for name, path in zip(PARTIES, received, strict=True)},
-        server_seconds=(folder / "server" / "result").stat().st_mtime - max(path.stat().st_mtime for path in received),
+        message_bytes={
+            name: path.stat().st_size for name, path in zip(PARTIES, received, strict=True)
+        },
+        server_seconds=(folder / "server" / "result").stat().st_mtime
+        - max(path.stat().st_mtime for path in received),
         server_mib=server_mib,
         wire_bytes=int(state["network-traffic"]["total-bytes"]),
         loopback_bytes=after - before,
@@ -143,15 +166,26 @@ def rows(records: int) -> Iterator[Verdict]:
     worst = max(PARTIES, key=lambda name: figures.party_seconds[name])
     yield Verdict(f"{what}: the slowest party, s", figures.party_seconds[worst])
     yield Verdict(f"{what}: that party's threads worked, s", figures.party_worked[worst])
-    yield Verdict(f"{what}: a party's peak memory at most, GiB", max(figures.party_mib.values()) / 2**10)
+    yield Verdict(
+        f"{what}: a party's peak memory at most, GiB", max(figures.party_mib.values()) / 2**10
+    )
     yield Verdict(f"{what}: the largest message, MB", max(figures.message_bytes.values()) / 1e6)
-    yield Verdict(f"{what}: the server, from the last message to the table, s", figures.server_seconds)
+    yield Verdict(
+        f"{what}: the server, from the last message to the table, s", figures.server_seconds
+    )
     yield Verdict(f"{what}: the server's peak memory, GiB", figures.server_mib / 2**10)
     yield Verdict(f"{what}: all messages, MB", sum(figures.message_bytes.values()) / 1e6)
-    yield Verdict(f"{what}: between SuperLink and SuperNodes as Flower counts it, MB", figures.wire_bytes / 1e6)
-    yield Verdict(f"{what}: over the loopback interface, everything on it, MB", figures.loopback_bytes / 1e6)
+    yield Verdict(
+        f"{what}: between SuperLink and SuperNodes as Flower counts it, MB",
+        figures.wire_bytes / 1e6,
+    )
+    yield Verdict(
+        f"{what}: over the loopback interface, everything on it, MB", figures.loopback_bytes / 1e6
+    )
     yield Verdict(f"{what}: the whole, with three acceptances, s", figures.seconds)
-    yield Verdict(f"{what}: processes that wanted one of {os.cpu_count()} cores meanwhile", figures.load)
+    yield Verdict(
+        f"{what}: processes that wanted one of {os.cpu_count()} cores meanwhile", figures.load
+    )
 
 
 def write_tables(folder: Path, records: int) -> None:
@@ -171,7 +205,9 @@ def write_tables(folder: Path, records: int) -> None:
             noisy = np.clip(hidden[columns["id"]] + 0.3 * rng.standard_normal(records), 0, 0.999)
             columns[f"a{i:02d}"] = (noisy * sizes[i]).astype(np.int16)
         parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
-        parts[name] = [Attribute.integer(f"a{i:02d}", sizes[i]) for i in range(k * each, (k + 1) * each)]
+        parts[name] = [
+            Attribute.integer(f"a{i:02d}", sizes[i]) for i in range(k * each, (k + 1) * each)
+        ]
     (folder / "schema.toml").write_text(Schema.of(parts).to_toml())
 
 
@@ -179,15 +215,21 @@ def vertimrf(*words: Any) -> str:
     """What a command prints."""
     run = subprocess.run(command(words), capture_output=True, text=True, cwd=ROOT)
     if run.returncode:
-        raise RuntimeError(f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}")
+        raise RuntimeError(
+            f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}"
+        )
     return run.stdout
 
 
 def measured(*words: Any) -> tuple[float, float, float]:
     """Seconds, peak MiB, and seconds that threads worked, of a command."""
-    run = subprocess.run([sys.executable, "-c", MEASURED, *command(words)], capture_output=True, text=True, cwd=ROOT)
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command(words)], capture_output=True, text=True, cwd=ROOT
+    )
     if run.returncode:
-        raise RuntimeError(f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}")
+        raise RuntimeError(
+            f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}"
+        )
     seconds, mib, worked = map(float, run.stdout.split()[-3:])
     return seconds, mib, worked
 
@@ -214,7 +256,11 @@ def wait(path: Path, network: Loopback, run: str) -> None:
 
 def loopback_bytes() -> int:
     """Bytes that were sent over the loopback interface since the machine started."""
-    line = next(line for line in Path("/proc/net/dev").read_text().splitlines() if line.strip().startswith("lo:"))
+    line = next(
+        line
+        for line in Path("/proc/net/dev").read_text().splitlines()
+        if line.strip().startswith("lo:")
+    )
     return int(line.split(":")[1].split()[8])
 
 
@@ -248,7 +294,12 @@ class Peak:
                     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
                 except OSError:
                     continue
-                self._kib = max([self._kib, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))])
+                self._kib = max(
+                    [
+                        self._kib,
+                        *(int(line.split()[1]) for line in lines if line.startswith("VmHWM")),
+                    ]
+                )
 
 
 def main() -> None:

@@ -48,7 +48,9 @@ QUICK_RECORDS, QUICK_BYTES = 40_000, 1_000_000
 SMOKE_RECORDS, SMOKE_BYTES = 5000, 100_000
 
 
-def split_people(data: Dataset, overlap: float, dependent: bool, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
+def split_people(
+    data: Dataset, overlap: float, dependent: bool, rng: np.random.Generator
+) -> tuple[Rows, Rows, Rows]:
     """Records in common, and all records of either party, of whose own ``overlap`` is the part that is in common."""
     records = data.records
     level = data.codes[0] / data.sizes[0]
@@ -60,10 +62,16 @@ def split_people(data: Dataset, overlap: float, dependent: bool, rng: np.random.
     return both, np.concatenate([both, others[first]]), np.concatenate([both, others[~first]])
 
 
-def tables_of(schema: Schema, data: Dataset, digests: npt.NDArray[np.uint64], rows: Sequence[Rows]) -> list[Table]:
+def tables_of(
+    schema: Schema, data: Dataset, digests: npt.NDArray[np.uint64], rows: Sequence[Rows]
+) -> list[Table]:
     """Parties' tables."""
     return [
-        Table(schema.part(name), digests[own], np.ascontiguousarray(data.codes[list(schema.party_attributes(name))][:, own]))
+        Table(
+            schema.part(name),
+            digests[own],
+            np.ascontiguousarray(data.codes[list(schema.party_attributes(name))][:, own]),
+        )
         for (name, _), own in zip(schema.parties, rows, strict=True)
     ]
 
@@ -71,10 +79,19 @@ def tables_of(schema: Schema, data: Dataset, digests: npt.NDArray[np.uint64], ro
 def run(plan: Plan, tables: Sequence[Table]) -> Result:
     """What the protocol makes, messages handed on in memory."""
     secret, server = Secret.new(), Server(plan, RunOptions(seed=0))
-    return server.run(server.read([Party(plan, name, secret).run(t) for name, t in zip(plan.party_names, tables, strict=True)]))
+    return server.run(
+        server.read(
+            [
+                Party(plan, name, secret).run(t)
+                for name, t in zip(plan.party_names, tables, strict=True)
+            ]
+        )
+    )
 
 
-def outer_codes(codes: Codes, sizes: Sequence[int], held: npt.NDArray[np.bool_], owners: Sequence[int]) -> Codes:
+def outer_codes(
+    codes: Codes, sizes: Sequence[int], held: npt.NDArray[np.bool_], owners: Sequence[int]
+) -> Codes:
     """Codes in which what a person's parties do not hold is one value more.
 
     Args:
@@ -87,10 +104,14 @@ def outer_codes(codes: Codes, sizes: Sequence[int], held: npt.NDArray[np.bool_],
     return np.where(there, codes, np.array(sizes)[:, None]).astype(np.uint16)
 
 
-def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int, rng: np.random.Generator) -> Iterator[Verdict]:
+def one_case(
+    data: Dataset, overlap: float, dependent: bool, message_bytes: int, rng: np.random.Generator
+) -> Iterator[Verdict]:
     """All figures of one split."""
     cut = (len(data.sizes) + 1) // 2
-    attributes = [Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)]
+    attributes = [
+        Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
+    ]
     schema = Schema.of({"one": attributes[:cut], "two": attributes[cut:]})
     owners = [schema.party_of(a) for a in range(len(attributes))]
     both, one, two = split_people(data, overlap, dependent, rng)
@@ -100,8 +121,16 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
 
     def plan_for(records: int, population: str = "inner") -> Plan:
         return make_plan(
-            schema, epsilon=EPSILON, planning=PlanOptions(delta=1 / data.records, expected_records=records, encoder="count-sketch", message_bytes=message_bytes, population=population),
-        )  # fmt: skip
+            schema,
+            epsilon=EPSILON,
+            planning=PlanOptions(
+                delta=1 / data.records,
+                expected_records=records,
+                encoder="count-sketch",
+                message_bytes=message_bytes,
+                population=population,
+            ),
+        )
 
     def distance(real: Codes, codes: Codes, sizes: Sequence[int] = data.sizes) -> float:
         return tvd(real, codes, sizes, (3,))[3]
@@ -113,16 +142,24 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
         yield Verdict(f"{name}: people in common", len(both))
         yield Verdict(f"{name}: estimated", match.records)
         yield Verdict(f"{name}: its standard error", match.error)
-        yield at_most(f"{name}: standard errors that it is off", abs(match.records - len(both)) / match.error, 5.0)
+        yield at_most(
+            f"{name}: standard errors that it is off",
+            abs(match.records - len(both)) / match.error,
+            5.0,
+        )
     yield Verdict(f"{name}: found to hold the same people (1: yes)", float(result.overlap is None))
     inner = distance(real, result.codes)
     if overlap == 1:
         yield Verdict(f"{name}: inner 3-way TVD", inner)
         return
-    reference = distance(real, run(plan_for(len(both)), tables_of(schema, data, digests, (both, both))).codes)
+    reference = distance(
+        real, run(plan_for(len(both)), tables_of(schema, data, digests, (both, both))).codes
+    )
     yield Verdict(f"{name}: inner 3-way TVD", inner)
     yield Verdict(f"{name}: inner 3-way TVD, of tables with the people in common alone", reference)
-    yield Verdict(f"{name}: inner 3-way TVD, over that of the people in common alone", inner / reference)
+    yield Verdict(
+        f"{name}: inner 3-way TVD, over that of the people in common alone", inner / reference
+    )
     plan = plan_for(len(one), "outer")
     result = run(plan, tables)
     if result.held is None:
@@ -130,10 +167,15 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
     everybody = np.unique(np.concatenate([one, two]))
     held = np.array([np.isin(everybody, own) for own in (one, two)])
     holders = [*(part.parties for part in result.others), plan.party_names]
-    told = np.array([[party in own for own in holders] for party in plan.party_names])[:, result.held]
+    told = np.array([[party in own for own in holders] for party in plan.party_names])[
+        :, result.held
+    ]
     wider = [size + 1 for size in data.sizes]
     truth = outer_codes(data.codes[:, everybody], data.sizes, held, owners)
-    yield Verdict(f"{name}: outer 3-way TVD", distance(truth, outer_codes(result.codes, data.sizes, told, owners), wider))
+    yield Verdict(
+        f"{name}: outer 3-way TVD",
+        distance(truth, outer_codes(result.codes, data.sizes, told, owners), wider),
+    )
 
 
 def main() -> None:
@@ -142,11 +184,19 @@ def main() -> None:
     options = parser.parse_args()
     smoke = options.size == SMOKE
     real = options.size == FULL and datasets.present("adult", options.data)
-    data = datasets.load("adult", options.data) if real else datasets.generated(SMOKE_RECORDS if smoke else QUICK_RECORDS)
+    data = (
+        datasets.load("adult", options.data)
+        if real
+        else datasets.generated(SMOKE_RECORDS if smoke else QUICK_RECORDS)
+    )
     message_bytes = MESSAGE_BYTES if real else SMOKE_BYTES if smoke else QUICK_BYTES
     verdicts: list[Verdict] = []
-    print(f"{data.name}, {data.records:,} records, epsilon {EPSILON}, count sketches of at most {message_bytes / 1e6:g} MB")
-    for overlap, dependent in [(0.6, True)] if smoke else itertools.product(OVERLAPS, (False, True)):
+    print(
+        f"{data.name}, {data.records:,} records, epsilon {EPSILON}, count sketches of at most {message_bytes / 1e6:g} MB"
+    )
+    for overlap, dependent in (
+        [(0.6, True)] if smoke else itertools.product(OVERLAPS, (False, True))
+    ):
         if overlap < 1 or not dependent:
             rows = one_case(data, overlap, dependent, message_bytes, np.random.default_rng(1))
             verdicts += show(rows, "overlap", options.size)

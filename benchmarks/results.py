@@ -27,14 +27,19 @@ BIRTH = re.compile(r"Measured at (\S+), (\d{4}-\d\d-\d\d), (.+?)\. <!-- depends 
 # What every accuracy figure depends on.
 ACCURACY = "vertimrf/kernels vertimrf/model vertimrf/party vertimrf/plan vertimrf/privacy vertimrf/server vertimrf/sketches"
 DEPENDS = {
-    "accuracy": ACCURACY, "accuracy in short": ACCURACY, "bars": ACCURACY, "message size": ACCURACY,
+    "accuracy": ACCURACY,
+    "accuracy in short": ACCURACY,
+    "bars": ACCURACY,
+    "message size": ACCURACY,
     "peers": "vertimrf/kernels vertimrf/model vertimrf/party vertimrf/plan vertimrf/server",
     "utility": f"{ACCURACY} vertimrf/utility",
-}  # fmt: skip
+}
 
 
 def git(*words: str) -> str:
-    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def commit() -> str:
@@ -97,15 +102,26 @@ def put_between(path: Path, mark: str, text: str) -> None:
     if content.count(begin) != 1 or content.count(end) != 1:
         raise ValueError(f"{path} needs the markers {begin} and {end}, once each.")
     head, rest = content.split(begin)
-    depends = next((paths for name, paths in DEPENDS.items() if mark == name), DEPENDS.get(mark.split()[0], "vertimrf"))
+    depends = next(
+        (paths for name, paths in DEPENDS.items() if mark == name),
+        DEPENDS.get(mark.split()[0], "vertimrf"),
+    )
     today = datetime.date.today().isoformat()
-    birth = f"Measured at {commit()}, {today}, {os.cpu_count()} cores. <!-- depends on {depends} -->"
+    birth = (
+        f"Measured at {commit()}, {today}, {os.cpu_count()} cores. <!-- depends on {depends} -->"
+    )
     path.write_text(f"{head}{begin}\n{birth}\n\n{text}\n{end}{rest.split(end)[1]}")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="list only tables that are older than the code; exit code 1 for any")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="list only tables that are older than the code; exit code 1 for any",
+    )
     options = parser.parse_args()
     old = 0
     for table in tables():

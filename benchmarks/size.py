@@ -30,20 +30,29 @@ CEILINGS = {
     "parameters of the function with the most": (19, 8),
 }
 LAYOUT = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER
-}  # fmt: skip
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def tokens(source: str) -> list[str]:
     """The tokens of a program, without layout and docstrings."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, DOCUMENTED)]
-    docstrings = {node.body[0].lineno for node in nodes if ast.get_docstring(node, clean=False) is not None}
+    docstrings = {
+        node.body[0].lineno for node in nodes if ast.get_docstring(node, clean=False) is not None
+    }
     found = tokenize.generate_tokens(io.StringIO(source).readline)
     return [
         token.string
         for token in found
-        if token.type not in LAYOUT and not (token.type == tokenize.STRING and token.start[0] in docstrings)
+        if token.type not in LAYOUT
+        and not (token.type == tokenize.STRING and token.start[0] in docstrings)
     ]
 
 
@@ -53,10 +62,18 @@ def functions() -> Iterator[tuple[int, int, str]]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and path.parent.name != "kernels":
                 a = node.args
-                named = [one.arg for one in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if one is not None]
+                named = [
+                    one.arg
+                    for one in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg)
+                    if one is not None
+                ]
                 count = len([name for name in named if name not in ("self", "cls")])
                 assert node.end_lineno is not None
-                yield node.end_lineno - node.lineno + 1, count, f"{path.relative_to(ROOT)}: {node.name}"
+                yield (
+                    node.end_lineno - node.lineno + 1,
+                    count,
+                    f"{path.relative_to(ROOT)}: {node.name}",
+                )
 
 
 def figures() -> dict[str, tuple[int, str]]:
@@ -64,7 +81,11 @@ def figures() -> dict[str, tuple[int, str]]:
     from vertimrf.cli import main
 
     def in_all(*folders: str) -> int:
-        return sum(len(tokens(path.read_text())) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+        return sum(
+            len(tokens(path.read_text()))
+            for folder in folders
+            for path in (ROOT / folder).rglob("*.py")
+        )
 
     pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
     every = list(functions())
@@ -84,4 +105,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     for name, (value, where) in figures().items():
         ceiling, bar = CEILINGS[name]
-        print(f"{value:>8,}  ceiling {ceiling:>7,}  bar {bar:>7,}  {name}" + f" ({where})" * bool(where))
+        print(
+            f"{value:>8,}  ceiling {ceiling:>7,}  bar {bar:>7,}  {name}"
+            + f" ({where})" * bool(where)
+        )

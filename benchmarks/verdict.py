@@ -17,9 +17,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 __all__ = [
-    "BARS", "FULL", "QUICK", "SMOKE", "Bar", "Verdict", "arguments", "at_least", "at_most", "conclude", "held", "load_bars",
+    "BARS",
+    "FULL",
+    "QUICK",
+    "SMOKE",
+    "Bar",
+    "Verdict",
+    "arguments",
+    "at_least",
+    "at_most",
+    "conclude",
+    "held",
+    "load_bars",
     "show",
-]  # fmt: skip
+]
 
 BARS = Path(__file__).with_name("bars.toml")
 FULL, QUICK, SMOKE = "full", "quick", "smoke"
@@ -49,12 +60,22 @@ class Verdict:
 
 def at_most(name: str, value: float | None, bar: float) -> Verdict:
     """Held to an upper bound that the script computes; a figure that is no number does not meet it."""
-    return Verdict(name, None if value is None else float(value), f"<= {bar:.4g}", None if value is None else bool(value <= bar))
+    return Verdict(
+        name,
+        None if value is None else float(value),
+        f"<= {bar:.4g}",
+        None if value is None else bool(value <= bar),
+    )
 
 
 def at_least(name: str, value: float | None, bar: float) -> Verdict:
     """Held to a lower bound that the script computes; a figure that is no number does not meet it."""
-    return Verdict(name, None if value is None else float(value), f">= {bar:.4g}", None if value is None else bool(value >= bar))
+    return Verdict(
+        name,
+        None if value is None else float(value),
+        f">= {bar:.4g}",
+        None if value is None else bool(value >= bar),
+    )
 
 
 @dataclass(frozen=True)
@@ -81,8 +102,14 @@ class Bar:
     machine: str = "any"
 
     def __post_init__(self) -> None:
-        if (self.at_most is None) == (self.at_least is None) or self.width < 0 or self.kind not in ("ratio", "absolute"):
-            raise ValueError(f"{self.name}: a bar has either at_most or at_least, a width of 0 or more, and a kind.")
+        if (
+            (self.at_most is None) == (self.at_least is None)
+            or self.width < 0
+            or self.kind not in ("ratio", "absolute")
+        ):
+            raise ValueError(
+                f"{self.name}: a bar has either at_most or at_least, a width of 0 or more, and a kind."
+            )
 
     def about(self, name: str) -> bool:
         """Whether it is about a row of this name."""
@@ -102,7 +129,9 @@ def load_bars() -> dict[str, tuple[Bar, ...]]:
     """All bars by section."""
     sections = tomllib.loads(BARS.read_text())
     return {
-        section: tuple(Bar(f"{section}.{key}", **fields) for key, fields in own.get("bars", {}).items())
+        section: tuple(
+            Bar(f"{section}.{key}", **fields) for key, fields in own.get("bars", {}).items()
+        )
         for section, own in sections.items()
     }
 
@@ -140,12 +169,21 @@ def conclude(verdicts: Sequence[Verdict], json_file: Path | None = None, size: s
 
 def arguments(doc: str | None, quick: str = "") -> argparse.ArgumentParser:
     """A parser with what every script has: ``--smoke``, ``--json``, and ``--quick`` where ``quick`` says what that leaves out."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     sizes = parser.add_mutually_exclusive_group()
     if quick:
-        sizes.add_argument("--quick", dest="size", action="store_const", const=QUICK, default=FULL, help=quick)
+        sizes.add_argument(
+            "--quick", dest="size", action="store_const", const=QUICK, default=FULL, help=quick
+        )
     sizes.add_argument(
-        "--smoke", dest="size", action="store_const", const=SMOKE, default=FULL, help="the smallest size, seconds; holds no bar"
+        "--smoke",
+        dest="size",
+        action="store_const",
+        const=SMOKE,
+        default=FULL,
+        help="the smallest size, seconds; holds no bar",
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     return parser

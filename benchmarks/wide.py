@@ -38,10 +38,88 @@ ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_DATA = ROOT.parent / "shared" / "data"
 # Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).
 CENSUS = (
-    3, 40, 40, 113, 15, 2, 130, 5, 8, 11, 8, 2, 3, 3, 65, 14, 2, 2, 3, 17, 6, 2, 88, 13, 6, 4, 12, 10, 6, 5, 6, 80, 83, 31, 34,
-    31, 32, 6, 6, 8, 10, 2, 8, 2, 23, 23, 13, 23, 4, 12, 3, 4, 8, 112, 118, 109, 111, 7, 9, 20, 8, 37, 3, 43, 65, 104, 101, 95,
-    101, 5, 9, 45, 28, 6, 4, 4, 4, 2, 4, 5, 3,
-)  # fmt: skip
+    3,
+    40,
+    40,
+    113,
+    15,
+    2,
+    130,
+    5,
+    8,
+    11,
+    8,
+    2,
+    3,
+    3,
+    65,
+    14,
+    2,
+    2,
+    3,
+    17,
+    6,
+    2,
+    88,
+    13,
+    6,
+    4,
+    12,
+    10,
+    6,
+    5,
+    6,
+    80,
+    83,
+    31,
+    34,
+    31,
+    32,
+    6,
+    6,
+    8,
+    10,
+    2,
+    8,
+    2,
+    23,
+    23,
+    13,
+    23,
+    4,
+    12,
+    3,
+    4,
+    8,
+    112,
+    118,
+    109,
+    111,
+    7,
+    9,
+    20,
+    8,
+    37,
+    3,
+    43,
+    65,
+    104,
+    101,
+    95,
+    101,
+    5,
+    9,
+    45,
+    28,
+    6,
+    4,
+    4,
+    4,
+    2,
+    4,
+    5,
+    3,
+)
 
 
 def clock(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -57,13 +135,19 @@ class CensusPeer(Peer):
     names = tuple(str(i) for i in range(len(CENSUS)))
 
     def counted(self, codes: np.ndarray, pairs: list[tuple[int, int]]) -> list[np.ndarray]:
-        data = self.mbi.Dataset(dict(zip(self.names, codes, strict=True)), self.mbi.Domain(self.names, CENSUS))
-        return [np.asarray(data.project((str(a), str(b))).datavector(flatten=False)) for a, b in pairs]
+        data = self.mbi.Dataset(
+            dict(zip(self.names, codes, strict=True)), self.mbi.Domain(self.names, CENSUS)
+        )
+        return [
+            np.asarray(data.project((str(a), str(b))).datavector(flatten=False)) for a, b in pairs
+        ]
 
     def model(self, ours: Any) -> Any:
         """Our factors as mbi's model, with our marginals of the same attributes: mbi's own calibration compiles for minutes."""
         domain, (factors, marginals) = self.mbi.Domain(self.names, CENSUS), ({}, {})
-        for f, table in zip(ours.factors, ours.marginals([f.attributes for f in ours.factors]), strict=True):
+        for f, table in zip(
+            ours.factors, ours.marginals([f.attributes for f in ours.factors]), strict=True
+        ):
             names = tuple(map(str, f.attributes))
             factors[names] = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
             marginals[names] = self.mbi.Factor(domain.project(names), table)
@@ -87,8 +171,13 @@ def census_model(records: float) -> Any:
     order = rng.permutation(len(CENSUS))
     for i in range(1, len(order)):
         a, b = sorted((int(order[i]), int(order[rng.integers(max(0, i - 6), i)])))
-        truth = rng.dirichlet(np.full(CENSUS[a] * CENSUS[b], 0.3)).reshape(CENSUS[a], CENSUS[b]) * records
-        measurements.append(Measurement((a, b), (None, None), truth + sigma * rng.normal(size=truth.shape), sigma))
+        truth = (
+            rng.dirichlet(np.full(CENSUS[a] * CENSUS[b], 0.3)).reshape(CENSUS[a], CENSUS[b])
+            * records
+        )
+        measurements.append(
+            Measurement((a, b), (None, None), truth + sigma * rng.normal(size=truth.shape), sigma)
+        )
     return fit(CENSUS, measurements, records, options=FitOptions(steps=2))
 
 
@@ -138,10 +227,15 @@ def marginal_rows(data: Path, size: str) -> Iterator[Verdict]:
         first, tables = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
         again, _ = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
         theirs, compiling = again / len(asked) * len(apart), first / len(asked) * len(apart)
-        worst = max(float(np.abs(table - marginals[i]).max()) / model.total for i, table in zip(asked, tables, strict=True))
+        worst = max(
+            float(np.abs(table - marginals[i]).max()) / model.total
+            for i, table in zip(asked, tables, strict=True)
+        )
     name = "3,240 pair marginals of a fitted model (mbi: from 10 of them, compiled before)"
     yield from versus(name, ours, theirs)
-    yield Verdict("the same, with mbi's compilation", None if compiling is None else compiling / ours)
+    yield Verdict(
+        "the same, with mbi's compilation", None if compiling is None else compiling / ours
+    )
     yield Verdict("their largest difference from mbi's probabilities", worst)
 
 
@@ -176,7 +270,12 @@ def generated(path: Path, sizes: list[int], records: int, seed: int) -> None:
             follows = np.minimum((mixed * size).astype(np.int64), size - 1)
             fresh = np.where(rng.random(records) < 0.6, follows, fresh)
         columns.append(fresh)
-    table = pa.table({"record_id": np.arange(records), **{f"a{i:03d}": column for i, column in enumerate(columns)}})
+    table = pa.table(
+        {
+            "record_id": np.arange(records),
+            **{f"a{i:03d}": column for i, column in enumerate(columns)},
+        }
+    )
     csv.write_csv(table, path)
 
 
@@ -193,18 +292,34 @@ def command(*words: Any, cache: Path | None = None) -> Figures:
     """Run a `vertimrf` command, start-up included; with a compile cache of its own where one is given."""
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, sys.executable, "-m", "vertimrf", *map(str, words)],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})},
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)}),
+        },
+    )
     seconds, mib, worked = map(float, run.stdout.split()[-3:])
     return Figures(seconds, mib / 2**10, worked)
 
 
 def synthesized(folder: Path, table: Path, domain: Path, split: str, epsilon: float) -> Figures:
     return command(
-        "synthesize", table, "--id", "record_id", "--schema", domain, "--split", split, "--epsilon", epsilon,
-        "--out", folder / "out.csv",
-    )  # fmt: skip
+        "synthesize",
+        table,
+        "--id",
+        "record_id",
+        "--schema",
+        domain,
+        "--split",
+        split,
+        "--epsilon",
+        epsilon,
+        "--out",
+        folder / "out.csv",
+    )
 
 
 def whole(name: str, figures: Figures) -> Iterator[Verdict]:
@@ -221,7 +336,10 @@ def file_rows(data: Path, size: str, name: str, split: str, epsilon: float) -> I
         yield Verdict(f"{what}, s", None, f"{table.name} is not in {data}")
         return
     with tempfile.TemporaryDirectory() as temporary:
-        times = [synthesized(Path(temporary), table, data / f"{name}-domain.json", split, epsilon) for _ in range(2)]
+        times = [
+            synthesized(Path(temporary), table, data / f"{name}-domain.json", split, epsilon)
+            for _ in range(2)
+        ]
         yield Verdict(f"{what}: the run that may have compiled, s", times[0].seconds)
         yield from whole(what, times[1])
 
@@ -258,7 +376,11 @@ def demo_rows(data: Path, size: str) -> Iterator[Verdict]:
 
 
 def log_uniform(least: int, most: int, count: int) -> list[int]:
-    return np.exp(np.random.default_rng(3).uniform(np.log(least), np.log(most), count)).astype(int).tolist()
+    return (
+        np.exp(np.random.default_rng(3).uniform(np.log(least), np.log(most), count))
+        .astype(int)
+        .tolist()
+    )
 
 
 @dataclass(frozen=True)
@@ -280,24 +402,39 @@ ROWS = {
     "counting": Row(counting_rows, 300, (FULL, QUICK, SMOKE)),
     "marginals": Row(marginal_rows, 600, (FULL, QUICK)),
     "sampling": Row(sampling_rows, 600, (FULL, QUICK, SMOKE)),
-    "adult": Row(functools.partial(file_rows, name="adult", split="8,7", epsilon=0.8), 240, (FULL, QUICK)),
+    "adult": Row(
+        functools.partial(file_rows, name="adult", split="8,7", epsilon=0.8), 240, (FULL, QUICK)
+    ),
     "demo": Row(demo_rows, 600),
     "pisa": Row(functools.partial(file_rows, name="pisa", split="41,40", epsilon=1.0), 600),
     "110": Row(
         functools.partial(
-            generated_rows, name="110 attributes of 5 to 100 values", sizes=log_uniform(5, 100, 110), records=20_000,
+            generated_rows,
+            name="110 attributes of 5 to 100 values",
+            sizes=log_uniform(5, 100, 110),
+            records=20_000,
             split="55,55",
         ),
         600,
     ),
     "300": Row(
         functools.partial(
-            generated_rows, name="300 attributes of 4 values", sizes=[4] * 300, records=50_000, split="75,75,75,75"
+            generated_rows,
+            name="300 attributes of 4 values",
+            sizes=[4] * 300,
+            records=50_000,
+            split="75,75,75,75",
         ),
         900,
     ),
     "20": Row(
-        functools.partial(generated_rows, name="20 attributes of 2 values", sizes=[2] * 20, records=1000, split="10,10"),
+        functools.partial(
+            generated_rows,
+            name="20 attributes of 2 values",
+            sizes=[2] * 20,
+            records=1000,
+            split="10,10",
+        ),
         120,
         (SMOKE,),
     ),
@@ -307,7 +444,9 @@ ROWS = {
 def main() -> None:
     parser = arguments(__doc__, quick="two minutes: fewer records, Adult alone")
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder of adult and pisa")
-    parser.add_argument("--only", choices=ROWS, action="append", help="this row alone; may be repeated")
+    parser.add_argument(
+        "--only", choices=ROWS, action="append", help="this row alone; may be repeated"
+    )
     parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     end_cleanly()
@@ -315,11 +454,17 @@ def main() -> None:
         tell(ROWS[options.row].work(options.data, options.size))
         return
     chosen = options.only or [name for name, row in ROWS.items() if options.size in row.sizes]
-    given = ["--data", str(options.data.absolute()), *([] if options.size == FULL else [f"--{options.size}"])]
+    given = [
+        "--data",
+        str(options.data.absolute()),
+        *([] if options.size == FULL else [f"--{options.size}"]),
+    ]
     verdicts = (
         verdict
         for name in chosen
-        for verdict in limited(name, [sys.executable, __file__, "--row", name, *given], ROWS[name].limit)
+        for verdict in limited(
+            name, [sys.executable, __file__, "--row", name, *given], ROWS[name].limit
+        )
     )
     sys.exit(conclude(show(verdicts, "wide", options.size), options.json, options.size))
 

@@ -49,13 +49,19 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for source in sorted(RESULTS.iterdir()):
         place = f"results/{source.name}"
         if source.suffix == ".md":
-            files.append(File.generated(config, place, content=source.read_text().replace("](../../docs/", "](../")))
+            files.append(
+                File.generated(
+                    config, place, content=source.read_text().replace("](../../docs/", "](../")
+                )
+            )
             files.src_uris[place].inclusion = InclusionLevel.NOT_IN_NAV
         else:
             files.append(File.generated(config, place, abs_src_path=str(source)))
     for path in sorted(_linked(config)):
         if Path(path).suffix in SHOWN:
-            text = f"# {path}\n\n````{SHOWN[Path(path).suffix]}\n{(ROOT / path).read_text()}\n````\n"
+            text = (
+                f"# {path}\n\n````{SHOWN[Path(path).suffix]}\n{(ROOT / path).read_text()}\n````\n"
+            )
             files.append(File.generated(config, _place(path), content=text))
             # They are reached by links alone.
             files.src_uris[_place(path)].inclusion = InclusionLevel.NOT_IN_NAV

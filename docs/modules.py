@@ -18,11 +18,16 @@ def summary(path: Path) -> str:
 
 def listing() -> str:
     """The page, as Markdown: a section a folder, a line a module."""
-    parts = ["# Modules", "One line a module, from its docstring. How they work together: [architecture](architecture.md)."]
+    parts = [
+        "# Modules",
+        "One line a module, from its docstring. How they work together: [architecture](architecture.md).",
+    ]
     folders = sorted({path.parent for path in (ROOT / "vertimrf").rglob("*.py")})
     for folder in folders:
         parts.append(f"## {folder.relative_to(ROOT)}/")
-        parts.append("\n".join(f"- `{path.name}`: {summary(path)}" for path in sorted(folder.glob("*.py"))))
+        parts.append(
+            "\n".join(f"- `{path.name}`: {summary(path)}" for path in sorted(folder.glob("*.py")))
+        )
     return "\n\n".join(parts) + "\n"
 
 

@@ -27,7 +27,9 @@ def made_up(rows: int) -> pl.LazyFrame:
 
 def main(arguments: list[str] | None = None) -> None:
     """Release a contingency table and print a marginal and some rows of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--rho", type=float, default=0.5)
     parser.add_argument("--estimator", choices=("vertimrf", "mbi"), default="vertimrf")
@@ -35,16 +37,31 @@ def main(arguments: list[str] | None = None) -> None:
     dp.enable_features("contrib")
 
     # The one line: leave `estimator` out for mbi's own.
-    algorithm = dp.mbi.AIM(queries=2) if options.estimator == "mbi" else dp.mbi.AIM(queries=2, estimator=estimator)
+    algorithm = (
+        dp.mbi.AIM(queries=2)
+        if options.estimator == "mbi"
+        else dp.mbi.AIM(queries=2, estimator=estimator)
+    )
 
     context = dp.Context.compositor(
-        data=made_up(options.rows), privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=options.rho)
+        data=made_up(options.rows),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(rho=options.rho),
     )
-    keys = {"age": list(range(6)), "job": list(range(4)), "income": list(range(4)), "home": list(range(3))}
-    table = context.query(rho=options.rho).contingency_table(keys=keys, algorithm=algorithm).release()
+    keys = {
+        "age": list(range(6)),
+        "job": list(range(4)),
+        "income": list(range(4)),
+        "home": list(range(3)),
+    }
+    table = (
+        context.query(rho=options.rho).contingency_table(keys=keys, algorithm=algorithm).release()
+    )
     print(np.asarray(table.project(("income", "home"))).round(1))
     print(table.synthesize(rows=5))
-    print(f"{len(table.marginals.flatten())} noisy marginals fitted by {type(table.model).__module__}")
+    print(
+        f"{len(table.marginals.flatten())} noisy marginals fitted by {type(table.model).__module__}"
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,10 @@ def claimed_phantoms(claim: float, delta: float, keys: int, attributes: int) -> 
 
 
 def published_sketches(
-    digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], sizes: Sequence[int], plan: SharedKeyPlan
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.uint16],
+    sizes: Sequence[int],
+    plan: SharedKeyPlan,
 ) -> list[npt.NDArray[np.uint8]]:
     """What two parties, each with half of the attributes, publish under shared keys [per attribute, shape=(values, keys)]."""
     secret = secrets.token_bytes(32)
@@ -57,7 +60,10 @@ def published_sketches(
 
 
 def scheduled_sketches(
-    digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], sizes: Sequence[int], plan: SketchPlan
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.uint16],
+    sizes: Sequence[int],
+    plan: SketchPlan,
 ) -> list[npt.NDArray[np.uint8]]:
     """The same table under scheduled pairs: a key's column is filled for its two attributes only, the rest is below the floor."""
     secret = secrets.token_bytes(32)
@@ -82,7 +88,8 @@ def schedule(event: SketchEvent, sizes: Sequence[int]) -> SketchPlan:
     crossing = list(itertools.product(range(half), range(half, len(sizes))))
     edges = [event.keys * i // len(crossing) for i in range(len(crossing) + 1)]
     pairs = tuple(
-        ScheduledPair(a, b, edges[i + 1] - edges[i], sizes[a], sizes[b]) for i, (a, b) in enumerate(crossing)
+        ScheduledPair(a, b, edges[i + 1] - edges[i], sizes[a], sizes[b])
+        for i, (a, b) in enumerate(crossing)
     )
     return SketchPlan(event.phantoms, event.floor, event.ceiling, pairs)
 
@@ -120,7 +127,9 @@ def strongest_evidence(event: SketchEvent) -> float:
     return float(event.atoms[1].max())
 
 
-def attack(codes: npt.NDArray[np.uint16], sizes: Sequence[int], claim: float, keys: int) -> dict[str, Any]:
+def attack(
+    codes: npt.NDArray[np.uint16], sizes: Sequence[int], claim: float, keys: int
+) -> dict[str, Any]:
     """Encode both ways at the same claimed epsilon, attack both."""
     d, n = codes.shape
     delta = 1 / n
@@ -128,15 +137,21 @@ def attack(codes: npt.NDArray[np.uint16], sizes: Sequence[int], claim: float, ke
     phantoms = claimed_phantoms(claim, delta, keys, d)
     floor = math.ceil(math.log2(phantoms))
     event = SketchEvent(phantoms, floor, CEILING, keys, attributes_per_key=d)
-    tables = published_sketches(digests, codes, sizes, SharedKeyPlan(phantoms, floor, CEILING, keys, tuple(sizes)))
+    tables = published_sketches(
+        digests, codes, sizes, SharedKeyPlan(phantoms, floor, CEILING, keys, tuple(sizes))
+    )
     guesses = reconstruct(tables, floor)
 
     def scheduled(rho: float) -> list[SketchEvent]:
         many = max(math.ceil(math.sqrt(keys * 7 / (2 * rho))), 2)
-        return [SketchEvent(many, max(int(math.log2(many)) - 4, 0), round(math.log2(many)) + 7, keys)]
+        return [
+            SketchEvent(many, max(int(math.log2(many)) - 4, 0), round(math.log2(many)) + 7, keys)
+        ]
 
     paired = scheduled(calibrate(scheduled, claim, delta))[0]
-    fenced = reconstruct(scheduled_sketches(digests, codes, sizes, schedule(paired, sizes)), paired.floor)
+    fenced = reconstruct(
+        scheduled_sketches(digests, codes, sizes, schedule(paired, sizes)), paired.floor
+    )
     return {
         "claimed_epsilon": claim,
         "delta": delta,
@@ -166,32 +181,48 @@ def read_codes(path: Path, id_column: str | None) -> tuple[npt.NDArray[np.uint16
     return np.array(columns, np.uint16), [int(column.max()) + 1 for column in columns]
 
 
-def generated(rows: int = 20_000, attributes: int = 15, seed: int = 0) -> tuple[npt.NDArray[np.uint16], list[int]]:
+def generated(
+    rows: int = 20_000, attributes: int = 15, seed: int = 0
+) -> tuple[npt.NDArray[np.uint16], list[int]]:
     """A table of skewed, correlated attributes."""
     rng = np.random.default_rng(seed)
     sizes = [int(size) for size in rng.integers(2, 20, attributes)]
     hidden = rng.normal(size=rows)
     scores = 0.6 * hidden + 0.8 * rng.normal(size=(attributes, rows))
     ranks = scores.argsort(axis=1).argsort(axis=1) / rows
-    return np.array([(rank**1.5 * size) for rank, size in zip(ranks, sizes, strict=True)]).astype(np.uint16), sizes
+    return np.array([(rank**1.5 * size) for rank, size in zip(ranks, sizes, strict=True)]).astype(
+        np.uint16
+    ), sizes
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", nargs="?", type=Path, metavar="TABLE")
     parser.add_argument("--id", dest="id_column", help="record id column; default the first")
-    parser.add_argument("--epsilon", type=float, action="append", help="claimed by Theorem 4; default 0.32 and 0.16")
+    parser.add_argument(
+        "--epsilon", type=float, action="append", help="claimed by Theorem 4; default 0.32 and 0.16"
+    )
     parser.add_argument("--keys", type=int, default=2000)
-    parser.add_argument("--json", dest="json_file", help="write the figures as JSON; - for standard output")
+    parser.add_argument(
+        "--json", dest="json_file", help="write the figures as JSON; - for standard output"
+    )
     options = parser.parse_args()
-    codes, sizes = generated() if options.table is None else read_codes(options.table, options.id_column)
-    outcomes = [attack(codes, sizes, claim, options.keys) for claim in options.epsilon or [0.32, 0.16]]
+    codes, sizes = (
+        generated() if options.table is None else read_codes(options.table, options.id_column)
+    )
+    outcomes = [
+        attack(codes, sizes, claim, options.keys) for claim in options.epsilon or [0.32, 0.16]
+    ]
     if options.json_file == "-":
         print(json.dumps(outcomes, indent=1))
         return
     if options.json_file is not None:
         Path(options.json_file).write_text(json.dumps(outcomes, indent=1) + "\n")
-    print(f"{codes.shape[1]:,} rows, {codes.shape[0]} attributes, {options.keys:,} keys, delta {1 / codes.shape[1]:.3g}")
+    print(
+        f"{codes.shape[1]:,} rows, {codes.shape[0]} attributes, {options.keys:,} keys, delta {1 / codes.shape[1]:.3g}"
+    )
     print("encoder          claimed  exact epsilon  phantoms  rows written down  of them true")
     for outcome in outcomes:
         for name in ("published", "scheduled_pairs"):

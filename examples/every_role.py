@@ -24,8 +24,15 @@ def main(records: int = 5000) -> Result:
     """Two parties, one server."""
     rng = np.random.default_rng(0)
     smoker = rng.random(records) < 0.3
-    hospital_df = pd.DataFrame({"person_id": range(records), "age": rng.integers(18, 90, records), "smoker": smoker})
-    insurer_df = pd.DataFrame({"person_id": range(records), "claims": np.where(smoker, 2, 0) + rng.integers(0, 2, records)})
+    hospital_df = pd.DataFrame(
+        {"person_id": range(records), "age": rng.integers(18, 90, records), "smoker": smoker}
+    )
+    insurer_df = pd.DataFrame(
+        {
+            "person_id": range(records),
+            "claims": np.where(smoker, 2, 0) + rng.integers(0, 2, records),
+        }
+    )
 
     # Together: who holds what, under which keys, at which price.
     schema = Schema.of(
@@ -39,7 +46,12 @@ def main(records: int = 5000) -> Result:
     )
     keys = {name: PrivateKey.new(name) for name in ("hospital", "insurer", None)}
     public = PublicKeys.of([key.offer for key in keys.values()], ["hospital", "insurer"])
-    plan = make_plan(schema, epsilon=2.0, planning=PlanOptions(expected_records=records, message_bytes=1_000_000), public_keys=public)
+    plan = make_plan(
+        schema,
+        epsilon=2.0,
+        planning=PlanOptions(expected_records=records, message_bytes=1_000_000),
+        public_keys=public,
+    )
     print(plan.summary())
     print("Everyone reads out the fingerprint:", plan.fingerprint)
 

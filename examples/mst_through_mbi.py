@@ -33,7 +33,9 @@ def made_up(rows: int) -> tuple[mbi.Domain, np.ndarray]:
     domain = mbi.Domain(["age", "job", "income", "home", "health"], [8, 6, 5, 4, 3])
     hidden = rng.random(rows)
     mixed = [np.where(rng.random(rows) < 0.7, hidden, rng.random(rows)) for _ in domain.shape]
-    return domain, np.stack([(x * size).astype(np.uint16) for x, size in zip(mixed, domain.shape, strict=True)])
+    return domain, np.stack(
+        [(x * size).astype(np.uint16) for x, size in zip(mixed, domain.shape, strict=True)]
+    )
 
 
 def events(attributes: int, rho: float) -> list[GaussianEvent]:
@@ -41,12 +43,16 @@ def events(attributes: int, rho: float) -> list[GaussianEvent]:
     pairs = math.comb(attributes, 2)
     return [
         GaussianEvent(math.sqrt(3 * attributes / (2 * rho)), count=attributes),
-        GaussianEvent(SCORE_SENSITIVITY * math.sqrt(3 * pairs / (2 * rho)), SCORE_SENSITIVITY, pairs),
+        GaussianEvent(
+            SCORE_SENSITIVITY * math.sqrt(3 * pairs / (2 * rho)), SCORE_SENSITIVITY, pairs
+        ),
         GaussianEvent(math.sqrt(3 * (attributes - 1) / (2 * rho)), count=attributes - 1),
     ]
 
 
-def spanning_tree(names: tuple[str, ...], scores: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
+def spanning_tree(
+    names: tuple[str, ...], scores: dict[tuple[str, str], float]
+) -> list[tuple[str, str]]:
     """The tree of greatest score."""
     component = {name: name for name in names}
     tree = []
@@ -60,7 +66,9 @@ def spanning_tree(names: tuple[str, ...], scores: dict[tuple[str, str], float]) 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run MST and print what it cost and what it made."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--estimator", choices=("vertimrf", "mbi"), default="vertimrf")
@@ -71,13 +79,18 @@ def main(arguments: list[str] | None = None) -> None:
 
     domain, codes = made_up(options.rows)
     names, noise = domain.attributes, SystemNoise()
-    one_way, score, pair = events(len(names), calibrate(lambda rho: events(len(names), rho), options.epsilon, DELTA))
+    one_way, score, pair = events(
+        len(names), calibrate(lambda rho: events(len(names), rho), options.epsilon, DELTA)
+    )
 
     def exact(clique: tuple[str, ...]) -> np.ndarray:
         return contingency(codes, domain.shape, [names.index(a) for a in clique])
 
     def measure(cliques: list, sigma: float) -> list[mbi.LinearMeasurement]:
-        return [mbi.LinearMeasurement(noise.gaussian(exact(c), sigma).ravel().astype(float), c, sigma) for c in cliques]
+        return [
+            mbi.LinearMeasurement(noise.gaussian(exact(c), sigma).ravel().astype(float), c, sigma)
+            for c in cliques
+        ]
 
     measurements = measure([(a,) for a in names], one_way.sigma)
     model = estimator.estimate(domain, measurements)
@@ -97,8 +110,12 @@ def main(arguments: list[str] | None = None) -> None:
     made = np.stack([np.asarray(rows.to_dict()[a]) for a in names]).astype(np.uint16)
     for p in pairs:
         found = contingency(made, domain.shape, [names.index(a) for a in p]) / made.shape[1]
-        print(f"{p[0]} × {p[1]}: total variation distance {0.5 * np.abs(exact(p) / codes.shape[1] - found).sum():.3f}")
-    print(f"{made.shape[1]:,} synthetic rows by {type(estimator).__module__}.{type(estimator).__name__}")
+        print(
+            f"{p[0]} × {p[1]}: total variation distance {0.5 * np.abs(exact(p) / codes.shape[1] - found).sum():.3f}"
+        )
+    print(
+        f"{made.shape[1]:,} synthetic rows by {type(estimator).__module__}.{type(estimator).__name__}"
+    )
 
 
 if __name__ == "__main__":

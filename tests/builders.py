@@ -23,14 +23,24 @@ def schema_of(**parties: Mapping[str, int] | Sequence[int]) -> Schema:
         ('a', 'b', 'x0', 'x1')
     """
     held = {
-        name: sizes if isinstance(sizes, Mapping) else {f"{name}{i}": size for i, size in enumerate(sizes)}
+        name: sizes
+        if isinstance(sizes, Mapping)
+        else {f"{name}{i}": size for i, size in enumerate(sizes)}
         for name, sizes in parties.items()
     }
-    return Schema.of({name: [Attribute.integer(a, size) for a, size in own.items()] for name, own in held.items()})
+    return Schema.of(
+        {
+            name: [Attribute.integer(a, size) for a, size in own.items()]
+            for name, own in held.items()
+        }
+    )
 
 
 def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
     """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share."""
     digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)
     joined = codes.astype(np.uint16)
-    return [Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy()) for name, _ in schema.parties]
+    return [
+        Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy())
+        for name, _ in schema.parties
+    ]

@@ -27,7 +27,9 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
     counts, probabilities = counts[probabilities > 0], probabilities[probabilities > 0]
     order = np.argsort(probabilities)
     expected, seen = (probabilities * counts.sum())[order], counts[order].astype(float)
-    group = np.minimum(np.floor(np.cumsum(expected) / 5), max(np.floor(expected.sum() / 5) - 1, 0)).astype(int)
+    group = np.minimum(
+        np.floor(np.cumsum(expected) / 5), max(np.floor(expected.sum() / 5) - 1, 0)
+    ).astype(int)
     _, group = np.unique(group, return_inverse=True)
     expected, seen = np.bincount(group, expected), np.bincount(group, seen)
     statistic = float(((seen - expected) ** 2 / expected).sum())
@@ -45,7 +47,12 @@ def siphash(key: bytes, message: bytes, wide: bool = False) -> int:
     """SipHash-2-4, written from the paper; ``wide`` has 128 bits of output, as its authors' reference does."""
     k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
     longer = 0xEE if wide else 0
-    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ longer, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+    v = [
+        k0 ^ 0x736F6D6570736575,
+        k1 ^ 0x646F72616E646F6D ^ longer,
+        k0 ^ 0x6C7967656E657261,
+        k1 ^ 0x7465646279746573,
+    ]
 
     def rounds(count: int) -> None:
         for _ in range(count):

@@ -20,7 +20,9 @@ def distance(paper_data, name, split, epsilon, seed=0):
     schema = Schema.load(paper_data / f"{name}-domain.json")
     schema, parts = open_tables([paper_data / f"{name}.csv.gz"], "record_id", schema, split)
     records = parts[0].records
-    plan = plan_with(schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}")
+    plan = plan_with(
+        schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}"
+    )
     trial = run_protocol(plan, parts, RunOptions(seed=seed))
     assert trial.ledger.epsilon <= epsilon
     return tvd(align(parts), trial.result.codes, schema.sizes, ways=(3,))[3]
@@ -71,7 +73,14 @@ def test_the_demo_beats_parties_that_do_not_cooperate(tmp_path):
     assert read_standing(tmp_path / "demo" / "synthetic.parquet").private
     assert not figures["private"]
     assert 0.99 < figures["epsilon"] <= 1.0
-    for name in ("airline.parquet", "airline.message", "schema.toml", "plan.json", "synthetic.parquet", "report.json"):
+    for name in (
+        "airline.parquet",
+        "airline.message",
+        "schema.toml",
+        "plan.json",
+        "synthetic.parquet",
+        "report.json",
+    ):
         assert (tmp_path / "demo" / name).stat().st_size > 0
     assert any("without sketches" in line for line in lines)
     assert figures["rows"] == pytest.approx(282_830, abs=6 * 50)

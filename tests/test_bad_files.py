@@ -16,7 +16,15 @@ import pytest
 from builders import dealt, schema_of
 from planning import plan_with
 
-from vertimrf.errors import MessageError, ModelError, PlanError, PrivacyError, SchemaError, TableError, VertiMRFError
+from vertimrf.errors import (
+    MessageError,
+    ModelError,
+    PlanError,
+    PrivacyError,
+    SchemaError,
+    TableError,
+    VertiMRFError,
+)
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
 from vertimrf.files.canonical import MAX_DEPTH, json_of
@@ -46,15 +54,22 @@ from vertimrf.tables.ids import shown
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return plan_with(schema_of(a=(3, 2), b=(4,)), epsilon=1.0, expected_records=200, nonce="bad", keys=64)
+    return plan_with(
+        schema_of(a=(3, 2), b=(4,)), epsilon=1.0, expected_records=200, nonce="bad", keys=64
+    )
 
 
 @pytest.fixture(scope="module")
 def messages(plan) -> list[Message]:
     rng = np.random.default_rng(0)
-    tables = dealt(plan.schema, np.array([rng.integers(0, size, 200) for size in plan.schema.sizes]))
+    tables = dealt(
+        plan.schema, np.array([rng.integers(0, size, 200) for size in plan.schema.sizes])
+    )
     secret = Secret.new()
-    return [Party(plan, name, secret, noise=FixedNoise(i)).run(t) for i, (name, t) in enumerate(zip("ab", tables, strict=True))]
+    return [
+        Party(plan, name, secret, noise=FixedNoise(i)).run(t)
+        for i, (name, t) in enumerate(zip("ab", tables, strict=True))
+    ]
 
 
 def edited(plan: Plan, *path: object, value: object) -> dict:
@@ -85,9 +100,16 @@ def test_a_sentence_is_one_line_that_a_terminal_shows_however_long_what_it_quote
     assert str(VertiMRFError("Plain: é, – and 名.")) == "Plain: é, – and 名."
 
 
-@pytest.mark.parametrize("text", [
-    "[" * 100_000 + "]" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '"\\ud800"', '{"\\uDFFF": 1}', "9" * 5000,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 500 + "1" + "}" * 500,
+        '"\\ud800"',
+        '{"\\uDFFF": 1}',
+        "9" * 5000,
+    ],
+)
 def test_json_that_nests_without_end_or_holds_half_a_character_is_none(tmp_path, text):
     with pytest.raises(ValueError):
         json_of(text)
@@ -111,10 +133,14 @@ def test_a_standing_of_endless_epsilon_is_none():
 # Schemas.
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("deep.toml", "x = " + "[" * 3000 + "]" * 3000), ("deep.json", '{"party": ' + "[" * 3000 + "]" * 3000 + "}"),
-    ("half.json", '{"party": [{"name": "\\ud800", "attribute": [{"name": "x", "codes": 2}]}]}'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("deep.toml", "x = " + "[" * 3000 + "]" * 3000),
+        ("deep.json", '{"party": ' + "[" * 3000 + "]" * 3000 + "}"),
+        ("half.json", '{"party": [{"name": "\\ud800", "attribute": [{"name": "x", "codes": 2}]}]}'),
+    ],
+)
 def test_a_schema_file_that_nests_without_end_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     for kind in (Schema, OpenSchema):
@@ -122,17 +148,31 @@ def test_a_schema_file_that_nests_without_end_is_refused(tmp_path, name, text):
             kind.load(tmp_path / name)
 
 
-@pytest.mark.parametrize("parts", [
-    {"edges": [0, 10**400]}, {"bounds": [0, 10**400], "bins": 3}, {"values": [1, 10**400]}, {"values": [1.5, 10**400]},
-    {"values": [1, 2**63]}, {"values": [1], "other": 2**70}, {"values": ["a", "\ud800"]}, {"values": list(range(70_000))},
-    {"values": [*range(70_000), 0]}, {"edges": [0, 1e300], "resolution": 1e-300}, {"edges": [0, 1e30], "integral": True},
-    {"edges": [0, 1e300], "calendar": "date"}, {"edges": [0, 3e11], "calendar": "timestamp"},
-    {"edges": [-1e9, 0], "calendar": "date"}, {"edges": [0, 1e10, 5], "calendar": "date"},
-    {"bounds": [float("nan"), 5], "bins": 3, "calendar": "date"},
-    {"bounds": [0, float("inf")], "bins": "day", "calendar": "date"},
-    {"bounds": ["0001-01-01", "0001-03-01"], "bins": "week", "calendar": "date"},
-    {"bounds": ["9999-10-01", "9999-12-31"], "bins": "month", "calendar": "date"}, {"codes": 10**400},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"edges": [0, 10**400]},
+        {"bounds": [0, 10**400], "bins": 3},
+        {"values": [1, 10**400]},
+        {"values": [1.5, 10**400]},
+        {"values": [1, 2**63]},
+        {"values": [1], "other": 2**70},
+        {"values": ["a", "\ud800"]},
+        {"values": list(range(70_000))},
+        {"values": [*range(70_000), 0]},
+        {"edges": [0, 1e300], "resolution": 1e-300},
+        {"edges": [0, 1e30], "integral": True},
+        {"edges": [0, 1e300], "calendar": "date"},
+        {"edges": [0, 3e11], "calendar": "timestamp"},
+        {"edges": [-1e9, 0], "calendar": "date"},
+        {"edges": [0, 1e10, 5], "calendar": "date"},
+        {"bounds": [float("nan"), 5], "bins": 3, "calendar": "date"},
+        {"bounds": [0, float("inf")], "bins": "day", "calendar": "date"},
+        {"bounds": ["0001-01-01", "0001-03-01"], "bins": "week", "calendar": "date"},
+        {"bounds": ["9999-10-01", "9999-12-31"], "bins": "month", "calendar": "date"},
+        {"codes": 10**400},
+    ],
+)
 def test_numbers_that_nobody_can_compute_with_make_no_domain(parts):
     with pytest.raises(SchemaError):
         Schema.from_json(attribute(**parts))
@@ -149,7 +189,9 @@ def test_a_party_whose_name_is_no_number_even_is_refused():
 def test_names_that_no_file_can_hold_are_refused():
     for party, name in (("a\ud800", "x"), ("a\0", "x"), ("a", "x\ud800")):
         with pytest.raises(SchemaError, match="no text"):
-            Schema.from_json({"party": [{"name": party, "attribute": [{"name": name, "codes": 2}]}]})
+            Schema.from_json(
+                {"party": [{"name": party, "attribute": [{"name": name, "codes": 2}]}]}
+            )
 
 
 def test_a_schema_has_so_many_attributes_and_no_more():
@@ -164,16 +206,26 @@ def test_a_schema_has_so_many_attributes_and_no_more():
 def test_combinations_that_nobody_can_untangle_are_refused_soon():
     """Eleven birds in ten holes: every combination is plain, and no search finds out quickly that they leave nothing."""
     birds, holes = 11, 10
-    tangled = [((one, (hole,)), (other, (hole,))) for hole in range(holes) for one in range(birds) for other in range(one)]
+    tangled = [
+        ((one, (hole,)), (other, (hole,)))
+        for hole in range(holes)
+        for one in range(birds)
+        for other in range(one)
+    ]
     with pytest.raises(SchemaError, match="too entangled"):
         contradiction(tangled, [holes] * birds)
     assert never(tangled, [holes] * birds) == []
     # Five birds in four holes can be told.
-    assert contradiction([c for c in tangled if all(p < 5 and h[0] < 4 for p, h in c)], [4] * 5) != ()
+    assert (
+        contradiction([c for c in tangled if all(p < 5 and h[0] < 4 for p, h in c)], [4] * 5) != ()
+    )
 
 
 def test_an_open_schema_may_say_impossible_things_of_private_domains_alone(tmp_path):
-    part = {"name": "a", "attribute": [{"name": "x", "values": "private"}, {"name": "y", "codes": 2}]}
+    part = {
+        "name": "a",
+        "attribute": [{"name": "x", "values": "private"}, {"name": "y", "codes": 2}],
+    }
     opened = OpenSchema.from_json({"party": [part], "impossible": [{"x": "rare", "y": 1}]})
     assert [str(combination) for combination in opened.impossible] == ["x = 'rare' and y = 1"]
     inside = OpenSchema.from_json({"party": [{**part, "impossible": [{"x": "rare", "y": 1}]}]})
@@ -183,12 +235,22 @@ def test_an_open_schema_may_say_impossible_things_of_private_domains_alone(tmp_p
 # Plans.
 
 
-@pytest.mark.parametrize(("path", "value"), [
-    (("tau",), 10**9), (("tau",), 10**400), (("expected_records",), 10**13), (("message_bytes",), 0),
-    (("local", 0, "largest_clique"), 500_001), (("local", 0, "largest_clique"), 2.0), (("local", 0, "units"), True),
-    (("local", 0, "free"), "yes"), (("sketch", "sizes", 0), 3.0), (("sketch", "sizes", 0), 60_000),
-    (("nonce",), "\ud800"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("tau",), 10**9),
+        (("tau",), 10**400),
+        (("expected_records",), 10**13),
+        (("message_bytes",), 0),
+        (("local", 0, "largest_clique"), 500_001),
+        (("local", 0, "largest_clique"), 2.0),
+        (("local", 0, "units"), True),
+        (("local", 0, "free"), "yes"),
+        (("sketch", "sizes", 0), 3.0),
+        (("sketch", "sizes", 0), 60_000),
+        (("nonce",), "\ud800"),
+    ],
+)
 def test_a_plan_beyond_all_bounds_is_refused(plan, path, value):
     content = edited(plan, *path, value=value)
     if path == ("nonce",):
@@ -218,11 +280,13 @@ def test_a_plan_that_this_machine_cannot_hold_is_refused_by_the_party(plan, monk
 
 
 def test_counts_that_no_table_has_are_refused(plan, messages):
-    for value in (np.iinfo(np.int64).max, np.iinfo(np.int64).min, -10**6, 10**9):
+    for value in (np.iinfo(np.int64).max, np.iinfo(np.int64).min, -(10**6), 10**9):
         first = messages[0].marginals[0]
         counts = first.counts.copy()
         counts[0] = value
-        bad = replace(messages[0], marginals=(replace(first, counts=counts), *messages[0].marginals[1:]))
+        bad = replace(
+            messages[0], marginals=(replace(first, counts=counts), *messages[0].marginals[1:])
+        )
         with pytest.raises(MessageError, match="which no table that fits the plan has"):
             Message.from_bytes(bad.to_bytes(plan), plan)
     with pytest.raises(MessageError, match="the record count has counts"):
@@ -232,11 +296,16 @@ def test_counts_that_no_table_has_are_refused(plan, messages):
 def test_far_more_records_than_expected_are_not_sampled(plan, messages):
     """Every cell is below its bound, and all together are not."""
     bad = [
-        replace(m, count=None if m.count is None else 20_000, marginals=tuple(
-            replace(own, counts=np.full_like(own.counts, 20_000 * own.units)) for own in m.marginals
-        ))
+        replace(
+            m,
+            count=None if m.count is None else 20_000,
+            marginals=tuple(
+                replace(own, counts=np.full_like(own.counts, 20_000 * own.units))
+                for own in m.marginals
+            ),
+        )
         for m in messages
-    ]  # fmt: skip
+    ]
     bad = [Message.from_bytes(m.to_bytes(plan), plan) for m in bad]
     with pytest.raises(MessageError, match="tells of about"):
         Server(plan, RunOptions()).read(bad)
@@ -245,13 +314,25 @@ def test_far_more_records_than_expected_are_not_sampled(plan, messages):
 # Models.
 
 
-@pytest.mark.parametrize(("sizes", "cliques", "parents"), [
-    ([2, 2], [[0, 1]], [0]), ([2, 2], [[0, 1]], [-1, 0]), ([2, 2], [[1, 0]], [-1]), ([2, 2], [[0]], [-1]),
-    ([2, 2], [[0, 1, 2]], [-1]), ([2, 2], [[-1, 0, 1]], [-1]), ([2, 2, 2], [[0, 1], [1, 2]], [-1, -1]),
-    ([2.0, 2], [[0, 1]], [-1]),
-    ([2, 2], [[0, 1.0]], [-1]), ([0, 2], [[0, 1]], [-1]), ([2, 2], [[0], []], [-1, 0]), ([], [], []),
-    ([2, 2, 2, 2], [[0, 1], [1, 2], [0, 3]], [-1, 0, 1]), ([2, 2], [[0, 1]], [True]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "cliques", "parents"),
+    [
+        ([2, 2], [[0, 1]], [0]),
+        ([2, 2], [[0, 1]], [-1, 0]),
+        ([2, 2], [[1, 0]], [-1]),
+        ([2, 2], [[0]], [-1]),
+        ([2, 2], [[0, 1, 2]], [-1]),
+        ([2, 2], [[-1, 0, 1]], [-1]),
+        ([2, 2, 2], [[0, 1], [1, 2]], [-1, -1]),
+        ([2.0, 2], [[0, 1]], [-1]),
+        ([2, 2], [[0, 1.0]], [-1]),
+        ([0, 2], [[0, 1]], [-1]),
+        ([2, 2], [[0], []], [-1, 0]),
+        ([], [], []),
+        ([2, 2, 2, 2], [[0, 1], [1, 2], [0, 3]], [-1, 0, 1]),
+        ([2, 2], [[0, 1]], [True]),
+    ],
+)
 def test_a_tree_that_is_none_is_refused(sizes, cliques, parents):
     with pytest.raises(ModelError):
         checked_tree(sizes, cliques, parents)
@@ -260,7 +341,10 @@ def test_a_tree_that_is_none_is_refused(sizes, cliques, parents):
 def test_every_tree_that_is_made_is_one():
     for edges in ([], [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4)], [(0, 1), (2, 3)]):
         tree = junction_tree([2, 3, 4, 2, 5, 2], edges)
-        assert checked_tree(list(tree.sizes), [list(c) for c in tree.cliques], list(tree.parents)) == tree
+        assert (
+            checked_tree(list(tree.sizes), [list(c) for c in tree.cliques], list(tree.parents))
+            == tree
+        )
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +353,9 @@ def model(tmp_path_factory) -> Path:
     factors = [Factor((0, 1), np.zeros((2, 3))), Factor((1, 2), np.zeros((3, 2)))]
     field = MarkovRandomField(junction_tree(schema.sizes, [(0, 1), (1, 2)]), 100.0, factors)
     path = tmp_path_factory.mktemp("model") / "sound.model"
-    Model(schema, field, Ledger((LedgerEntry(GaussianEvent(10.0), "a", "x", "y"),), 1e-6)).save(path)
+    Model(schema, field, Ledger((LedgerEntry(GaussianEvent(10.0), "a", "x", "y"),), 1e-6)).save(
+        path
+    )
     return path
 
 
@@ -282,31 +368,70 @@ def changed_model(path: Path, out: Path, change) -> Path:
     return out
 
 
-@pytest.mark.parametrize("field", [
-    {"total": float("nan")}, {"total": -1}, {"total": 1e300}, {"parents": [-1, 5]}, {"loss": None}, {"cliques": [[0, 1], [7, 8]]},
-    {"factors": [[0, 1], [2, 1]]}, {"factors": [[0, 2], [1, 2]]}, {"factors": [[], []]}, {"sizes": [2, 3, 10**9]},
-    {"sizes": [2.0, 3, 2]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"total": float("nan")},
+        {"total": -1},
+        {"total": 1e300},
+        {"parents": [-1, 5]},
+        {"loss": None},
+        {"cliques": [[0, 1], [7, 8]]},
+        {"factors": [[0, 1], [2, 1]]},
+        {"factors": [[0, 2], [1, 2]]},
+        {"factors": [[], []]},
+        {"sizes": [2, 3, 10**9]},
+        {"sizes": [2.0, 3, 2]},
+    ],
+)
 def test_a_model_whose_header_does_not_fit_is_refused_when_it_is_read(model, tmp_path, field):
     with pytest.raises(MessageError, match="is malformed"):
-        Model.load(changed_model(model, tmp_path / "bad.model", lambda header, arrays: header["field"].update(field)))
+        Model.load(
+            changed_model(
+                model, tmp_path / "bad.model", lambda header, arrays: header["field"].update(field)
+            )
+        )
 
 
-@pytest.mark.parametrize("logs", [
-    np.zeros((3, 2)), np.full((2, 3), np.nan), np.full((2, 3), np.inf), np.zeros((2, 3), np.int64), np.zeros(6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "logs",
+    [
+        np.zeros((3, 2)),
+        np.full((2, 3), np.nan),
+        np.full((2, 3), np.inf),
+        np.zeros((2, 3), np.int64),
+        np.zeros(6),
+    ],
+)
 def test_a_model_whose_factors_do_not_fit_is_refused_when_it_is_read(model, tmp_path, logs):
     with pytest.raises(MessageError, match="is malformed"):
-        Model.load(changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=logs)))
+        Model.load(
+            changed_model(
+                model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=logs)
+            )
+        )
 
 
-@pytest.mark.parametrize(("attributes", "logs"), [
-    ([[0, 2]], np.zeros((2, 3))), ([[0, 2]], np.full((2, 2), np.nan)), ([[0, 2]], np.full((2, 2), np.inf)),
-    ([[0, 2]], np.full((2, 2), -np.inf)), ([[0, 2]], np.zeros((2, 2), np.int64)), ([[2, 0]], np.zeros((2, 2))),
-    ([[0, 0]], np.zeros((2, 2))), ([[0, 3]], np.zeros((2, 2))), ([[]], np.array(0.0)), ([[0, 2], [0, 1]], np.zeros((2, 2))),
-    ([[0.0, 2]], np.zeros((2, 2))), (7, np.zeros((2, 2))),
-])  # fmt: skip
-def test_a_model_whose_factors_beyond_its_cliques_do_not_fit_is_refused_when_it_is_read(model, tmp_path, attributes, logs):
+@pytest.mark.parametrize(
+    ("attributes", "logs"),
+    [
+        ([[0, 2]], np.zeros((2, 3))),
+        ([[0, 2]], np.full((2, 2), np.nan)),
+        ([[0, 2]], np.full((2, 2), np.inf)),
+        ([[0, 2]], np.full((2, 2), -np.inf)),
+        ([[0, 2]], np.zeros((2, 2), np.int64)),
+        ([[2, 0]], np.zeros((2, 2))),
+        ([[0, 0]], np.zeros((2, 2))),
+        ([[0, 3]], np.zeros((2, 2))),
+        ([[]], np.array(0.0)),
+        ([[0, 2], [0, 1]], np.zeros((2, 2))),
+        ([[0.0, 2]], np.zeros((2, 2))),
+        (7, np.zeros((2, 2))),
+    ],
+)
+def test_a_model_whose_factors_beyond_its_cliques_do_not_fit_is_refused_when_it_is_read(
+    model, tmp_path, attributes, logs
+):
     def change(header, arrays, attributes=attributes, logs=logs):
         header["field"]["beyond"] = attributes
         arrays["beyond0"] = logs
@@ -314,7 +439,9 @@ def test_a_model_whose_factors_beyond_its_cliques_do_not_fit_is_refused_when_it_
     with pytest.raises(MessageError, match="is malformed"):
         Model.load(changed_model(model, tmp_path / "bad.model", change))
     sound = functools.partial(change, attributes=[[0, 2]], logs=np.eye(2))
-    assert Model.load(changed_model(model, tmp_path / "sound.model", sound)).sample(10).num_rows == 10
+    assert (
+        Model.load(changed_model(model, tmp_path / "sound.model", sound)).sample(10).num_rows == 10
+    )
 
 
 @pytest.mark.parametrize("field", ["total", "loss"])
@@ -327,7 +454,11 @@ def test_a_model_of_a_number_beyond_all_decimals_is_refused(model, tmp_path, fie
 
 
 def test_a_model_without_any_probability_says_so(model, tmp_path):
-    nothing = changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=np.full((2, 3), -np.inf)))
+    nothing = changed_model(
+        model,
+        tmp_path / "bad.model",
+        lambda header, arrays: arrays.update(logs0=np.full((2, 3), -np.inf)),
+    )
     with pytest.raises(ModelError, match="leave no probability to anything"):
         Model.load(nothing).sample(10)
 
@@ -365,11 +496,17 @@ def test_a_release_record_with_an_endless_party_is_damaged(tmp_path):
 # Prices of hostile events: found in plans and ledgers before anything else is looked at.
 
 
-@pytest.mark.parametrize("event", [
-    lambda: CountSketchEvent(10_000, 1e6, 1 << 15, 10**9), lambda: CountSketchEvent(100, 1e6, 1 << 15, 1000, 64),
-    lambda: SketchEvent(1000, 0, 40, 1000, attributes_per_key=10_000), lambda: SketchEvent(1000, 0, 65_536, 1000),
-    lambda: GRREvent(1.0, (3,) * 20_000), lambda: epsilon([CountSketchEvent(2, 1e3, 1 << 10, 10**6, 64)], 1e-6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda: CountSketchEvent(10_000, 1e6, 1 << 15, 10**9),
+        lambda: CountSketchEvent(100, 1e6, 1 << 15, 1000, 64),
+        lambda: SketchEvent(1000, 0, 40, 1000, attributes_per_key=10_000),
+        lambda: SketchEvent(1000, 0, 65_536, 1000),
+        lambda: GRREvent(1.0, (3,) * 20_000),
+        lambda: epsilon([CountSketchEvent(2, 1e3, 1 << 10, 10**6, 64)], 1e-6),
+    ],
+)
 def test_events_that_nobody_can_price_in_reasonable_memory_are_refused(event):
     with pytest.raises(PrivacyError):
         event()
@@ -377,7 +514,11 @@ def test_events_that_nobody_can_price_in_reasonable_memory_are_refused(event):
 
 def test_events_far_beyond_any_protection_are_told_by_renyi_divergences():
     """Once minutes, gigabytes or an overflow."""
-    for events in ([CountSketchEvent(1, 4.0, 2, 10**9)], [GaussianEvent(1e-6)], [GaussianEvent(3.0), GaussianEvent(1e-6)]):
+    for events in (
+        [CountSketchEvent(1, 4.0, 2, 10**9)],
+        [GaussianEvent(1e-6)],
+        [GaussianEvent(3.0), GaussianEvent(1e-6)],
+    ):
         assert epsilon(events, 1e-6).method == "renyi"
         assert epsilon(events, 1e-6).epsilon > 1e6
         assert cumulative(events, 1e-6)[-1] == epsilon(events, 1e-6)
@@ -385,7 +526,9 @@ def test_events_far_beyond_any_protection_are_told_by_renyi_divergences():
 
 def test_an_event_that_adds_nothing_does_not_set_the_grid():
     """A noise of 1e18 beside one of 3 once asked for the finest grid there is."""
-    alone, both = (epsilon([GaussianEvent(3.0), *more], 1e-6).epsilon for more in ([], [GaussianEvent(1e18)]))
+    alone, both = (
+        epsilon([GaussianEvent(3.0), *more], 1e-6).epsilon for more in ([], [GaussianEvent(1e18)])
+    )
     assert alone <= both * (1 + 1e-9)
     assert both <= alone * (1 + 1e-4)
     for losses in accountant._losses([GaussianEvent(3.0), GaussianEvent(1e18)], 1e-6):
@@ -400,7 +543,9 @@ def test_a_plan_of_much_noise_is_priced_on_a_short_grid(plan, sigma, monkeypatch
         assert sum(loss.mass.size for loss in losses) < 200_000
 
 
-@pytest.mark.parametrize("path", [("count_sigma",), ("local", 0, "unit_sigma"), ("local", 0, "score_sigma")])
+@pytest.mark.parametrize(
+    "path", [("count_sigma",), ("local", 0, "unit_sigma"), ("local", 0, "score_sigma")]
+)
 def test_noise_that_the_sampler_takes_for_ever_to_draw_is_refused(plan, path):
     for value in (1e30, 1e300):
         with pytest.raises(PlanError, match="noise"):

@@ -25,8 +25,12 @@ def folder(tmp_path):
     rows = 4000
     ids = [f"p{i:05}" for i in range(rows)]
     a = rng.integers(0, 3, rows)
-    pd.DataFrame({"id": ids, "a": a, "b": rng.integers(0, 2, rows)}).to_csv(tmp_path / "left.csv", index=False)
-    right = pd.DataFrame({"id": ids, "x": np.array(["red", "green", "blue"])[a], "age": rng.integers(0, 90, rows)})
+    pd.DataFrame({"id": ids, "a": a, "b": rng.integers(0, 2, rows)}).to_csv(
+        tmp_path / "left.csv", index=False
+    )
+    right = pd.DataFrame(
+        {"id": ids, "x": np.array(["red", "green", "blue"])[a], "age": rng.integers(0, 90, rows)}
+    )
     right.sample(frac=1, random_state=0).to_parquet(tmp_path / "right.parquet", index=False)
     (tmp_path / "schema.toml").write_text(
         """
@@ -59,9 +63,19 @@ def run(*arguments):
 
 
 def synthesize(folder, *more, **options):
-    settings = {"id": "id", "schema": folder / "schema.toml", "epsilon": 2.0, "out": folder / "out.csv"} | options
+    settings = {
+        "id": "id",
+        "schema": folder / "schema.toml",
+        "epsilon": 2.0,
+        "out": folder / "out.csv",
+    } | options
     tables = settings.pop("tables", [folder / "left.csv", folder / "right.parquet"])
-    flags = [part for name, value in settings.items() if value is not None for part in (f"--{name}", value)]
+    flags = [
+        part
+        for name, value in settings.items()
+        if value is not None
+        for part in (f"--{name}", value)
+    ]
     return run("synthesize", *tables, *flags, *more)
 
 
@@ -86,11 +100,28 @@ def test_synthesize_then_evaluate(folder):
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
     report = json.loads((folder / "report.json").read_text())
     assert report["epsilon"] <= 2.0
-    for key in ("delta", "ledger", "seconds", "message_bytes", "cliques", "junction_tree_cells", "private"):
+    for key in (
+        "delta",
+        "ledger",
+        "seconds",
+        "message_bytes",
+        "cliques",
+        "junction_tree_cells",
+        "private",
+    ):
         assert key in report
     assert sum(entry["share"] for entry in report["ledger"]) == pytest.approx(1)
     assert set(report["message_bytes"]) == {"left", "right"}
-    arguments = ["--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml", "--ways", "2,3"]
+    arguments = [
+        "--synthetic",
+        folder / "out.csv",
+        "--id",
+        "id",
+        "--schema",
+        folder / "schema.toml",
+        "--ways",
+        "2,3",
+    ]
     real = ("--real", folder / "left.csv", "--real", folder / "right.parquet")
     result = run("evaluate", *real, *arguments, "--json", folder / "tvd.json")
     assert result.exit_code == 0, result.output
@@ -101,7 +132,9 @@ def test_one_table_is_dealt_to_parties(folder):
     left = pd.read_csv(folder / "left.csv").assign(c=0)
     left.to_csv(folder / "one.csv.gz", index=False)
     (folder / "domain.json").write_text('{"a": 3, "b": 2, "c": 1}')
-    result = synthesize(folder, tables=[folder / "one.csv.gz"], schema=folder / "domain.json", split="2,1", rows=50)
+    result = synthesize(
+        folder, tables=[folder / "one.csv.gz"], schema=folder / "domain.json", split="2,1", rows=50
+    )
     assert result.exit_code == 0, result.output
     assert len(pd.read_csv(folder / "out.csv")) == 50
 
@@ -124,7 +157,16 @@ TABLES = {"left": "left.csv", "right": "right.parquet"}
 def started(folder, *options, epsilon=2, tables=TABLES):
     """Everybody's run folder, as far as the plan, which all have; returns its fingerprint."""
     (folder / "x").mkdir()
-    known = ("--schema", folder / "schema.toml", "--epsilon", epsilon, "--expected-records", 4000, "--message-mb", 1)
+    known = (
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        epsilon,
+        "--expected-records",
+        4000,
+        "--message-mb",
+        1,
+    )
     good("run", "server", folder / "server", *known, *options, "--exchange", folder / "x")
     for name, table in tables.items():
         own = ("--name", name, "--table", folder / table, "--id", "id")
@@ -174,7 +216,9 @@ def test_a_deployment_role_by_role(folder):
     refused(run("inspect", received, *plan), "both")
     refused(run("inspect", received, *plan, "--key", folder / "right" / "key"), "is for the server")
     received.write_bytes(received.read_bytes()[:-7])
-    refused(run("inspect", received, *plan, "--key", folder / "server" / "key"), "message", "truncated")
+    refused(
+        run("inspect", received, *plan, "--key", folder / "server" / "key"), "message", "truncated"
+    )
 
 
 def test_parties_find_out_that_their_ids_are_written_differently(folder):
@@ -193,7 +237,9 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     sealed = (folder / "left.ids").read_text()
     assert list(json.loads(sealed)["envelopes"]) == ["right"]
     compared = ("align", folder / "right", "--with", folder / "left.ids")
-    refused(run(*compared), "has not got the parties' secret yet", "waits for the envelope of 'left'")
+    refused(
+        run(*compared), "has not got the parties' secret yet", "waits for the envelope of 'left'"
+    )
     good("run", "server", folder / "server")
     assert good(*compared).splitlines() == [
         "left: 0 of your 4,000 sampled ids match as they are written.",
@@ -202,7 +248,10 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     refused(run("align", folder / "left", "--with", folder / "left.ids"), "nothing for 'left'")
     refused(run("align", folder / "left"), "--out", "--with")
     refused(run("align", folder / "left", "--with", folder / "server" / "plan"), "is no id sample")
-    refused(run("align", folder / "left", "--out", folder / "padded.csv"), "padded.csv is read and would be overwritten")
+    refused(
+        run("align", folder / "left", "--out", folder / "padded.csv"),
+        "padded.csv is read and would be overwritten",
+    )
     changed = json.loads(sealed)
     changed["envelopes"]["right"] = changed["envelopes"]["right"][:-8] + "AAAAAAA="
     (folder / "changed.ids").write_text(json.dumps(changed))
@@ -211,9 +260,14 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     sent = sorted(path.name for path in (folder / "x" / "parties").rglob("*") if path.is_file())
     assert sent == ["envelopes", "offer", "offer"]
     # So written, and checked first, both can run.
-    refused(run("run", "party", folder / "left", "--id-format", "strip,lower"), "run.toml: edit it there")
+    refused(
+        run("run", "party", folder / "left", "--id-format", "strip,lower"),
+        "run.toml: edit it there",
+    )
     settings = folder / "left" / "run.toml"
-    settings.write_text(settings.read_text().replace("id_format = []", 'id_format = ["strip", "lower"]'))
+    settings.write_text(
+        settings.read_text().replace("id_format = []", 'id_format = ["strip", "lower"]')
+    )
     for name in TABLES:
         assert "is ready for the plan" in good("check", folder / name)
     finished(folder)
@@ -225,12 +279,25 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
 
 def test_a_run_folder_is_checked_by_its_own_settings(folder):
     (folder / "x").mkdir()
-    own = ("--name", "left", "--table", folder / "left.csv", "--id", "id", "--exchange", folder / "x")
+    own = (
+        "--name",
+        "left",
+        "--table",
+        folder / "left.csv",
+        "--id",
+        "id",
+        "--exchange",
+        folder / "x",
+    )
     good("run", "party", folder / "left", *own)
     refused(run("check", folder / "left"), "No plan has come to")
     for more in (("--id", "id"), ("--delimiter", ";")):
         refused(run("check", folder / "left", *more), "run.toml", "leave the options out")
-    refused(run("check", folder / "left.csv", "--id", "id"), "left.csv is no run folder", "--plan, --name")
+    refused(
+        run("check", folder / "left.csv", "--id", "id"),
+        "left.csv is no run folder",
+        "--plan, --name",
+    )
     (folder / "left" / "run.toml").unlink()
     shutil.rmtree(folder / "left")
     shutil.rmtree(folder / "x")
@@ -250,7 +317,9 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     table["more"] = 1
     table.to_csv(folder / "bad.csv", index=False)
     before = set(folder.iterdir())
-    result = run("check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id")
+    result = run(
+        "check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id"
+    )
     refused(result, "4 problems", "nothing was released")
     problems = [line for line in result.output.splitlines() if line.startswith("Problem: ")]
     expected = ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id")
@@ -268,8 +337,19 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
 def test_tables_of_other_dialects_and_more_columns(folder):
     priced(folder)
     left = pd.read_csv(folder / "left.csv")
-    left.assign(ward="Gynäkologie").to_csv(folder / "dialect.csv", index=False, sep=";", encoding="latin-1")
-    checked = ("check", folder / "dialect.csv", "--plan", folder / "plan.json", "--name", "left", "--id", "id")
+    left.assign(ward="Gynäkologie").to_csv(
+        folder / "dialect.csv", index=False, sep=";", encoding="latin-1"
+    )
+    checked = (
+        "check",
+        folder / "dialect.csv",
+        "--plan",
+        folder / "plan.json",
+        "--name",
+        "left",
+        "--id",
+        "id",
+    )
     dialect = ("--delimiter", ";", "--encoding", "latin-1")
     refused(run(*checked), "problems")
     assert "has no id column 'id'" in run(*checked).output
@@ -281,22 +361,66 @@ def test_tables_of_other_dialects_and_more_columns(folder):
     assert "is ready for the plan" in result.output, result.output
     refused(run(*checked, "--delimiter", ";;"), "one ASCII character")
     refused(run(*checked, "--encoding", "klingon"), "no encoding 'klingon'")
-    drafted = run("schema", "draft", folder / "dialect.csv", "--id", "id", *dialect, "--out", folder / "drafted.toml")
+    drafted = run(
+        "schema",
+        "draft",
+        folder / "dialect.csv",
+        "--id",
+        "id",
+        *dialect,
+        "--out",
+        folder / "drafted.toml",
+    )
     assert drafted.exit_code == 0, drafted.output
     assert "Gynäkologie" in (folder / "drafted.toml").read_text()
 
 
 def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
-    for table, name, more in (("left.csv", "left", ()), ("right.parquet", "right", ("--drop", "age"))):
-        drafted = run("schema", "draft", folder / table, "--id", "id", "--name", name, *more, "--out", folder / f"{name}.toml")
+    for table, name, more in (
+        ("left.csv", "left", ()),
+        ("right.parquet", "right", ("--drop", "age")),
+    ):
+        drafted = run(
+            "schema",
+            "draft",
+            folder / table,
+            "--id",
+            "id",
+            "--name",
+            name,
+            *more,
+            "--out",
+            folder / f"{name}.toml",
+        )
         assert drafted.exit_code == 0, drafted.output
-    merged = run("schema", "merge", folder / "left.toml", folder / "right.toml", "--out", folder / "both.toml")
+    merged = run(
+        "schema",
+        "merge",
+        folder / "left.toml",
+        folder / "right.toml",
+        "--out",
+        folder / "both.toml",
+    )
     assert "3 attributes of left, right" in merged.output
     assert "set public = true" in merged.output
-    refused(run("schema", "merge", folder / "left.toml", folder / "right.toml", "--out", folder / "both.toml"), "may hold edits")
+    refused(
+        run(
+            "schema",
+            "merge",
+            folder / "left.toml",
+            folder / "right.toml",
+            "--out",
+            folder / "both.toml",
+        ),
+        "may hold edits",
+    )
     again = folder / "again.toml"
     again.write_text((folder / "left.toml").read_text())
-    refused(run("schema", "merge", folder / "left.toml", again, "--out", folder / "c.toml"), "Party 'left' is in", "again.toml")
+    refused(
+        run("schema", "merge", folder / "left.toml", again, "--out", folder / "c.toml"),
+        "Party 'left' is in",
+        "again.toml",
+    )
 
 
 def test_a_plan_is_priced_and_kept_where_that_is_asked_for(folder):
@@ -309,9 +433,18 @@ def test_a_plan_is_priced_and_kept_where_that_is_asked_for(folder):
     assert "without public keys" in run("inspect", folder / "plan.json").output
     assert "Total: epsilon" in good("plan", folder / "plan.json")
     refused(run("plan", *known[:2]), "A new plan also needs --epsilon, --expected-records")
-    for more in (known[:2], known[2:4], ("--tau", 50), ("--out", folder / "other.json"), ("--errors",)):
+    for more in (
+        known[:2],
+        known[2:4],
+        ("--tau", 50),
+        ("--out", folder / "other.json"),
+        ("--errors",),
+    ):
         refused(run("plan", folder / "plan.json", *more), "priced as they are")
-    refused(run("plan", folder / "plan.json", "--json", folder / "plan.json"), "plan.json is read and would be overwritten")
+    refused(
+        run("plan", folder / "plan.json", "--json", folder / "plan.json"),
+        "plan.json is read and would be overwritten",
+    )
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -333,7 +466,10 @@ os.link = killed
 main(sys.argv[1:])
 """
     arguments = ("run", "party", folder / "left")
-    assert subprocess.run([sys.executable, "-c", code, *map(str, arguments)]).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", code, *map(str, arguments)]).returncode
+        == -signal.SIGKILL
+    )
     message = folder / "x" / "parties" / "left" / "message"
     assert not message.exists()
     releases = Releases.of(PrivateKey.load(folder / "left" / "key")).folder
@@ -350,7 +486,16 @@ main(sys.argv[1:])
 
 
 def test_a_drafted_schema_is_marked_as_not_private(folder):
-    result = run("schema", "draft", folder / "left.csv", folder / "right.parquet", "--id", "id", "--out", folder / "draft.toml")
+    result = run(
+        "schema",
+        "draft",
+        folder / "left.csv",
+        folder / "right.parquet",
+        "--id",
+        "id",
+        "--out",
+        folder / "draft.toml",
+    )
     assert result.exit_code == 0, result.output
     result = synthesize(folder, schema=folder / "draft.toml", json=folder / "report.json")
     assert result.exit_code == 0, result.output
@@ -373,10 +518,14 @@ def test_bad_epsilon(folder, epsilon):
 
 
 def test_a_large_delta_is_noted_everywhere(folder):
-    result = synthesize(folder, "--expected-records", 4000, delta=0.005, json=folder / "report.json")
+    result = synthesize(
+        folder, "--expected-records", 4000, delta=0.005, json=folder / "report.json"
+    )
     assert result.exit_code == 0, result.output
     assert "Note: delta is above 1 / expected records" in result.output
-    assert "delta is above" in json.loads((folder / "report.json").read_text())["standing"]["notes"][0]
+    assert (
+        "delta is above" in json.loads((folder / "report.json").read_text())["standing"]["notes"][0]
+    )
     assert "Note: delta is above" in run("inspect", folder / "out.csv").output
 
 
@@ -384,7 +533,11 @@ def test_replaced_records_are_named_as_such(folder):
     files = {"out": folder / "out.parquet", "json": folder / "report.json"}
     result = synthesize(folder, "--expected-records", 4000, encoder="grr", **files)
     assert result.exit_code == 0, result.output
-    for text in (result.output, run("inspect", folder / "out.parquet").output, run("inspect", folder / "report.json").output):
+    for text in (
+        result.output,
+        run("inspect", folder / "out.parquet").output,
+        run("inspect", folder / "report.json").output,
+    ):
         assert "Private (replace one record)" in text
         assert "Note: the exact number of records is published." in text
 
@@ -443,7 +596,9 @@ def test_records_that_do_not_fit_are_left_out_and_told_of(folder, change, words)
 def test_files_that_are_not_there_or_no_tables(folder):
     refused(synthesize(folder, tables=[folder / "left.csv", folder / "nowhere.csv"]), "nowhere.csv")
     (folder / "noise.parquet").write_bytes(b"not a table")
-    refused(synthesize(folder, tables=[folder / "left.csv", folder / "noise.parquet"]), "noise.parquet")
+    refused(
+        synthesize(folder, tables=[folder / "left.csv", folder / "noise.parquet"]), "noise.parquet"
+    )
     refused(synthesize(folder, schema=folder / "nowhere.toml"), "nowhere.toml")
     refused(synthesize(folder, out=folder / "nowhere" / "out.csv"), "folder does not exist")
     refused(synthesize(folder, out=folder / "out.xyz"), "out.xyz")
@@ -463,8 +618,22 @@ def test_bad_options(folder):
     refused(synthesize(folder, encoder="magic"), "magic")
     refused(synthesize(folder, rows=0), "--rows")
     refused(synthesize(folder, tau=1), "tau")
-    refused(run("evaluate", "--real", folder / "left.csv", "--real", folder / "right.parquet", "--synthetic", folder / "none.csv",
-                "--id", "id", "--schema", folder / "schema.toml"), "none.csv")  # fmt: skip
+    refused(
+        run(
+            "evaluate",
+            "--real",
+            folder / "left.csv",
+            "--real",
+            folder / "right.parquet",
+            "--synthetic",
+            folder / "none.csv",
+            "--id",
+            "id",
+            "--schema",
+            folder / "schema.toml",
+        ),
+        "none.csv",
+    )
 
 
 def test_what_cannot_be_had_again_is_not_written_over(folder):
@@ -472,7 +641,10 @@ def test_what_cannot_be_had_again_is_not_written_over(folder):
     again = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000)
     before = {path: path.read_bytes() for path in folder.iterdir()}
     refused(run(*again, "--out", folder / "plan.json"), "exists")
-    refused(run("schema", "draft", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"), "may hold edits")
+    refused(
+        run("schema", "draft", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"),
+        "may hold edits",
+    )
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -483,11 +655,17 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
     good("run", "party", folder / "left")
     fingerprint = Secret.load(folder / "left" / "secret").fingerprint
     for file, words in {
-        "left/secret": fingerprint, "left/key": "private key of 'left'", "server/received/left/offer": "offer of 'left'",
-        "left/envelopes": "right", "server/key": "private key of the server", "left/received/plan": "with everyone's public keys",
-    }.items():  # fmt: skip
+        "left/secret": fingerprint,
+        "left/key": "private key of 'left'",
+        "server/received/left/offer": "offer of 'left'",
+        "left/envelopes": "right",
+        "server/key": "private key of the server",
+        "left/received/plan": "with everyone's public keys",
+    }.items():
         assert words in good("inspect", folder / file)
-        assert json.loads((folder / file).read_text()).get("value", "no value") not in good("inspect", folder / file)
+        assert json.loads((folder / file).read_text()).get("value", "no value") not in good(
+            "inspect", folder / file
+        )
 
 
 @pytest.mark.parametrize(
@@ -504,7 +682,10 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
 )
 def test_plans_that_cannot_be_made(folder, options, words):
     out = () if "--out" in options else ("--out", folder / "plan.json")
-    refused(run("plan", "--schema", folder / "schema.toml", "--expected-records", 4000, *options, *out), words)
+    refused(
+        run("plan", "--schema", folder / "schema.toml", "--expected-records", 4000, *options, *out),
+        words,
+    )
     assert not (folder / "plan.json").exists()
 
 
@@ -519,10 +700,25 @@ def test_numbers_out_of_range_are_refused_before_the_work(folder):
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert synthesize(folder, rows=500).exit_code == 0
     real = ("--real", folder / "left.csv", "--real", folder / "right.parquet")
-    result = run("evaluate", *real, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml")
+    result = run(
+        "evaluate",
+        *real,
+        "--synthetic",
+        folder / "out.csv",
+        "--id",
+        "id",
+        "--schema",
+        folder / "schema.toml",
+    )
     assert result.exit_code == 0
-    assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == ["3-way", "4-way"]
-    assert "These figures: NOT PRIVATE: exact statistics of the real tables, do not publish." in result.stderr
+    assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == [
+        "3-way",
+        "4-way",
+    ]
+    assert (
+        "These figures: NOT PRIVATE: exact statistics of the real tables, do not publish."
+        in result.stderr
+    )
     assert "The synthetic table: Private (add or remove one record)" in result.stderr
     assert "across parties" in result.output
 
@@ -558,7 +754,9 @@ def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, comman
             good("run", "party", folder / who)
             if who == "left":
                 good("run", "server", folder / "server")
-    monkeypatch.setattr("shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100))
+    monkeypatch.setattr(
+        "shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100)
+    )
     if command == "check":
         refused(run("check", folder / "left"), "1 problem")
         assert "MB left" in run("check", folder / "left").output
@@ -566,9 +764,16 @@ def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, comman
     for module in ("arrow", "table"):
         # A run's table is read first, as what is left out of it is said in any case.
         if command == "synthesize":
-            monkeypatch.setattr(f"vertimrf.tables.{module}.open_pieces", lambda *_: pytest.fail("read a table first"))
+            monkeypatch.setattr(
+                f"vertimrf.tables.{module}.open_pieces",
+                lambda *_: pytest.fail("read a table first"),
+            )
     monkeypatch.setattr("vertimrf.server.server.Server.run", lambda *_: pytest.fail("worked first"))
-    outcome = synthesize(folder) if command == "synthesize" else run("run", command, folder / command.replace("party", "left"))
+    outcome = (
+        synthesize(folder)
+        if command == "synthesize"
+        else run("run", command, folder / command.replace("party", "left"))
+    )
     refused(outcome, "MB left", "make room or name another folder")
     assert not list(folder.rglob("synthetic*"))
     assert not (folder / "out.csv").exists()
@@ -581,7 +786,15 @@ def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
 
     monkeypatch.setattr("vertimrf.plan.plan.write_text", full)
     outcome = run(
-        "plan", "--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", 4000, "--out", folder / "plan.json"
+        "plan",
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        4000,
+        "--out",
+        folder / "plan.json",
     )
     refused(outcome, "Cannot write or read", "plan.json: No space left on device.")
 
@@ -589,23 +802,41 @@ def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
 def test_a_target_that_protects_little_is_told_in_plain_words(folder):
     def planned_for(epsilon, delta, out):
         outcome = run(
-            "plan", "--schema", folder / "schema.toml", "--epsilon", epsilon, "--delta", delta, "--expected-records", 4000,
-            "--out", folder / out,
-        )  # fmt: skip
+            "plan",
+            "--schema",
+            folder / "schema.toml",
+            "--epsilon",
+            epsilon,
+            "--delta",
+            delta,
+            "--expected-records",
+            4000,
+            "--out",
+            folder / out,
+        )
         assert outcome.exit_code == 0, outcome.output
         return outcome.stderr
 
     assert planned_for(1, 1e-6, "fine.json") == ""
     weak = planned_for(1000, 0.001, "weak.json")
-    assert "Warning: epsilon 1000 allows that whoever sees the result becomes e^1000 times surer of anything about a pers" in weak
-    assert "Warning: delta 0.001 with about 4,000 records allows to give out about 4 whole records as they are" in weak
+    assert (
+        "Warning: epsilon 1000 allows that whoever sees the result becomes e^1000 times surer of anything about a pers"
+        in weak
+    )
+    assert (
+        "Warning: delta 0.001 with about 4,000 records allows to give out about 4 whole records as they are"
+        in weak
+    )
     assert "2,981 times surer" in planned_for(8, 1e-6, "eight.json")
     again = run("plan", folder / "weak.json")
     assert "that is hardly any protection" in again.stderr
     assert "about 4 whole records" in again.stderr
     made = synthesize(folder, epsilon=20.0)
     assert "Warning: epsilon 20 allows" in made.stderr
-    refused(synthesize(folder, delta=0.5), "delta must be at most 0.01, not 0.5: to publish that part of all records outright")
+    refused(
+        synthesize(folder, delta=0.5),
+        "delta must be at most 0.01, not 0.5: to publish that part of all records outright",
+    )
 
 
 def overlapping(folder):
@@ -627,9 +858,26 @@ def test_parties_may_hold_different_people(folder):
     assert report["population"] == "inner"
     assert abs(inner["records"] - 2000) < 5 * inner["error"]
     # The report has a tenth of a record.
-    assert report["rows"] == len(pd.read_csv(folder / "out.csv")) == pytest.approx(inner["records"], abs=0.551)
-    evaluated = ("evaluate", "--real", folder / "left.csv", "--real", folder / "right.parquet", "--synthetic", folder / "out.csv",
-                 "--id", "id", "--schema", folder / "schema.toml", "--ways", 2)  # fmt: skip
+    assert (
+        report["rows"]
+        == len(pd.read_csv(folder / "out.csv"))
+        == pytest.approx(inner["records"], abs=0.551)
+    )
+    evaluated = (
+        "evaluate",
+        "--real",
+        folder / "left.csv",
+        "--real",
+        folder / "right.parquet",
+        "--synthetic",
+        folder / "out.csv",
+        "--id",
+        "id",
+        "--schema",
+        folder / "schema.toml",
+        "--ways",
+        2,
+    )
     result = run(*evaluated, "--json", folder / "tvd.json")
     assert result.exit_code == 0, result.output
     assert "The real tables have 3,000, 3,000 records; 2,000 are compared." in result.output
@@ -645,7 +893,16 @@ def test_parties_may_hold_different_people(folder):
     result = run(*evaluated, "--population", "outer", "--json", folder / "tvd.json")
     assert result.exit_code == 0, result.output
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
-    result = run("sample", folder / "a.model", "--where", "held_by=left", "--rows", 10, "--out", folder / "more.csv")
+    result = run(
+        "sample",
+        folder / "a.model",
+        "--where",
+        "held_by=left",
+        "--rows",
+        10,
+        "--out",
+        folder / "more.csv",
+    )
     assert result.exit_code == 0, result.output
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
     assert "held_by" in refused_where(folder, "held_by=nobody")
@@ -687,5 +944,10 @@ def test_populations_that_cannot_be(folder, options, words):
 
 
 def test_results_that_would_overwrite_each_other_or_what_is_read_are_refused(folder):
-    refused(synthesize(folder, model=folder / "out.csv"), "Two results would be written to", "out.csv")
-    refused(synthesize(folder, json=folder / "schema.toml"), "schema.toml is read and would be overwritten")
+    refused(
+        synthesize(folder, model=folder / "out.csv"), "Two results would be written to", "out.csv"
+    )
+    refused(
+        synthesize(folder, json=folder / "schema.toml"),
+        "schema.toml is read and would be overwritten",
+    )

@@ -55,7 +55,17 @@ def folder(tmp_path, monkeypatch):
 
 def test_domains_are_found_once_and_go_into_the_plan(folder):
     part = folder / "firm.toml"
-    out = run("schema", "domains", folder / "firm.csv", "--schema", part, "--epsilon", "0.4", "--out", folder / "found.toml")
+    out = run(
+        "schema",
+        "domains",
+        folder / "firm.csv",
+        "--schema",
+        part,
+        "--epsilon",
+        "0.4",
+        "--out",
+        folder / "found.toml",
+    )
     assert "pay: " in out
     assert "values, 'other' for the rest" in out
     assert "has spent epsilon 0.4 and delta" in out
@@ -69,11 +79,29 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     assert "(on record)" in again
     assert Schema.load(folder / "again.toml") == found
     assert "exists, and may hold edits" in run(
-        "schema", "domains", folder / "firm.csv", "--schema", part, "--epsilon", "1", "--out", folder / "found.toml", code=2
+        "schema",
+        "domains",
+        folder / "firm.csv",
+        "--schema",
+        part,
+        "--epsilon",
+        "1",
+        "--out",
+        folder / "found.toml",
+        code=2,
     )
-    run("schema", "merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
+    run(
+        "schema",
+        "merge",
+        folder / "found.toml",
+        folder / "town.toml",
+        "--out",
+        folder / "schema.toml",
+    )
     planning = ["--epsilon", "1", "--expected-records", "6000"]
-    planned = run("plan", "--schema", folder / "schema.toml", *planning, "--out", folder / "plan.json")
+    planned = run(
+        "plan", "--schema", folder / "schema.toml", *planning, "--out", folder / "plan.json"
+    )
     assert "bounds and bins of 'pay'" in planned
     assert "frequent values of 'job'" in planned
     plan = Plan.load(folder / "plan.json")
@@ -83,13 +111,24 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     assert json.loads(priced)["prior"] == 4
     # The part itself cannot be planned with.
     assert "has a private domain, which has not been found yet" in run(
-        "plan", "--schema", part, "--epsilon", "1", "--expected-records", "6000", "--out", folder / "p.json", code=2
+        "plan",
+        "--schema",
+        part,
+        "--epsilon",
+        "1",
+        "--expected-records",
+        "6000",
+        "--out",
+        folder / "p.json",
+        code=2,
     )
 
 
 def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
     whole = folder / "whole.toml"
-    whole.write_text(PART.format(name="firm") + '[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n')
+    whole.write_text(
+        PART.format(name="firm") + '[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n'
+    )
     options = ["--schema", whole, "--epsilon", "4", "--domain-share", "0.1"]
     out = run("synthesize", folder / "whole.csv", *options, "--out", folder / "s.csv")
     assert "Domains of 2 attributes are found with 10 % of epsilon: pay, job." in out
@@ -97,20 +136,37 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
     assert "Private (add or remove one record)" in out
     assert len(pd.read_csv(folder / "s.csv")) > 5000
     assert "must lie between 0 and 1" in run(
-        "synthesize", folder / "whole.csv", "--schema", whole, "--epsilon", "4", "--domain-share", "1", "--out", folder / "t.csv",
+        "synthesize",
+        folder / "whole.csv",
+        "--schema",
+        whole,
+        "--epsilon",
+        "4",
+        "--domain-share",
+        "1",
+        "--out",
+        folder / "t.csv",
         code=2,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        (OTHER, [], "no attribute with bins = \"private\""),
+        (OTHER, [], 'no attribute with bins = "private"'),
         (PART.format(name="firm") + OTHER, [], "every party finds the domains of its own part"),
-        (PART.format(name="firm"), ["--records-per-person", "2"], "--records-per-person needs --person"),
+        (
+            PART.format(name="firm"),
+            ["--records-per-person", "2"],
+            "--records-per-person needs --person",
+        ),
         (PART.format(name="firm"), ["--person", "nobody"], "no person column 'nobody'"),
         (PART.format(name="firm").replace('"pay"', '"wage"'), [], "lacks the column 'wage'"),
-        (PART.format(name="firm").replace('"job"', '"id"').replace("values", "bins"), ["--epsilon", "0"], "epsilon above 0"),
+        (
+            PART.format(name="firm").replace('"job"', '"id"').replace("values", "bins"),
+            ["--epsilon", "0"],
+            "epsilon above 0",
+        ),
         (PART.format(name="firm"), ["--epsilon", "1e-5"], "found nothing"),
     ],
 )
@@ -130,23 +186,81 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     options = ["--person", "who", "--records-per-person", "2"]
     finding = ["--schema", part, "--epsilon", "1", *options, "--out", folder / "found.toml"]
     run("schema", "domains", folder / "firm-visits.csv", *finding)
-    run("schema", "merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
-    planning = ["--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "2"]
-    planned = run("plan", *planning, "--encoder", "count-sketch", "--message-mb", "0.3", "--out", folder / "plan.json")
+    run(
+        "schema",
+        "merge",
+        folder / "found.toml",
+        folder / "town.toml",
+        "--out",
+        folder / "schema.toml",
+    )
+    planning = [
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        "5",
+        "--expected-records",
+        "4000",
+        "--records-per-person",
+        "2",
+    ]
+    planned = run(
+        "plan",
+        *planning,
+        "--encoder",
+        "count-sketch",
+        "--message-mb",
+        "0.3",
+        "--out",
+        folder / "plan.json",
+    )
     assert "a person has up to 2 records" in planned
     assert "add or remove one person with up to 2 records" in planned
     plan = ["--plan", folder / "plan.json"]
-    checked = run("check", folder / "firm-visits.csv", *plan, "--name", "firm", "--id", "id", "--person", "who")
+    checked = run(
+        "check",
+        folder / "firm-visits.csv",
+        *plan,
+        "--name",
+        "firm",
+        "--id",
+        "id",
+        "--person",
+        "who",
+    )
     assert "persons with more than 2 will be left out" in checked
     assert "name the column that says whose a record is" in run(
         "check", folder / "firm.csv", *plan, "--name", "firm", "--id", "id", code=2
     )
     (folder / "x").mkdir()
     place = ["--exchange", folder / "x"]
-    run("run", "server", folder / "server", *planning, "--message-mb", "0.3", "--out", "s.csv", *place)
+    run(
+        "run",
+        "server",
+        folder / "server",
+        *planning,
+        "--message-mb",
+        "0.3",
+        "--out",
+        "s.csv",
+        *place,
+    )
     for name in ("firm", "town"):
         table = folder / f"{name}-visits.csv"
-        run("run", "party", folder / name, "--name", name, "--table", table, "--id", "id", "--person", "who", *place)
+        run(
+            "run",
+            "party",
+            folder / name,
+            "--name",
+            name,
+            "--table",
+            table,
+            "--id",
+            "id",
+            "--person",
+            "who",
+            *place,
+        )
     run("run", "server", folder / "server")
     fingerprint = json.loads(run("status", folder / "server", "--json", "-"))["plan"]
     said = []
@@ -158,12 +272,19 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
         told = settings.read_text()
         settings.write_text(told.replace('person = "who"', "").replace("-visits.csv", ".csv"))
         if name == "firm":
-            assert "every party's table must say whose a record is" in run("run", "party", folder / name, code=2)
+            assert "every party's table must say whose a record is" in run(
+                "run", "party", folder / name, code=2
+            )
         settings.write_text(told)
         said.append(run("run", "party", folder / name))
         run("run", "server", folder / "server")
     # Both leave out as many records of as many persons.
-    left_out = [line for text in said for line in text.splitlines() if "are left out, the same at every party" in line]
+    left_out = [
+        line
+        for text in said
+        for line in text.splitlines()
+        if "are left out, the same at every party" in line
+    ]
     assert len(left_out) == 2
     assert len(set(left_out)) == 1
     run("run", "server", folder / "server")
@@ -172,12 +293,36 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     visits = pd.read_csv(folder / "firm-visits.csv")
     kept = int(np.minimum(visits.groupby("who").size(), 2).sum())
     assert abs(len(pd.read_csv(result / "s.csv")) - kept) < 150 < len(visits) - kept
-    assert "covers them all" in run("plan", folder / "plan.json", "--records-per-person", "3", code=2)
+    assert "covers them all" in run(
+        "plan", folder / "plan.json", "--records-per-person", "3", code=2
+    )
     assert "no price for scheduled-pairs" in run(
-        "plan", "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "2",
-        "--encoder", "scheduled-pairs", "--out", folder / "q.json", code=2,
-    )  # fmt: skip
+        "plan",
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        "5",
+        "--expected-records",
+        "4000",
+        "--records-per-person",
+        "2",
+        "--encoder",
+        "scheduled-pairs",
+        "--out",
+        folder / "q.json",
+        code=2,
+    )
     assert "find them with --records-per-person 3" in run(
-        "plan", "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "3",
-        "--out", folder / "q.json", code=2,
-    )  # fmt: skip
+        "plan",
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        "5",
+        "--expected-records",
+        "4000",
+        "--records-per-person",
+        "3",
+        "--out",
+        folder / "q.json",
+        code=2,
+    )

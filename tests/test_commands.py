@@ -22,14 +22,26 @@ from vertimrf.cli import main
 ROOT = Path(vertimrf.__file__).parents[1]
 FOLDERS = ("docs", "benchmarks/results")
 PAGES = [
-    "README.md", "CONTRIBUTING.md",
+    "README.md",
+    "CONTRIBUTING.md",
     *sorted(f"{folder}/{path.name}" for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
-]  # fmt: skip
+]
 # Programs of others that pages call; only the names of ours can be looked up.
 PROGRAMS = {
-    "docker", "export", "find", "flower-superlink", "flower-supernode", "flwr", "install", "mkdocs", "mypy", "ruff", "source",
-    "ssh-keygen", "useradd",
-}  # fmt: skip
+    "docker",
+    "export",
+    "find",
+    "flower-superlink",
+    "flower-supernode",
+    "flwr",
+    "install",
+    "mkdocs",
+    "mypy",
+    "ruff",
+    "source",
+    "ssh-keygen",
+    "useradd",
+}
 OURS = r"(?:\.ci|benchmarks|docs|examples|tests|vertimrf)"
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="installed without its pages")
 
@@ -68,7 +80,11 @@ def options_of(script: Path) -> set[str]:
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name == "add_argument":
-            found |= {a.value for a in node.args if isinstance(a, ast.Constant) and str(a.value).startswith("-")}
+            found |= {
+                a.value
+                for a in node.args
+                if isinstance(a, ast.Constant) and str(a.value).startswith("-")
+            }
         if name in ("arguments", "sized") and node.args:
             found |= {"--smoke", "--json"} | ({"--quick"} if node.keywords else set())
     return found
@@ -87,7 +103,9 @@ def script_of(words: list[str]) -> tuple[Path | None, list[str]]:
 def wrong(words: list[str]) -> str | None:
     """What does not exist in a command; None if all does."""
     program, *rest = words
-    given = [word.strip("[]").partition("=")[0] for word in rest if word.strip("[]").startswith("--")]
+    given = [
+        word.strip("[]").partition("=")[0] for word in rest if word.strip("[]").startswith("--")
+    ]
     if program == "vertimrf":
         return wrong_options(rest, given)
     if program.startswith("python") or program.endswith("/python"):
@@ -99,7 +117,9 @@ def wrong(words: list[str]) -> str | None:
         missing = [option for option in given if option not in options_of(script)]
         return f"{script.relative_to(ROOT)} has no {missing[0]}" if missing else None
     if program == "pip" or program.endswith("/pip"):
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
         for asked in re.findall(r"(?:^|\s)(?:\.|vertimrf)\[([\w,]+)\]", " ".join(rest)):
             if unknown := set(asked.split(",")) - set(extras):
                 return f"there is no extra {sorted(unknown)[0]}"
@@ -126,9 +146,15 @@ def wrong_options(words: list[str], given: list[str]) -> str | None:
 
 
 def wrong_markers(words: list[str]) -> str | None:
-    markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+    markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
+        "markers"
+    ]
     asked = words[words.index("-m", 1) + 1] if "-m" in words[1:] else ""
-    return f"there is no marker {asked}" if asked and not any(marker.startswith(f"{asked}:") for marker in markers) else None
+    return (
+        f"there is no marker {asked}"
+        if asked and not any(marker.startswith(f"{asked}:") for marker in markers)
+        else None
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -142,7 +168,9 @@ def test_commands_in_blocks_exist(page: str) -> None:
 def test_commands_in_inline_code_exist(page: str) -> None:
     for span in spans((ROOT / page).read_text()):
         # "vertimrf sealed 1" is how a file begins.
-        if re.match(r"(?:vertimrf|python|pytest|pip install) [\w'.-]|\.ci/", span) and not span.startswith("vertimrf sealed"):
+        if re.match(
+            r"(?:vertimrf|python|pytest|pip install) [\w'.-]|\.ci/", span
+        ) and not span.startswith("vertimrf sealed"):
             for words in commands(span):
                 assert (why := wrong(words)) is None, f"{page}: `{span}`: {why}"
 
@@ -155,8 +183,12 @@ def test_paths_in_code_exist(page: str) -> None:
         for path in re.findall(rf"(?<![\w/.~-]){OURS}/[\w./*-]*\w/?", piece):
             assert list(ROOT.glob(path.rstrip("/"))), f"{page}: {piece}: there is no {path}"
         for module in re.findall(r"(?<![\w/.])benchmarks\.(\w+)", piece):
-            found = [ROOT / "benchmarks" / name for name in (f"{module}.py", module, f"{module}.toml")]
-            assert any(path.exists() for path in found), f"{page}: {piece}: there is no benchmarks.{module}"
+            found = [
+                ROOT / "benchmarks" / name for name in (f"{module}.py", module, f"{module}.toml")
+            ]
+            assert any(path.exists() for path in found), (
+                f"{page}: {piece}: there is no benchmarks.{module}"
+            )
 
 
 @pytest.mark.parametrize(
@@ -183,9 +215,12 @@ def test_what_does_not_exist_is_found(line: str, why: str) -> None:
 
 def test_what_exists_is_not() -> None:
     for line in (
-        "vertimrf run party x --name hospital", "VAR=1 python -m benchmarks.reproduce --quick --json x",
-        "pip install -e '.[test]'", "python benchmarks/audit.py --smoke  # so", "python -m pytest -q -m slow",
+        "vertimrf run party x --name hospital",
+        "VAR=1 python -m benchmarks.reproduce --quick --json x",
+        "pip install -e '.[test]'",
+        "python benchmarks/audit.py --smoke  # so",
+        "python -m pytest -q -m slow",
         "vertimrf schema merge a b --out c",
-    ):  # fmt: skip
+    ):
         (words,) = commands(line)
         assert wrong(words) is None

@@ -21,13 +21,17 @@ def draw(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray
 
 
 def slow_distance(real: np.ndarray, synthetic: np.ndarray, attributes: tuple[int, ...]) -> float:
-    p, q = (Counter(zip(*codes[list(attributes)].tolist(), strict=True)) for codes in (real, synthetic))
+    p, q = (
+        Counter(zip(*codes[list(attributes)].tolist(), strict=True)) for codes in (real, synthetic)
+    )
     n, m = real.shape[1], synthetic.shape[1]
     return sum(abs(p[cell] / n - q[cell] / m) for cell in p.keys() | q.keys()) / 2
 
 
 # The last two are beyond int64 when multiplied out: 60,000^4 is about 2^63.5.
-@pytest.mark.parametrize("sizes", [(2, 3, 4), (50, 60, 70), (5000, 1, 3), (60_000,) * 4, (65_535,) * 6])
+@pytest.mark.parametrize(
+    "sizes", [(2, 3, 4), (50, 60, 70), (5000, 1, 3), (60_000,) * 4, (65_535,) * 6]
+)
 def test_distances_agree_with_a_slow_count(sizes: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     real, synthetic = draw(rng, sizes, 300), draw(rng, sizes, 450)
@@ -36,7 +40,9 @@ def test_distances_agree_with_a_slow_count(sizes: tuple[int, ...]) -> None:
     for way in range(1, len(sizes) + 1):
         for attributes in itertools.combinations(range(len(sizes)), way):
             expected = slow_distance(real, synthetic, attributes)
-            assert distance(real, synthetic, sizes, attributes) == pytest.approx(expected, abs=1e-12)
+            assert distance(real, synthetic, sizes, attributes) == pytest.approx(
+                expected, abs=1e-12
+            )
 
 
 def test_both_ways_of_counting_agree() -> None:
@@ -61,7 +67,9 @@ def test_the_mean_is_over_all_marginals_if_they_are_few() -> None:
     rng = np.random.default_rng(4)
     sizes = (2, 3, 4, 5)
     real, synthetic = draw(rng, sizes, 60), draw(rng, sizes, 70)
-    expected = [slow_distance(real, synthetic, pair) for pair in itertools.combinations(range(4), 2)]
+    expected = [
+        slow_distance(real, synthetic, pair) for pair in itertools.combinations(range(4), 2)
+    ]
     assert tvd(real, synthetic, sizes, (2,))[2] == pytest.approx(np.mean(expected), abs=1e-12)
 
 
@@ -98,14 +106,18 @@ def test_marginals_across_parties() -> None:
     expected = [(a, b) for a, b in itertools.combinations(range(6), 2) if parties[a] != parties[b]]
     assert spanning == expected
     triples = list(itertools.combinations(range(6), 3))
-    assert random_marginals(6, 3, 300, parties=parties) == [triple for triple in triples if triple != (0, 1, 2)]
+    assert random_marginals(6, 3, 300, parties=parties) == [
+        triple for triple in triples if triple != (0, 1, 2)
+    ]
     some = random_marginals(100, 5, 40, parties=[0] * 99 + [1])
     assert len(some) == 40
     assert all(99 in subset for subset in some)
     rng = np.random.default_rng(6)
     real, synthetic = draw(rng, (3,) * 6, 80), draw(rng, (3,) * 6, 90)
     means = [slow_distance(real, synthetic, pair) for pair in expected]
-    assert tvd(real, synthetic, (3,) * 6, (2,), parties=parties)[2] == pytest.approx(np.mean(means), abs=1e-12)
+    assert tvd(real, synthetic, (3,) * 6, (2,), parties=parties)[2] == pytest.approx(
+        np.mean(means), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +141,9 @@ def test_independent_attributes_on_the_papers_data(paper_data: Path) -> None:
     from vertimrf.tables.table import encode_table
 
     schema = Schema.load(paper_data / "nltcs-domain.json")
-    codes = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes, keys=KEYS).codes
+    codes = encode_table(
+        paper_data / "nltcs.csv.gz", "record_id", schema.attributes, keys=KEYS
+    ).codes
     rng = np.random.default_rng(8)
     shuffled = np.stack([rng.permutation(row) for row in codes])
     distances = tvd(codes, shuffled, schema.sizes, (1, 3))

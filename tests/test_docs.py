@@ -19,13 +19,18 @@ from benchmarks.results import tables
 ROOT = Path(vertimrf.__file__).parents[1]
 FOLDERS = ("docs", "benchmarks/results")
 PAGES = [
-    "CHANGELOG.md", "CONTRIBUTING.md", "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
     *sorted(f"{folder}/{path.name}" for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
-]  # fmt: skip
+]
 RUNNABLE = {
-    "docs/adapters.md": "mbi", "docs/kernels.md": "numba", "docs/method.md": "numba",
-    "docs/python.md": "pandas", "docs/synthesizer.md": "pandas",
-}  # fmt: skip
+    "docs/adapters.md": "mbi",
+    "docs/kernels.md": "numba",
+    "docs/method.md": "numba",
+    "docs/python.md": "pandas",
+    "docs/synthesizer.md": "pandas",
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +43,9 @@ def pages() -> dict[str, str]:
 
 def test_every_module_has_a_line_in_the_list(pages: dict[str, str]) -> None:
     """The site's list of modules is made of docstrings: each begins with a sentence that says what the module does."""
-    listed = subprocess.run([sys.executable, ROOT / "docs" / "modules.py"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        [sys.executable, ROOT / "docs" / "modules.py"], capture_output=True, text=True, check=True
+    ).stdout
     lines = [line for line in listed.splitlines() if line.startswith("- ")]
     assert len(lines) == len(list(ROOT.glob("vertimrf/**/*.py")))
     for line in lines:
@@ -48,7 +55,9 @@ def test_every_module_has_a_line_in_the_list(pages: dict[str, str]) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_files_that_pages_name_exist(pages: dict[str, str], page: str) -> None:
     for name in set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml))`", pages[page])):
-        assert any((base / name).exists() for base in (ROOT, ROOT / "vertimrf")), f"{page} names {name}, which is not there"
+        assert any((base / name).exists() for base in (ROOT, ROOT / "vertimrf")), (
+            f"{page} names {name}, which is not there"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -58,7 +67,9 @@ def test_links_lead_somewhere(pages: dict[str, str], page: str) -> None:
     anchors = re.findall(r"\]\(([^)#]*)#([^)]+)\)", pages[page])
     for link, anchor in anchors:
         target = ((ROOT / page).parent / link).resolve().relative_to(ROOT) if link else Path(page)
-        lines = [line.lstrip("# ").lower() for line in pages[str(target)].splitlines() if line[:1] == "#"]
+        lines = [
+            line.lstrip("# ").lower() for line in pages[str(target)].splitlines() if line[:1] == "#"
+        ]
         headings = [re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in lines]
         assert anchor in headings, f"{page} links to {link}#{anchor}"
 
@@ -69,11 +80,15 @@ def test_what_pages_call_by_name_is_there(pages: dict[str, str]) -> None:
         for name, thing in re.findall(r"`([\w/]+\.py)` \(`([A-Za-z_]\w*)(?:\.\w+)?`", text):
             paths = [base / name for base in (ROOT, ROOT / "vertimrf") if (base / name).exists()]
             assert paths, f"{page} names {name}"
-            assert re.search(rf"\b{thing}\b", paths[0].read_text()), f"{page}: {name} has no {thing}"
+            assert re.search(rf"\b{thing}\b", paths[0].read_text()), (
+                f"{page}: {name} has no {thing}"
+            )
 
 
 @pytest.mark.parametrize("page", RUNNABLE)
-def test_the_code_of_a_page_runs(pages: dict[str, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_runs(
+    pages: dict[str, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One after the other, as a reader would run it; its own assertions are the test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,8 +109,11 @@ def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path
         pytest.importorskip(needed)
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
-        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
     assert built.returncode == 0, built.stderr
     api = (tmp_path / "site" / "api" / "index.html").read_text()
     for name in vertimrf.__all__:
@@ -106,10 +124,14 @@ def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path
 def test_every_written_table_says_what_it_was_measured_with(pages: dict[str, str]) -> None:
     """Commit, date, machine, and paths that exist; whether it is old is asked by `python benchmarks/results.py --check`."""
     found = list(tables(ROOT))
-    assert len(found) == sum(text.count("<!-- table: ") for page, text in pages.items() if page != "CONTRIBUTING.md")
+    assert len(found) == sum(
+        text.count("<!-- table: ") for page, text in pages.items() if page != "CONTRIBUTING.md"
+    )
     for table in found:
         assert table.commit, f"{table.page}: the table {table.name!r} has no birth line"
-        assert all((ROOT / path).exists() for path in table.depends), f"{table.page}: {table.name} depends on {table.depends}"
+        assert all((ROOT / path).exists() for path in table.depends), (
+            f"{table.page}: {table.name} depends on {table.depends}"
+        )
 
 
 def test_the_constants_page_has_the_values_of_the_code(pages: dict[str, str]) -> None:
@@ -119,7 +141,9 @@ def test_the_constants_page_has_the_values_of_the_code(pages: dict[str, str]) ->
         if of := re.fullmatch(r"\*\*`([\w/]+)\.py`\*\*", line):
             module = importlib.import_module(f"vertimrf.{of[1].replace('/', '.')}")
         elif constant := re.match(r"- `(\w+)` = (.+?): ", line):
-            assert getattr(module, constant[1]) == ast.literal_eval(constant[2]), f"docs/constants.md: {constant[1]}"
+            assert getattr(module, constant[1]) == ast.literal_eval(constant[2]), (
+                f"docs/constants.md: {constant[1]}"
+            )
             compared += 1
     assert compared > 30
 
@@ -129,7 +153,10 @@ def test_the_readme_has_lines_of_the_measured_table(pages: dict[str, str]) -> No
         table = pages[page].split(f"<!-- table: {mark} -->")[1].split("<!-- end")[0]
         return [line for line in table.splitlines() if line.startswith("|")]
 
-    short, whole = rows("README.md", "accuracy in short"), rows("benchmarks/results/accuracy.md", "accuracy")
+    short, whole = (
+        rows("README.md", "accuracy in short"),
+        rows("benchmarks/results/accuracy.md", "accuracy"),
+    )
     assert len(short) == 2 + 3
     assert set(short) <= set(whole)
     assert len(pages["README.md"].splitlines()) < 200

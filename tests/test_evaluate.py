@@ -18,7 +18,10 @@ from vertimrf.tables.arrow import read_arrow, write_table
 
 SCHEMA = Schema.of(
     {
-        "a": [Attribute.categorical("x", ["u", "v"], missing=True), Attribute.numeric("y", [0, 1, 2], integral=True)],
+        "a": [
+            Attribute.categorical("x", ["u", "v"], missing=True),
+            Attribute.numeric("y", [0, 1, 2], integral=True),
+        ],
         "b": [Attribute.integer("z", 4)],
     }
 )
@@ -38,7 +41,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
         "all": real,
         "a": real.select(["y", "id", "x"]),
         "b": real.select(["z", "id"]).take(rng.permutation(200)),
-        "synthetic": decode(draw(rng, SCHEMA.sizes, 150), SCHEMA.attributes, rng).select(["z", "y", "x"]),
+        "synthetic": decode(draw(rng, SCHEMA.sizes, 150), SCHEMA.attributes, rng).select(
+            ["z", "y", "x"]
+        ),
     }
     paths = {name: tmp_path / f"{name}.csv" for name in tables}
     for name, table in tables.items():
@@ -47,17 +52,32 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
-    one = evaluate([files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3)))
+    one = evaluate(
+        [files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3))
+    )
     assert list(one["tvd"]) == ["1", "2", "3"]
     assert list(one["tvd_across_parties"]) == ["2", "3"]
     assert one["records"] == {"real": 200, "synthetic": 150}
     assert 0 < one["tvd"]["1"] < one["tvd"]["2"] < one["tvd"]["3"] < 0.5
     for order in (["a", "b"], ["b", "a"]):
-        assert evaluate([files[name] for name in order], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3))) == one
-    same = evaluate([files["b"], files["a"]], files["all"], "id", SCHEMA, EvaluationOptions(ways=(3,)))
+        assert (
+            evaluate(
+                [files[name] for name in order],
+                files["synthetic"],
+                "id",
+                SCHEMA,
+                EvaluationOptions(ways=(1, 2, 3)),
+            )
+            == one
+        )
+    same = evaluate(
+        [files["b"], files["a"]], files["all"], "id", SCHEMA, EvaluationOptions(ways=(3,))
+    )
     assert same["tvd"] == {"3": 0.0}
     single = Schema.of({"p": SCHEMA.attributes})
-    assert "tvd_across_parties" not in evaluate([files["all"]], files["all"], "id", single, EvaluationOptions(ways=(2,)))
+    assert "tvd_across_parties" not in evaluate(
+        [files["all"]], files["all"], "id", single, EvaluationOptions(ways=(2,))
+    )
 
 
 def test_distances_stand_beside_what_to_judge_them_by() -> None:
@@ -81,7 +101,9 @@ def test_distances_stand_beside_what_to_judge_them_by() -> None:
     assert abs(out["pairs"][0]["tvd"] - 0.5) < 0.05
     assert list(out["numbers"]) == ["y"]
     assert out["numbers"]["y"]["real"] == out["numbers"]["y"]["synthetic"]
-    own = evaluate([real.select(["id", "x", "y"])], made, "id", SCHEMA, EvaluationOptions(party="a"))
+    own = evaluate(
+        [real.select(["id", "x", "y"])], made, "id", SCHEMA, EvaluationOptions(party="a")
+    )
     assert list(own["tvd"]) == ["2"]
     assert [marginal["columns"] for marginal in own["columns"]] == [["x"], ["y"]]
     with pytest.raises(SchemaError, match="no party 'c'"):
@@ -89,25 +111,29 @@ def test_distances_stand_beside_what_to_judge_them_by() -> None:
 
 
 def test_numbers_are_compared_as_they_were() -> None:
-    schema = Schema.of({
-        "a": [
-            Attribute.numeric("cost", [0, 10, 100], missing=True),
-            Attribute.temporal("day", "date", ["2020-01-01", "2020-01-11", "2020-02-01"]),
-            Attribute.categorical("grade", [1, 2, 3]),
-            Attribute.categorical("text", ["a"]),
-        ]
-    })  # fmt: skip
+    schema = Schema.of(
+        {
+            "a": [
+                Attribute.numeric("cost", [0, 10, 100], missing=True),
+                Attribute.temporal("day", "date", ["2020-01-01", "2020-01-11", "2020-02-01"]),
+                Attribute.categorical("grade", [1, 2, 3]),
+                Attribute.categorical("text", ["a"]),
+            ]
+        }
+    )
     n = 1000
     rng = np.random.default_rng(9)
     days = rng.integers(0, 31, n)
     cost = 3.0 * days + 1
-    real = pa.table({
-        "id": range(n),
-        "cost": pa.array(cost, mask=days == 0),
-        "day": pa.array((18262 + days).astype(np.int32)).cast(pa.date32()),
-        "grade": 1 + days % 3,
-        "text": ["a"] * n,
-    })  # fmt: skip
+    real = pa.table(
+        {
+            "id": range(n),
+            "cost": pa.array(cost, mask=days == 0),
+            "day": pa.array((18262 + days).astype(np.int32)).cast(pa.date32()),
+            "grade": 1 + days % 3,
+            "text": ["a"] * n,
+        }
+    )
     made = real.drop_columns(["id"]).set_column(0, "cost", [rng.permutation(cost)])
     out = evaluate([real], made, "id", schema)
     held = cost[days > 0]
@@ -157,16 +183,25 @@ def test_tables_of_different_people(files: dict[str, Path]) -> None:
     assert out["records"] == {"real": 100, "synthetic": 100, "tables": [150, 150]}
     assert out["tvd"] == {"1": 0.0, "3": 0.0}
     there = np.arange(200)
-    outer = pa.table({
-        "x": pc.if_else(pa.array(there < 150), whole["x"], None),
-        "y": pc.if_else(pa.array(there < 150), whole["y"], None),
-        "z": pc.if_else(pa.array(there >= 50), whole["z"], None),
-        "held_by": pa.array(["a+b"] * 200),
-    })
-    out = evaluate([left, right], outer, "id", SCHEMA, EvaluationOptions(ways=(1, 3), population="outer"))
+    outer = pa.table(
+        {
+            "x": pc.if_else(pa.array(there < 150), whole["x"], None),
+            "y": pc.if_else(pa.array(there < 150), whole["y"], None),
+            "z": pc.if_else(pa.array(there >= 50), whole["z"], None),
+            "held_by": pa.array(["a+b"] * 200),
+        }
+    )
+    out = evaluate(
+        [left, right], outer, "id", SCHEMA, EvaluationOptions(ways=(1, 3), population="outer")
+    )
     assert out["records"] == {"real": 200, "synthetic": 200, "tables": [150, 150]}
     assert out["tvd"] == {"1": 0.0, "3": 0.0}
-    assert evaluate([left, right], both, "id", SCHEMA, EvaluationOptions(ways=(1,), population="outer"))["tvd"]["1"] > 0.2
+    assert (
+        evaluate(
+            [left, right], both, "id", SCHEMA, EvaluationOptions(ways=(1,), population="outer")
+        )["tvd"]["1"]
+        > 0.2
+    )
     with pytest.raises(TableError, match="no id in common"):
         evaluate([left.slice(0, 50), right], both, "id", SCHEMA)
     with pytest.raises(PlanError, match="inner or outer"):

@@ -47,7 +47,9 @@ def test_mst_through_mbi(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "Total: epsilon 5.0000" in out or "Total: epsilon 4.99" in out
     assert "synthetic rows by vertimrf.adapters.mbi2.Estimator" in out
-    distances = [float(line.rsplit(" ", 1)[1]) for line in out.splitlines() if "total variation" in line]
+    distances = [
+        float(line.rsplit(" ", 1)[1]) for line in out.splitlines() if "total variation" in line
+    ]
     # Attributes share a hidden number: pasted together as independent they would be 0.3 off and more.
     assert len(distances) == 10
     assert max(distances) < 0.25
@@ -70,7 +72,9 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     notebook = nbformat.read(FOLDER / "notebook.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells)
-    ran = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    ran = nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     outputs = [output for cell in ran.cells for output in cell.get("outputs", [])]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
     said = "".join(output.get("text", "") for output in outputs)

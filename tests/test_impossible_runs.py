@@ -118,7 +118,12 @@ def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) ->
     """Little budget, so that without the schema's word rows would be: see the test below."""
     table = real()
     plan = plan_with(
-        schema(), epsilon=0.3, expected_records=RECORDS, encoder=encoder, message_bytes=300_000, **{"tau": 20_000, **options}
+        schema(),
+        epsilon=0.3,
+        expected_records=RECORDS,
+        encoder=encoder,
+        message_bytes=300_000,
+        **{"tau": 20_000, **options},
     )
     trial = run_protocol(plan, dealt(plan.schema, encoded(table)))
     result = trial.result
@@ -128,11 +133,21 @@ def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) ->
     for combination in plan.schema.combinations:
         held = result.model.marginal([place for place, _ in combination])
         assert not held[np.ix_(*(list(codes) for _, codes in combination))].any()
-    assert all(result.model.tree.covering([place for place, _ in own]) >= 0 for own in plan.schema.combinations)
+    assert all(
+        result.model.tree.covering([place for place, _ in own]) >= 0
+        for own in plan.schema.combinations
+    )
 
 
 def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
-    plan = plan_with(schema(()), epsilon=0.3, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000, tau=20_000)
+    plan = plan_with(
+        schema(()),
+        epsilon=0.3,
+        expected_records=RECORDS,
+        encoder="count-sketch",
+        message_bytes=300_000,
+        tau=20_000,
+    )
     trial = run_protocol(plan, dealt(plan.schema, encoded(real())))
     assert sum(broken(trial.result.codes)) > 0
     assert broken(trial.result.codes) == by_hand(trial.result.table)
@@ -140,12 +155,19 @@ def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
 
 def test_what_many_records_contradict_is_doubted() -> None:
     """Across parties nobody can check; the server's measurements can."""
-    attributes = {"one": [Attribute.integer("sex", 2), Attribute.integer("a", 5)], "two": [Attribute.integer("x", 2)]}
-    stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0), Impossible.of(sex=0, a=[0, 1], x=1)])
+    attributes = {
+        "one": [Attribute.integer("sex", 2), Attribute.integer("a", 5)],
+        "two": [Attribute.integer("x", 2)],
+    }
+    stated = Schema.of(
+        attributes, impossible=[Impossible.of(sex=0, x=0), Impossible.of(sex=0, a=[0, 1], x=1)]
+    )
     rng = np.random.default_rng(0)
     sex = rng.integers(0, 2, RECORDS)
     codes = np.stack([sex, rng.integers(2, 5, RECORDS), sex])
-    plan = plan_with(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    plan = plan_with(
+        stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
+    )
     result = run_protocol(plan, dealt(stated, codes)).result
     assert [int(breaking(result.codes, own).sum()) for own in stated.combinations] == [0, 0]
     assert len(result.warnings) == 1
@@ -167,9 +189,18 @@ def test_bins_that_lie_partly_in_a_combination_raise_no_doubt() -> None:
     cut = Measurement((0, 1), (np.array([0, 1, 2, 2]), None), counts, 1.0)
     assert "About 700 records (standard error 1)" in contradicted(stated, [whole], 1000.0)[0]
     assert "About 700 records (standard error 1)" in contradicted(stated, [cut], 1000.0)[0]
-    crossed = Measurement((0, 1), (np.array([1, 1, 0, 1]), None), np.array([[0.0, 0.0], [700.0, 300.0]]), 1.0)
+    crossed = Measurement(
+        (0, 1), (np.array([1, 1, 0, 1]), None), np.array([[0.0, 0.0], [700.0, 300.0]]), 1.0
+    )
     assert contradicted(stated, [crossed], 1000.0) == ()
-    assert contradicted(stated, [Measurement((0, 1), (None, None), np.array([[3.0, 0]] * 3 + [[0, 0]]), 1.0)], 1000.0) == ()
+    assert (
+        contradicted(
+            stated,
+            [Measurement((0, 1), (None, None), np.array([[3.0, 0]] * 3 + [[0, 0]]), 1.0)],
+            1000.0,
+        )
+        == ()
+    )
 
 
 def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,12 +210,19 @@ def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPa
     attributes = {"one": [Attribute.integer("sex", 2)], "two": [Attribute.integer("x", 2)]}
     stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0)])
     sex = np.random.default_rng(0).integers(0, 2, RECORDS)
-    plan = plan_with(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    plan = plan_with(
+        stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
+    )
     monkeypatch.setattr("vertimrf.server.server.combine_graphs", beyond)
-    with pytest.raises(ModelError, match=r"No model fits both the messages and the schema. About .* impossible combination 1"):
+    with pytest.raises(
+        ModelError,
+        match=r"No model fits both the messages and the schema. About .* impossible combination 1",
+    ):
         run_protocol(plan, dealt(stated, np.stack([sex, sex])))
     true = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=1)])
-    plan = plan_with(true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    plan = plan_with(
+        true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
+    )
     with pytest.raises(ModelError, match="left the range"):
         run_protocol(plan, dealt(true, np.stack([sex, sex])))
 
@@ -194,18 +232,33 @@ def test_combinations_that_need_more_than_tau_together_have_it() -> None:
     attributes = [Attribute.integer(f"a{i}", 6) for i in range(4)]
     ring = [Impossible.of(**{f"a{i}": 0, f"a{(i + 1) % 4}": 0}) for i in range(4)]
     linked = Schema.of({"one": attributes[:2], "two": attributes[2:]}, impossible=ring)
-    plan = plan_with(linked, epsilon=1.0, expected_records=500, tau=36, encoder="count-sketch", message_bytes=100_000)
+    plan = plan_with(
+        linked,
+        epsilon=1.0,
+        expected_records=500,
+        tau=36,
+        encoder="count-sketch",
+        message_bytes=100_000,
+    )
     codes = np.random.default_rng(0).integers(1, 6, (4, 500))
     secret = Secret.new()
-    messages = [Party(plan, n, secret).run(t) for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)]
+    messages = [
+        Party(plan, n, secret).run(t)
+        for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)
+    ]
     result = run_server(plan, messages)
     assert not any(breaking(result.codes, own).any() for own in linked.combinations)
-    assert any("impossible combinations alone need cliques of 216 cells, more than tau = 36" in w for w in result.warnings)
+    assert any(
+        "impossible combinations alone need cliques of 216 cells, more than tau = 36" in w
+        for w in result.warnings
+    )
 
 
 def test_one_holder_keeps_them_too(tmp_path: Path) -> None:
     table = real()
-    made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS, tau=2000)).fit(table, epsilon=0.2)
+    made = Synthesizer(
+        schema(), id="id", planning=PlanOptions(expected_records=RECORDS, tau=2000)
+    ).fit(table, epsilon=0.2)
     assert by_hand(made.sample(20_000)) == [0] * 5
     assert not made.marginal(["age", "married"])[:3, 1:].any()
     assert not made.marginal(["married", "age"])[1:, :3].any()
@@ -231,7 +284,13 @@ def test_records_that_have_one_are_dropped() -> None:
     table = real().to_pandas()
     table.loc[[4, 7], "pupil"] = "yes"
     table.loc[[4, 7], "age"] = 70
-    plan = plan_with(schema(), epsilon=1.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=100_000)
+    plan = plan_with(
+        schema(),
+        epsilon=1.0,
+        expected_records=RECORDS,
+        encoder="count-sketch",
+        message_bytes=100_000,
+    )
     party = Party(plan, "one", Secret.new())
     words = "2 records (the first is row 5) have what the schema calls impossible: age from 60 and pupil = 'yes'; correct"
     read = party.encode(table[["id", "age", "cancelled", "pupil"]], "id")
@@ -243,9 +302,14 @@ def test_records_that_have_one_are_dropped() -> None:
     one, _ = dealt(plan.schema, encoded(pa.Table.from_pandas(table)))
     fitting = one.only(~np.isin(np.arange(RECORDS), [4, 7]))
     assert (fitting.codes == read.codes).all()
-    released = [Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(own).to_bytes(plan) for own in (one, fitting)]
+    released = [
+        Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(own).to_bytes(plan)
+        for own in (one, fitting)
+    ]
     assert released[0] == released[1]
-    made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS)).fit(table, epsilon=1.0)
+    made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS)).fit(
+        table, epsilon=1.0
+    )
     assert made.dropped.records == 2
 
 
@@ -260,7 +324,9 @@ def test_evaluation_counts_them() -> None:
     assert [line["synthetic"] for line in out["impossible"]] == [10, 0, 0, 0, 0]
     assert out["impossible"][0]["combination"] == "age below 15 and married = 'yes' or 'widowed'"
     theirs = table.select(["id", "age", "cancelled", "pupil"])
-    own = evaluate([theirs], pa.Table.from_pandas(synthetic), "id", schema(), EvaluationOptions(party="one"))
+    own = evaluate(
+        [theirs], pa.Table.from_pandas(synthetic), "id", schema(), EvaluationOptions(party="one")
+    )
     assert [line["combination"] for line in own["impossible"]] == ["age from 60 and pupil = 'yes'"]
     assert "impossible" not in evaluate([table], pa.Table.from_pandas(synthetic), "id", schema(()))
 
@@ -283,49 +349,112 @@ def run(*arguments: object) -> Result:
 
 
 def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
-    merged = run("schema", "merge", folder / "one.toml", folder / "two.toml", "--out", folder / "schema.toml")
+    merged = run(
+        "schema", "merge", folder / "one.toml", folder / "two.toml", "--out", folder / "schema.toml"
+    )
     assert merged.exit_code == 0, merged.output
     assert Schema.load(folder / "schema.toml").impossible == COMBINATIONS[4:]
     # What spans parties is written into the merged file.
     with (folder / "schema.toml").open() as file:
         text = file.read()
-    (folder / "schema.toml").write_text('[[impossible]]\nage = {below = 17}\nmarried = ["yes", "widowed"]\n\n' + text)
-    arguments = ["--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--encoder", "count-sketch"]
+    (folder / "schema.toml").write_text(
+        '[[impossible]]\nage = {below = 17}\nmarried = ["yes", "widowed"]\n\n' + text
+    )
+    arguments = [
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        RECORDS,
+        "--encoder",
+        "count-sketch",
+    ]
     planned = run("plan", *arguments, "--out", folder / "plan.json")
     assert planned.exit_code == 0, planned.output
-    assert "impossible, and so in no row: age below 17 and married = 'yes' or 'widowed'; age from 60 and" in planned.output
+    assert (
+        "impossible, and so in no row: age below 17 and married = 'yes' or 'widowed'; age from 60 and"
+        in planned.output
+    )
     assert "Note: Impossible combination 1" in planned.output
     assert "the bin from 15 to 20 of 'age' lies only partly within it" in planned.output
     assert "impossible: age from 60" in run("inspect", folder / "schema.toml").output
     tables = [folder / "one.csv", folder / "two.parquet"]
     made = run(
-        "synthesize", *tables, "--id", "id", *arguments, "--out", folder / "out.csv", "--model", folder / "a.model", "--seed", 1
+        "synthesize",
+        *tables,
+        "--id",
+        "id",
+        *arguments,
+        "--out",
+        folder / "out.csv",
+        "--model",
+        folder / "a.model",
+        "--seed",
+        1,
     )
     assert made.exit_code == 0, made.output
     compared = run(
-        "evaluate", "--real", tables[0], "--real", tables[1], "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml"
+        "evaluate",
+        "--real",
+        tables[0],
+        "--real",
+        tables[1],
+        "--synthetic",
+        folder / "out.csv",
+        "--id",
+        "id",
+        "--schema",
+        folder / "schema.toml",
     )
-    assert "Impossible, age below 17 and married = 'yes' or 'widowed': 0 synthetic records, 0 real ones" in compared.output
+    assert (
+        "Impossible, age below 17 and married = 'yes' or 'widowed': 0 synthetic records, 0 real ones"
+        in compared.output
+    )
     where = ["sample", folder / "a.model", "--rows", 50, "--out", folder / "some.csv"]
     some = run(*where, "--where", "age=12")
     assert some.exit_code == 0, some.output
     assert (folder / "some.csv").read_text().count('"no"') >= 50
     none = run(*where, "--where", "age=12", "--where", "married=yes")
     assert none.exit_code == 2
-    assert "the schema rules it out by impossible combination 1 (age below 17 and married = 'yes' or 'widowed')." in none.output
+    assert (
+        "the schema rules it out by impossible combination 1 (age below 17 and married = 'yes' or 'widowed')."
+        in none.output
+    )
 
 
 def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
     schema().save(folder / "schema.json")
-    arguments = ["--schema", folder / "schema.json", "--epsilon", 1, "--expected-records", RECORDS, "--encoder", "count-sketch"]
+    arguments = [
+        "--schema",
+        folder / "schema.json",
+        "--epsilon",
+        1,
+        "--expected-records",
+        RECORDS,
+        "--encoder",
+        "count-sketch",
+    ]
     assert run("plan", *arguments, "--out", folder / "plan.json").exit_code == 0
-    checked = ["check", folder / "one.csv", "--plan", folder / "plan.json", "--name", "one", "--id", "id"]
+    checked = [
+        "check",
+        folder / "one.csv",
+        "--plan",
+        folder / "plan.json",
+        "--name",
+        "one",
+        "--id",
+        "id",
+    ]
     assert run(*checked).exit_code == 0
     lines = (folder / "one.csv").read_text().splitlines()
     (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
     found = run(*checked)
     assert found.exit_code == 2
-    assert "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec" in found.output
+    assert (
+        "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec"
+        in found.output
+    )
 
 
 def test_contradictions_are_named_on_the_command_line(folder: Path) -> None:

@@ -43,9 +43,16 @@ def test_plan_ledger_and_schema(schema, tmp_path):
 
 def test_the_kind_decides_and_no_other_key(schema, tmp_path):
     plan = plan_with(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
-    content = plan.to_json() | {"entries": [1], "ledger": [], "kind": "evaluation", "standing": plan.standing.to_json()}
+    content = plan.to_json() | {
+        "entries": [1],
+        "ledger": [],
+        "kind": "evaluation",
+        "standing": plan.standing.to_json(),
+    }
     (tmp_path / "file.json").write_text(json.dumps(content))
-    assert describe(tmp_path / "file.json").startswith("An evaluation against the real tables.\nPrivate (")
+    assert describe(tmp_path / "file.json").startswith(
+        "An evaluation against the real tables.\nPrivate ("
+    )
     for kind in ("message", "", "model"):
         (tmp_path / "file.json").write_text(json.dumps(plan.to_json() | {"kind": kind}))
         with pytest.raises(MessageError, match=f"its kind is {kind!r}"):
@@ -64,12 +71,24 @@ def test_binary_files_and_others(tmp_path):
     assert "no file of this library" in result.output
 
 
-@pytest.mark.parametrize("standing", [None, {}, {"private": True}, "private", Standing(1.0, 1e-6).to_json() | {"delta": None}])
+@pytest.mark.parametrize(
+    "standing",
+    [None, {}, {"private": True}, "private", Standing(1.0, 1e-6).to_json() | {"delta": None}],
+)
 def test_what_does_not_state_its_standing_is_not_private(tmp_path, standing):
-    report = {"kind": "report", "epsilon": 1.0, "delta": 1e-6, "private": True, "ledger": [], "standing": standing}
+    report = {
+        "kind": "report",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "private": True,
+        "ledger": [],
+        "standing": standing,
+    }
     (tmp_path / "report.json").write_text(json.dumps(report))
     assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "report.json")
-    container.write(tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {}))
+    container.write(
+        tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {})
+    )
     assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "m")
 
 
@@ -80,7 +99,9 @@ def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):
         assert str(good) in describe(tmp_path / f"t.{suffix}")
         write_table(pa.table({"a": [1]}), tmp_path / f"u.{suffix}")
         assert "NOT PRIVATE" in describe(tmp_path / f"u.{suffix}")
-    (tmp_path / "report.json").write_text(json.dumps({"kind": "report", "ledger": [], "standing": good.to_json()}))
+    (tmp_path / "report.json").write_text(
+        json.dumps({"kind": "report", "ledger": [], "standing": good.to_json()})
+    )
     container.write(tmp_path / "m", container.pack("model", {"standing": good.to_json()}, {}))
     for name in ("report.json", "m"):
         assert str(good) in describe(tmp_path / name)

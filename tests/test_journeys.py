@@ -38,7 +38,9 @@ def test_a_diabetes_registry_from_two_csv_files_to_trees(
     for column, (mean, deviation, made, spread) in figures["moments"].items():
         assert abs(made - mean) < 0.1 * deviation, column
         # Over redraws the ratio's deviation is 0.01 or less; 0.04 and 0.02 in the two longest tails.
-        assert spread == pytest.approx(deviation, rel=0.25 if column in ("hba1c", "cost") else 0.1), column
+        assert spread == pytest.approx(
+            deviation, rel=0.25 if column in ("hba1c", "cost") else 0.1
+        ), column
     assert figures["dates"][0] >= "2021-01-01"
     assert figures["dates"][1] <= "2023-12-31"
     # 1,200 of 20,000 patients, known with a standard error of 50.

@@ -24,11 +24,19 @@ KIND = "party message"
 
 
 def sealed_by(name, contents=b"levels", to=None, **changes):
-    return seal(contents, **{"kind": KIND, "plan": PLAN, "keys": KEYS, "sender": RING.parties[name], "to": to} | changes)
+    return seal(
+        contents,
+        **{"kind": KIND, "plan": PLAN, "keys": KEYS, "sender": RING.parties[name], "to": to}
+        | changes,
+    )
 
 
 def opened(data, receiver=RING.server, **changes):
-    return open_sealed(data, **{"kind": KIND, "plan": PLAN, "keys": KEYS, "receiver": receiver, "where": "a.file"} | changes)
+    return open_sealed(
+        data,
+        **{"kind": KIND, "plan": PLAN, "keys": KEYS, "receiver": receiver, "where": "a.file"}
+        | changes,
+    )
 
 
 def with_header(data, **changes):
@@ -82,9 +90,14 @@ def test_every_part_of_the_context_is_bound():
     ):
         with pytest.raises(MessageError, match="cannot be opened"):
             opened(with_header(data, **header), **claims)
-    for header, said in (({"from": "nobody"}, "is not a party of the plan"), ({"from": None}, "is not a party"),
-                         ({"from": ["airline"]}, "is not a party"), ({"ephemeral": "AAAA"}, "ephemeral"),
-                         ({"ephemeral": 7}, "ephemeral"), ({"ephemeral": "A" * 43 + "="}, "ephemeral")):  # fmt: skip
+    for header, said in (
+        ({"from": "nobody"}, "is not a party of the plan"),
+        ({"from": None}, "is not a party"),
+        ({"from": ["airline"]}, "is not a party"),
+        ({"ephemeral": "AAAA"}, "ephemeral"),
+        ({"ephemeral": 7}, "ephemeral"),
+        ({"ephemeral": "A" * 43 + "="}, "ephemeral"),
+    ):
         with pytest.raises(MessageError, match=said):
             opened(with_header(data, **header))
 
@@ -95,7 +108,9 @@ def test_an_outsider_cannot_write_and_nobody_can_write_for_another():
         sealed_by("airline", sender=forged)
     # With a plan of one's own at hand the file can be made, but the true plan's keys do not open it.
     for liar in (PrivateKey.new("airline"), forged):
-        own = KeyRing({**RING.parties, "airline": liar, "weather": PrivateKey.new("weather")}, RING.server).public
+        own = KeyRing(
+            {**RING.parties, "airline": liar, "weather": PrivateKey.new("weather")}, RING.server
+        ).public
         with pytest.raises(MessageError, match="cannot be opened"):
             opened(sealed_by("airline", keys=own, sender=liar))
     with pytest.raises(MessageError, match="server's key cannot seal"):
@@ -114,11 +129,15 @@ def test_the_same_file_sealed_again_is_the_same_bytes_and_any_other_shares_nothi
         sealed_by("airline", bytes(5000), kind="id sample"),
         sealed_by("airline", bytes(5000), plan=bytes(32)),
         # The server's key is another one.
-        sealed_by("airline", bytes(5000), keys=replace(KEYS, server=KeyRing.new(NAMES).server.offer)),
+        sealed_by(
+            "airline", bytes(5000), keys=replace(KEYS, server=KeyRing.new(NAMES).server.offer)
+        ),
     ]
     heads = [sealed.peek(data, "file") for data in (one, *others)]
     assert len({head["ephemeral"] for head, _ in heads}) == len(heads)
-    assert len({data[len(head) :][:5000] for data, (_, head) in zip((one, *others), heads, strict=True)}) == len(heads)
+    assert len(
+        {data[len(head) :][:5000] for data, (_, head) in zip((one, *others), heads, strict=True)}
+    ) == len(heads)
     assert set(heads[0][0]) == {"kind", "plan", "from", "to", "ephemeral"}
     # Without the contents the sender does not know the ephemeral key: its own key does not open what it sent.
     with pytest.raises(MessageError, match="cannot be opened"):
@@ -142,8 +161,14 @@ def test_keys_and_offers_survive_their_files(tmp_path, party):
 
 def test_public_keys_survive_the_plan_file():
     assert PublicKeys.from_json(json.loads(json.dumps(KEYS.to_json()))) == KEYS
-    for broken in ({}, [], {"parties": [], "server": ""}, {"parties": {"a": "AAAA"}, "server": "AAAA"}, {"parties": {"a": 7}},
-                   {**KEYS.to_json(), "server": "%"}):  # fmt: skip
+    for broken in (
+        {},
+        [],
+        {"parties": [], "server": ""},
+        {"parties": {"a": "AAAA"}, "server": "AAAA"},
+        {"parties": {"a": 7}},
+        {**KEYS.to_json(), "server": "%"},
+    ):
         with pytest.raises(PlanError, match="malformed"):
             PublicKeys.from_json(broken)
 
@@ -174,7 +199,9 @@ def test_everyone_finds_its_own_key_in_the_plan_or_refuses():
         KEYS.check(PrivateKey.new("stranger"))
 
 
-@pytest.mark.parametrize("public", [bytes(32), bytes([1]) + bytes(31), b"short", b"\xec" + b"\xff" * 30 + b"\x7f"])
+@pytest.mark.parametrize(
+    "public", [bytes(32), bytes([1]) + bytes(31), b"short", b"\xec" + b"\xff" * 30 + b"\x7f"]
+)
 def test_unusable_public_keys_are_refused(public):
     """Too short, or of small order: every agreement under it would give zero."""
     with pytest.raises(MessageError, match="not a usable public key"):
@@ -202,7 +229,9 @@ def test_bad_key_files_are_one_sentence(tmp_path, content, said):
         PrivateKey.load(tmp_path / "key")
     assert "\n" not in str(caught.value)
     (tmp_path / "offer").write_text(content.replace("key", "offer").replace("value", "public"))
-    with pytest.raises(VertiMRFError, match=said.replace("3 bytes, not 32", "not a usable public key")):
+    with pytest.raises(
+        VertiMRFError, match=said.replace("3 bytes, not 32", "not a usable public key")
+    ):
         Offer.load(tmp_path / "offer")
     (tmp_path / "key").write_bytes(bytes(1 << 21))
     with pytest.raises(MessageError, match="the limit for a key"):

@@ -45,13 +45,18 @@ def imports(path: Path) -> Iterator[str]:
     package = path.relative_to(ROOT).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+            base = [
+                *package[: len(package) - node.level + 1],
+                *(node.module.split(".") if node.module else []),
+            ]
             for name in node.names:
                 yield ".".join([*base, name.name])
         else:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not any(name.split(".")[0] == "vertimrf" for name in names), f"{path}: import relatively"
+            assert not any(name.split(".")[0] == "vertimrf" for name in names), (
+                f"{path}: import relatively"
+            )
 
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -74,15 +79,40 @@ def test_rooms_import_only_what_they_may(path: Path) -> None:
         ("vertimrf.plan.planner, vertimrf.message", {"numba", "pyarrow", "pandas"}),
         ("vertimrf.server.server", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),
         ("vertimrf.party.party", {"vertimrf.server"}),
-        ("vertimrf.runs.server_run, vertimrf.runs.exchange", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),
+        (
+            "vertimrf.runs.server_run, vertimrf.runs.exchange",
+            {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"},
+        ),
         ("vertimrf.runs.party_run", {"vertimrf.server"}),
         # Half a second to a second each.
         (
             "vertimrf.trial, vertimrf.synthesizer",
-            {"scipy.stats", "scipy.signal", "scipy.optimize", "sklearn", "pandas", "matplotlib", "jinja2", "opendp"},
+            {
+                "scipy.stats",
+                "scipy.signal",
+                "scipy.optimize",
+                "sklearn",
+                "pandas",
+                "matplotlib",
+                "jinja2",
+                "opendp",
+            },
         ),
         ("vertimrf.report.page", {"matplotlib", "jinja2", "pandas"}),
-        ("vertimrf", {"numba", "numpy", "scipy", "pyarrow", "pandas", "opendp", "mbi", "jax", "vertimrf.adapters"}),
+        (
+            "vertimrf",
+            {
+                "numba",
+                "numpy",
+                "scipy",
+                "pyarrow",
+                "pandas",
+                "opendp",
+                "mbi",
+                "jax",
+                "vertimrf.adapters",
+            },
+        ),
         ("vertimrf.synthesizer, vertimrf.adapters.linear", {"mbi", "jax", "snsynth", "polars"}),
     ],
 )

@@ -79,8 +79,16 @@ CASES = {
     "three parties": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, PAIRS),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
-    "shared columns": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16, "shared": 5}),
-    "as published": (((6, 5, 4, 7), (5, 7, 6, 5)), 3000, {"encoder": "published", "claim_as_published": True, "keys": 1 << 15}),
+    "shared columns": (
+        ((6, 5, 4, 7), (4,)),
+        3000,
+        {"encoder": "count-sketch", "keys": 1 << 16, "shared": 5},
+    ),
+    "as published": (
+        ((6, 5, 4, 7), (5, 7, 6, 5)),
+        3000,
+        {"encoder": "published", "claim_as_published": True, "keys": 1 << 15},
+    ),
 }
 
 
@@ -88,13 +96,18 @@ def plan_of(case):
     sizes, records, settings = CASES[case]
     names = ("one", "two", "three")
     parties = zip(names, sizes, strict=False)
-    held = {name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(own)] for name, own in parties}
+    held = {
+        name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(own)]
+        for name, own in parties
+    }
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
     if common := settings.pop("shared", 0):
         held = {name: [*own, Attribute.integer("common", common)] for name, own in held.items()}
     plan = plan_with(Schema.of(held), expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
-    assert [local.score_sigma > 0 for local in plan.local] == [case != "one clique" and len(own) > 1 for own in sizes]
+    assert [local.score_sigma > 0 for local in plan.local] == [
+        case != "one clique" and len(own) > 1 for own in sizes
+    ]
     return plan
 
 
@@ -103,11 +116,18 @@ def tables_of(plan, rows, seed):
     rng = np.random.default_rng(seed)
     digests = rng.integers(1, 1 << 62, rows).astype(np.uint64)
     parts = [plan.schema.part(name) for name in plan.party_names]
-    return [Table(part, digests, np.array([rng.integers(0, a.size, rows) for a in part], np.uint16)) for part in parts]
+    return [
+        Table(part, digests, np.array([rng.integers(0, a.size, rows) for a in part], np.uint16))
+        for part in parts
+    ]
 
 
 def without_record(table, record):
-    return Table(table.attributes, np.delete(table.digests, record), np.ascontiguousarray(np.delete(table.codes, record, 1)))
+    return Table(
+        table.attributes,
+        np.delete(table.digests, record),
+        np.ascontiguousarray(np.delete(table.codes, record, 1)),
+    )
 
 
 @dataclass
@@ -142,15 +162,25 @@ def recorded(plan, tables):
     return [release(plan, party, table) for party, table in enumerate(tables)]
 
 
-@pytest.mark.parametrize("other", ["one record fewer", "another table of another size", "no record at all"])
+@pytest.mark.parametrize(
+    "other", ["one record fewer", "another table of another size", "no record at all"]
+)
 def test_with_all_ledgered_answers_fixed_every_release_is_the_same(plan, tables, recorded, other):
-    size = {"one record fewer": None, "another table of another size": 401, "no record at all": 0}[other]
-    others = [without_record(table, 17) for table in tables] if size is None else tables_of(plan, size, 5)
+    size = {"one record fewer": None, "another table of another size": 401, "no record at all": 0}[
+        other
+    ]
+    others = (
+        [without_record(table, 17) for table in tables]
+        if size is None
+        else tables_of(plan, size, 5)
+    )
     for party, (table, first) in enumerate(zip(others, recorded, strict=True)):
         again = release(plan, party, table, first.tape)
         assert again.bytes == first.bytes
         now, then = again.tape, first.tape
-        assert [(noise, exact.shape) for noise, exact in now.queries] == [(n, exact.shape) for n, exact in then.queries]
+        assert [(noise, exact.shape) for noise, exact in now.queries] == [
+            (n, exact.shape) for n, exact in then.queries
+        ]
         # Nor does the amount of entropy asked for depend on the table.
         assert now.bytes_asked == then.bytes_asked
 
@@ -187,10 +217,16 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         assert set(asked) == set(allowed)
         for noise, count in asked.items():
             # Units are whole, so a few may be left over; everything else is asked exactly as ledgered.
-            least = 0.9 * allowed[noise].count if noise == local.unit_sigma else allowed[noise].count
+            least = (
+                0.9 * allowed[noise].count if noise == local.unit_sigma else allowed[noise].count
+            )
             assert least <= count <= allowed[noise].count
         seen += len(allowed)
-    sketches = [entry.event for entry in plan.entries() if isinstance(entry.event, SketchEvent | CountSketchEvent)]
+    sketches = [
+        entry.event
+        for entry in plan.entries()
+        if isinstance(entry.event, SketchEvent | CountSketchEvent)
+    ]
     assert len(sketches) - len(plan.agreement) == 1
     assert seen + len(sketches) == len(plan.entries())
 
@@ -200,8 +236,13 @@ def sketch_tables(plan, releases):
     given = [iter(one.message.sketches) for one in releases]
     if isinstance(plan.sketch, SharedKeyPlan):
         return [[table for tables in given for table in tables]]
-    owner = {group: party for party in range(len(releases)) for group in plan.schedule.of_party(party)}
-    out = [[next(given[owner[side]]) for side in (pair.left, pair.right)] for pair in plan.schedule.pairs]
+    owner = {
+        group: party for party in range(len(releases)) for group in plan.schedule.of_party(party)
+    }
+    out = [
+        [next(given[owner[side]]) for side in (pair.left, pair.right)]
+        for pair in plan.schedule.pairs
+    ]
     assert all(next(tables, None) is None for tables in given)
     return out
 
@@ -212,10 +253,15 @@ def sketch_events(plan):
 
 def test_a_record_touches_as_many_sketches_as_are_priced(plan):
     """One record and phantoms at the floor: under every key, count the sketches of all parties that it raises."""
-    releases = [release(plan, party, table, byte=b"\x00") for party, table in enumerate(tables_of(plan, 1, 3))]
+    releases = [
+        release(plan, party, table, byte=b"\x00")
+        for party, table in enumerate(tables_of(plan, 1, 3))
+    ]
     for event in sketch_events(plan):
         tables = sketch_tables(plan, releases)
-        touched = np.concatenate([sum((table > event.floor).sum(axis=0) for table in together) for together in tables])
+        touched = np.concatenate(
+            [sum((table > event.floor).sum(axis=0) for table in together) for together in tables]
+        )
         assert touched.size == event.keys
         # The record's level is the same in all: either none of them shows it or all do.
         assert set(touched.tolist()) == {0, event.attributes_per_key}
@@ -223,19 +269,32 @@ def test_a_record_touches_as_many_sketches_as_are_priced(plan):
 
 def test_phantoms_are_those_that_are_priced(plan):
     """An empty table: under what noise gives, the levels of all parties follow the law of the ledgered event."""
-    releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
+    releases = [
+        release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
+    ]
     for event in sketch_events(plan):
-        levels = np.concatenate([t.ravel() for together in sketch_tables(plan, releases) for t in together])
-        law = np.diff(cdf(np.arange(event.floor, event.ceiling + 1), event.phantoms, event.ceiling), prepend=0.0)
+        levels = np.concatenate(
+            [t.ravel() for together in sketch_tables(plan, releases) for t in together]
+        )
+        law = np.diff(
+            cdf(np.arange(event.floor, event.ceiling + 1), event.phantoms, event.ceiling),
+            prepend=0.0,
+        )
         assert levels.min() >= event.floor
-        assert chi_square(np.bincount(levels, minlength=event.ceiling + 1)[event.floor :], law) > ALPHA
+        assert (
+            chi_square(np.bincount(levels, minlength=event.ceiling + 1)[event.floor :], law) > ALPHA
+        )
 
 
 def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     """An empty table: every group of the ledgered event has its table, and codes follow the law of its noise alone."""
     plan = plan_of("count sketches")
-    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
-    releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
+    (event,) = [
+        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
+    ]
+    releases = [
+        release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
+    ]
     published = [table for one in releases for table in one.message.sketches]
     assert len(published) == event.groups == len(plan.groups)
     assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
@@ -244,7 +303,9 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     for one in releases:
         one_way = [m for m in one.message.marginals if len(m.attributes) == 1]
         for table, marginal in zip(one.message.sketches, one_way, strict=True):
-            for codes, step in zip(table, code_steps(plan.sketch, marginal.counts.astype(float)), strict=True):
+            for codes, step in zip(
+                table, code_steps(plan.sketch, marginal.counts.astype(float)), strict=True
+            ):
                 half = 1 << (plan.sketch.bits - 1)
                 at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
                 expected = np.bincount(at, law / law.sum(), minlength=2 * half)
@@ -255,15 +316,23 @@ def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
     """An empty table: every holder's is one of the ledgered event's groups, and codes follow the law of its noise alone."""
     plan = plan_of("shared columns")
     event = next(entry.event for entry in plan.entries() if "agree on common" in entry.released)
-    releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
+    releases = [
+        release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
+    ]
     published = [table for one in releases for table in one.message.agreement]
-    assert [table.shape for table in published] == [(1, event.buckets * event.repetitions)] * event.groups
+    assert [table.shape for table in published] == [
+        (1, event.buckets * event.repetitions)
+    ] * event.groups
     noise = np.arange(-200, 200) + 0.5
     law = np.exp(-(noise**2) / (2 * event.variance))
     (sketch,) = plan.agreement
     half = 1 << (sketch.bits - 1)
     for one, codes in zip(releases, published, strict=True):
-        counts = next(m.counts for m in one.message.marginals if m.attributes == (plan.schema.index("common"),))
+        counts = next(
+            m.counts
+            for m in one.message.marginals
+            if m.attributes == (plan.schema.index("common"),)
+        )
         (step,) = code_steps(sketch, np.array([float(counts.sum())]))
         at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
         expected = np.bincount(at, law / law.sum(), minlength=2 * half)
@@ -281,9 +350,13 @@ def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
 
 
 @pytest.mark.parametrize(("rows", "record"), [(2500, 0), (2500, 1700), (3, 1), (2, 1), (1, 0)])
-def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(plan, recorded, rows, record):
+def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(
+    plan, recorded, rows, record
+):
     """The same noisy answers to both, so that both are asked the same; down to no record at all."""
-    for table, name, local, first in zip(tables_of(plan, rows, 7), plan.party_names, plan.local, recorded, strict=True):
+    for table, name, local, first in zip(
+        tables_of(plan, rows, 7), plan.party_names, plan.local, recorded, strict=True
+    ):
         tapes = [Tape(played=first.tape) for _ in range(2)]
         for tape, one in zip(tapes, (table, without_record(table, record)), strict=True):
             Party(plan, name, SECRET, tape).run(one)
@@ -304,9 +377,16 @@ def score_change(plan, counts, cell):
     """How far a record in ``cell`` moves the released R-score of a 3 x 3 table, before noise, in grid steps."""
 
     def score(table):
-        codes = np.repeat(np.array(list(np.ndindex(table.shape)), np.uint16), table.ravel(), axis=0).T
+        codes = np.repeat(
+            np.array(list(np.ndindex(table.shape)), np.uint16), table.ravel(), axis=0
+        ).T
         tape = Tape()
-        release_local_model(partial(count_marginals, np.ascontiguousarray(codes), table.shape), table.shape, plan, tape)
+        release_local_model(
+            partial(count_marginals, np.ascontiguousarray(codes), table.shape),
+            table.shape,
+            plan,
+            tape,
+        )
         (found,) = [exact for noise, exact in tape.queries if noise == plan.score_sigma]
         return int(found[0])
 
@@ -318,7 +398,9 @@ def score_change(plan, counts, cell):
 def test_the_worst_tables_move_an_r_score_by_nearly_what_is_priced_and_never_more():
     """Hill climbing over small tables, from several starts: the worst neighbours that can be found."""
     plan = plan_of("a graph")
-    (event,) = [event for event in priced(plan, "one").values() if event.sigma == plan.local[0].score_sigma]
+    (event,) = [
+        event for event in priced(plan, "one").values() if event.sigma == plan.local[0].score_sigma
+    ]
     rng = np.random.default_rng(3)
     worst = 0
     for _ in range(6):
@@ -380,11 +462,16 @@ def test_sketches_are_published_only_after_phantoms(plan, tables, monkeypatch):
 def test_messages_of_like_plans_have_like_shapes(plan):
     """Fresh noise: shapes and sizes are the plan's, whoever is in the table."""
     for party, name in enumerate(plan.party_names):
-        one, two = (Party(plan, name, Secret.new()).run(tables_of(plan, rows, rows)[party]) for rows in (10, 4000))
+        one, two = (
+            Party(plan, name, Secret.new()).run(tables_of(plan, rows, rows)[party])
+            for rows in (10, 4000)
+        )
         assert [s.shape for s in one.sketches] == [s.shape for s in two.sketches]
         assert [m.shape for b in one.bins for m in b] == [m.shape for b in two.bins for m in b]
         own = len(plan.schema.party_attributes(name))
-        assert [m.attributes for m in one.marginals[:own]] == [m.attributes for m in two.marginals[:own]]
+        assert [m.attributes for m in one.marginals[:own]] == [
+            m.attributes for m in two.marginals[:own]
+        ]
         if [m.attributes for m in one.marginals] == [m.attributes for m in two.marginals]:
             # Noisy figures decide which larger marginals there are. But for them, digits of the noisy count, which is
             # released, and paddings are all that sizes may differ by.
@@ -399,9 +486,17 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
         header, arrays = container.unpack(data, "party message", "message")
         assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
         assert header["standing"]["reasons"] == list(plan.reasons)
-        assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {"marginal", "bins", "sketch"}
+        assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {
+            "marginal",
+            "bins",
+            "sketch",
+        }
         assert ("agreement0" in arrays) == bool(plan.agreement)
-        assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma", "units"}
+        assert {key for marginal in header["marginals"] for key in marginal} == {
+            "attributes",
+            "sigma",
+            "units",
+        }
         assert Message.from_bytes(data, plan).count == (None if party else given.tape.answers[0][0])
 
 

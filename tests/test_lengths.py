@@ -22,7 +22,14 @@ from test_leaks import CASES, SECRET, Tape, plan_of, tables_of, without_record
 from vertimrf.errors import MessageError
 from vertimrf.keys import KeyRing
 from vertimrf.party import alignment
-from vertimrf.party.alignment import COMBINATIONS, SAMPLED, best_match, open_sample, sample_ids, seal_sample
+from vertimrf.party.alignment import (
+    COMBINATIONS,
+    SAMPLED,
+    best_match,
+    open_sample,
+    sample_ids,
+    seal_sample,
+)
 from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.secret import seal_secret
@@ -42,7 +49,10 @@ def changed(table, how):
         case "another value":
             codes[0, 17] = (codes[0, 17] + 1) % table.attributes[0].size
         case "a record more":
-            codes, digests = np.append(codes, codes[:, :1], 1), np.append(digests, np.uint64(1 << 63))
+            codes, digests = (
+                np.append(codes, codes[:, :1], 1),
+                np.append(digests, np.uint64(1 << 63)),
+            )
         case "a record fewer":
             return without_record(table, 17)
         case "no record at all":
@@ -75,7 +85,13 @@ def test_what_a_party_sends_is_as_long_for_other_tables(case):
 
 def test_values_that_are_measured_as_one_follow_from_what_is_released():
     """Shapes of larger marginals of long domains: by the noisy one-way marginals alone."""
-    plan = plan_with(schema_of(one=(200, 3), two=(4,)), epsilon=1.0, expected_records=RECORDS, nonce="long", keys=1 << 10)
+    plan = plan_with(
+        schema_of(one=(200, 3), two=(4,)),
+        epsilon=1.0,
+        expected_records=RECORDS,
+        nonce="long",
+        keys=1 << 10,
+    )
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     table = tables_of(plan, RECORDS, 0)[0]
@@ -85,7 +101,13 @@ def test_values_that_are_measured_as_one_follow_from_what_is_released():
 
 
 def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_replaced():
-    plan = plan_with(schema_of(one=(3, 2), two=(4,)), epsilon=2.0, expected_records=RECORDS, nonce="rows", encoder="grr")
+    plan = plan_with(
+        schema_of(one=(3, 2), two=(4,)),
+        epsilon=2.0,
+        expected_records=RECORDS,
+        nonce="rows",
+        encoder="grr",
+    )
     assert "replace" in plan.standing.neighbours
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
@@ -105,7 +127,9 @@ def ring():
 @pytest.fixture(scope="module")
 def plan(ring):
     schema = schema_of(hospital=(2,), insurer=(2,), registry=(2,))
-    return plan_with(schema, epsilon=1.0, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public)
+    return plan_with(
+        schema, epsilon=1.0, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public
+    )
 
 
 def sample(plan, ids):
@@ -119,7 +143,10 @@ def written(count):
 
 @pytest.mark.parametrize("count", [0, 1, 50, 5000, SAMPLED - 1, SAMPLED, SAMPLED + 1])
 def test_samples_of_ids_are_all_of_one_length(plan, ring, count):
-    one, other = (json.dumps(seal_sample(sample(plan, written(n)), plan, ring.parties["hospital"])) for n in (777, count))
+    one, other = (
+        json.dumps(seal_sample(sample(plan, written(n)), plan, ring.parties["hospital"]))
+        for n in (777, count)
+    )
     assert len(one) == len(other)
 
 
@@ -137,7 +164,10 @@ def lists_of(plan, ring, ids, reader="insurer"):
 
 def test_nobody_can_be_followed_from_list_to_list(plan, ring):
     """Ids of digits are written alike in all ways. Padding is nowhere twice, so people must not be either."""
-    lists = [set(map(bytes, digests)) for digests in lists_of(plan, ring, [str(i) for i in range(500)]).values()]
+    lists = [
+        set(map(bytes, digests))
+        for digests in lists_of(plan, ring, [str(i) for i in range(500)]).values()
+    ]
     assert all(len(entries) == SAMPLED for entries in lists)
     assert not any(one & other for one, other in itertools.combinations(lists, 2))
 
@@ -149,14 +179,20 @@ def test_padding_is_the_same_in_every_sample_and_for_every_reader(plan, ring):
     for again in (lists_of(plan, ring, ids), lists_of(plan, ring, ids, "registry")):
         assert all((first[formats] == again[formats]).all() for formats in COMBINATIONS)
     joined = lists_of(plan, ring, [*ids, "new"])
-    assert all(len(set(map(bytes, first[f])) - set(map(bytes, joined[f]))) == 1 for f in COMBINATIONS)
+    assert all(
+        len(set(map(bytes, first[f])) - set(map(bytes, joined[f]))) == 1 for f in COMBINATIONS
+    )
     # And under another plan, or of another party, another one.
     other = replace(plan, nonce="other ids")
     elsewhere = seal_sample(sample(plan, []), other, ring.parties["hospital"])
     theirs = seal_sample(sample(plan, []), plan, ring.parties["registry"])
     nobody = set(map(bytes, lists_of(plan, ring, [])[()]))
-    assert not nobody & set(map(bytes, open_sample(elsewhere, other, ring.parties["insurer"], "sample")[1][()]))
-    assert not nobody & set(map(bytes, open_sample(theirs, plan, ring.parties["insurer"], "sample")[1][()]))
+    assert not nobody & set(
+        map(bytes, open_sample(elsewhere, other, ring.parties["insurer"], "sample")[1][()])
+    )
+    assert not nobody & set(
+        map(bytes, open_sample(theirs, plan, ring.parties["insurer"], "sample")[1][()])
+    )
 
 
 def test_a_reader_finds_its_own_people_and_counts_nobody_else(plan, ring):
@@ -191,7 +227,9 @@ class Counted:
     def geometrics(self, values, scale):
         if self.played:
             before = self.played[len(self.answers)]
-            answer = np.concatenate([before, np.zeros(max(len(values) - len(before), 0), np.int64)])[: len(values)]
+            answer = np.concatenate(
+                [before, np.zeros(max(len(values) - len(before), 0), np.int64)]
+            )[: len(values)]
         else:
             answer = self.source.geometrics(values, scale)
         self.answers.append(answer)
@@ -225,7 +263,9 @@ def test_a_schema_part_with_found_domains_is_as_long_for_other_tables(tmp_path):
         noise = Counted(list(played))
         table = pa.table({"ward": wards, "stay": stays})
         wanted = list(schema.wanted.values())
-        found = find_domains(wanted, lambda name: table.select([name]), 1.0, 1e-6, lambda _: "hospital", noise=noise)
+        found = find_domains(
+            wanted, lambda name: table.select([name]), 1.0, 1e-6, lambda _: "hospital", noise=noise
+        )
         return len(close(schema, found).to_toml()), noise.answers
 
     length, answers = part(wards, stays)
@@ -233,7 +273,10 @@ def test_a_schema_part_with_found_domains_is_as_long_for_other_tables(tmp_path):
         "a record more": ([*wards, "east"], [*stays, 17]),
         # Of a value that nobody else has, and a number with more digits than any other.
         "a record more, of a new value": ([*wards, "west"], [*stays, 12345]),
-        "another value": (["south" if wards[0] == "east" else "east", *wards[1:]], [stays[0] + 1, *stays[1:]]),
+        "another value": (
+            ["south" if wards[0] == "east" else "east", *wards[1:]],
+            [stays[0] + 1, *stays[1:]],
+        ),
     }
     for what, (other_wards, other_stays) in tables.items():
         assert part(other_wards, other_stays, answers)[0] == length, what

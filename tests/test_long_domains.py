@@ -24,7 +24,11 @@ def schema_of():
     return Schema.of(
         {
             "one": [Attribute.integer("pay", 120), Attribute.integer("grade", 4)],
-            "two": [Attribute.categorical("title", LABELS), Attribute.integer("hours", 90), Attribute.integer("kind", 3)],
+            "two": [
+                Attribute.categorical("title", LABELS),
+                Attribute.integer("hours", 90),
+                Attribute.integer("kind", 3),
+            ],
         }
     )
 
@@ -58,7 +62,15 @@ def run(plan, codes, secret, **options):
 )
 def test_a_run_has_every_value_again(options, tmp_path):
     codes = table()
-    plan = plan_with(schema_of(), epsilon=3.0, delta=1e-6, expected_records=N, tau=20_000, nonce="long", **options)
+    plan = plan_with(
+        schema_of(),
+        epsilon=3.0,
+        delta=1e-6,
+        expected_records=N,
+        tau=20_000,
+        nonce="long",
+        **options,
+    )
     result = run(plan, codes, Secret(bytes(range(32))))
     assert result.model.sizes == plan.schema.sizes
     assert set(result.model.classes) >= {0, 2, 3}
@@ -70,14 +82,26 @@ def test_a_run_has_every_value_again(options, tmp_path):
     saved = Model(plan.schema, result.model, result.ledger)
     saved.save(tmp_path / "long.model")
     back = Model.load(tmp_path / "long.model")
-    np.testing.assert_allclose(back.marginal(["title", "kind"]), saved.marginal(["title", "kind"]), atol=1e-6)
-    assert set(back.sample(20, given={"title": ["t3", "t90"]}, seed=0)["title"].to_pylist()) <= {"t3", "t90"}
+    np.testing.assert_allclose(
+        back.marginal(["title", "kind"]), saved.marginal(["title", "kind"]), atol=1e-6
+    )
+    assert set(back.sample(20, given={"title": ["t3", "t90"]}, seed=0)["title"].to_pylist()) <= {
+        "t3",
+        "t90",
+    }
 
 
 def test_parties_of_different_people_merge_too():
     codes = table()
     plan = plan_with(
-        schema_of(), epsilon=8.0, delta=1e-6, expected_records=N, tau=20_000, nonce="overlap", keys=1 << 13, population="outer"
+        schema_of(),
+        epsilon=8.0,
+        delta=1e-6,
+        expected_records=N,
+        tau=20_000,
+        nonce="overlap",
+        keys=1 << 13,
+        population="outer",
     )
     one, two = dealt(plan.schema, codes)
     from dataclasses import replace
@@ -99,10 +123,21 @@ def test_parties_of_different_people_merge_too():
 
 def test_a_domain_of_nothing_but_rare_values_is_one_value():
     rng = np.random.default_rng(0)
-    schema = Schema.of({"one": [Attribute.categorical("id", [str(i) for i in range(500)]), Attribute.integer("b", 4)],
-                        "two": [Attribute.integer("c", 3)]})  # fmt: skip
-    plan = plan_with(schema, epsilon=0.1, delta=1e-6, expected_records=2_000, nonce="rare", keys=1 << 10)
-    codes = np.array([rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)])
+    schema = Schema.of(
+        {
+            "one": [
+                Attribute.categorical("id", [str(i) for i in range(500)]),
+                Attribute.integer("b", 4),
+            ],
+            "two": [Attribute.integer("c", 3)],
+        }
+    )
+    plan = plan_with(
+        schema, epsilon=0.1, delta=1e-6, expected_records=2_000, nonce="rare", keys=1 << 10
+    )
+    codes = np.array(
+        [rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)]
+    )
     result = run(plan, codes, Secret(bytes(range(32))))
     assert result.model.tree.sizes[0] <= 2
     assert result.model.sizes == (500, 4, 3)
@@ -116,6 +151,16 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
     found = []
     for longest in (64, 1000):
         monkeypatch.setattr("vertimrf.plan.merging.LONG_DOMAIN", longest)
-        plan = plan_with(schema_of(), epsilon=0.1, delta=1e-6, expected_records=N, tau=20_000, nonce="helps", keys=1 << 13)
-        found.append(tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3])
+        plan = plan_with(
+            schema_of(),
+            epsilon=0.1,
+            delta=1e-6,
+            expected_records=N,
+            tau=20_000,
+            nonce="helps",
+            keys=1 << 13,
+        )
+        found.append(
+            tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3]
+        )
     assert found[0] < found[1], found

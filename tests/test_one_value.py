@@ -32,15 +32,23 @@ ENCODERS = ["scheduled-pairs", "count-sketch", "grr", "published"]
 
 def planned(schema: Schema, encoder: str, epsilon: float = 2.0) -> Plan:
     return plan_with(
-        schema, epsilon=epsilon, expected_records=2000, nonce="one value", encoder=encoder, message_bytes=200_000,
+        schema,
+        epsilon=epsilon,
+        expected_records=2000,
+        nonce="one value",
+        encoder=encoder,
+        message_bytes=200_000,
         claim_as_published=encoder == "published",
-    )  # fmt: skip
+    )
 
 
 def messages_of(plan: Plan, codes: np.ndarray) -> list[Message]:
     secret = Secret.new()
     tables = dealt(plan.schema, codes)
-    made = [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables, strict=True)]
+    made = [
+        Party(plan, name, secret).run(table)
+        for name, table in zip(plan.party_names, tables, strict=True)
+    ]
     return [Message.from_bytes(message.to_bytes(plan), plan) for message in made]
 
 
@@ -48,7 +56,10 @@ def messages_of(plan: Plan, codes: np.ndarray) -> list[Message]:
 def test_a_plan_spends_nothing_on_them(encoder: str) -> None:
     """The plan is the one without them, up to the attributes' positions: noise, groups, keys."""
     bare = planned(schema_of(one={"a": 3, "b": 2}, two={"x": 4, "y": 2}), encoder)
-    padded = planned(schema_of(one={"k": 1, "a": 3, "b": 2}, two={"x": 4, "l": 1, "y": 2}, three={"m": 1}), encoder)
+    padded = planned(
+        schema_of(one={"k": 1, "a": 3, "b": 2}, two={"x": 4, "l": 1, "y": 2}, three={"m": 1}),
+        encoder,
+    )
     assert padded.count_sigma == bare.count_sigma
     assert padded.local[:2] == bare.local
     assert [group.bins for group in padded.groups] == [group.bins for group in bare.groups]
@@ -92,7 +103,9 @@ def test_a_run_gives_them_back(encoder: str) -> None:
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("parties", [{"one": {"a": 1}, "two": {"x": 1, "y": 1}}, {"one": {"a": 1}}])
-def test_where_nothing_varies_only_records_are_counted(encoder: str, parties: dict[str, dict[str, int]]) -> None:
+def test_where_nothing_varies_only_records_are_counted(
+    encoder: str, parties: dict[str, dict[str, int]]
+) -> None:
     schema = schema_of(**parties)
     plan = planned(schema, encoder)
     assert plan.sketch is None
@@ -135,12 +148,19 @@ def test_noise_may_not_be_left_out_of_a_plan() -> None:
 
 
 def test_evaluation_has_no_line_for_them() -> None:
-    schema = Schema.of({
-        "one": [Attribute.categorical("k", ["only"]), Attribute.integer("a", 3)],
-        "two": [Attribute.integer("x", 2), Attribute.categorical("l", ["one"])],
-    })  # fmt: skip
+    schema = Schema.of(
+        {
+            "one": [Attribute.categorical("k", ["only"]), Attribute.integer("a", 3)],
+            "two": [Attribute.integer("x", 2), Attribute.categorical("l", ["one"])],
+        }
+    )
     rng = np.random.default_rng(0)
-    values = {"k": ["only"] * 50, "a": rng.integers(0, 3, 50), "x": rng.integers(0, 2, 50), "l": ["one"] * 50}
+    values = {
+        "k": ["only"] * 50,
+        "a": rng.integers(0, 3, 50),
+        "x": rng.integers(0, 2, 50),
+        "l": ["one"] * 50,
+    }
     real = pa.table({"id": np.arange(50), **values})
     out = evaluate([real], pa.table(values), "id", schema)
     assert [line["columns"] for line in out["columns"]] in ([["a"], ["x"]], [["x"], ["a"]])
@@ -164,7 +184,10 @@ def test_pair_tables_are_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_command_line_with_a_constant_column(tmp_path: Path) -> None:
-    for name, columns in {"one": {"a": np.arange(300) % 3, "k": ["same"] * 300}, "two": {"c": [7] * 300}}.items():
+    for name, columns in {
+        "one": {"a": np.arange(300) % 3, "k": ["same"] * 300},
+        "two": {"c": [7] * 300},
+    }.items():
         rows = zip(range(300), *columns.values(), strict=True)
         lines = [",".join(("id", *columns)), *(",".join(map(str, row)) for row in rows)]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
@@ -174,4 +197,6 @@ def test_command_line_with_a_constant_column(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(main, paths)
     assert outcome.exit_code == 0, outcome.output
     assert (tmp_path / "o.csv").read_text().splitlines()[0] == '"a","k","c"'
-    assert {line.split(",", 1)[1] for line in (tmp_path / "o.csv").read_text().splitlines()[1:]} == {'"same",7'}
+    assert {
+        line.split(",", 1)[1] for line in (tmp_path / "o.csv").read_text().splitlines()[1:]
+    } == {'"same",7'}

@@ -32,11 +32,18 @@ class Remembered:
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
 def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come(encoder):
     rng = np.random.default_rng(0)
-    schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 4) for i in range(3)] for party in "ab"})
+    schema = Schema.of(
+        {party: [Attribute.integer(f"{party}{i}", 4) for i in range(3)] for party in "ab"}
+    )
     digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
-    tables = [Table(schema.part(party), digests, rng.integers(0, 4, (3, 500)).astype(np.uint16)) for party in "ab"]
+    tables = [
+        Table(schema.part(party), digests, rng.integers(0, 4, (3, 500)).astype(np.uint16))
+        for party in "ab"
+    ]
     told = Remembered()
-    plan = plan_with(schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder)
+    plan = plan_with(
+        schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder
+    )
     run_protocol(plan, tables, RunOptions(rows=50, progress=told))
     steps = dict(told.steps)
     assert {"party a", "party b", "initial model", "cross-party marginals"} <= set(steps)
@@ -46,7 +53,9 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come(encoder):
     assert steps["sampling"]
     # Marginals and then sketches, the one after the other.
     assert len({of for _, of in steps["party a"]}) == 2
-    assert len(steps["cross-party marginals"]) == (len(plan.sketch.pairs) if encoder == "scheduled-pairs" else 1)
+    assert len(steps["cross-party marginals"]) == (
+        len(plan.sketch.pairs) if encoder == "scheduled-pairs" else 1
+    )
     for figures in steps.values():
         for (done, of), (later, next_of) in itertools.pairwise(figures):
             assert 0 <= done <= of
@@ -65,7 +74,9 @@ def test_a_fit_tells_how_far_it_has_come_by_steps_and_gradients():
     rng = np.random.default_rng(1)
     told = Remembered()
     told.step("fit")
-    tables = [rng.multinomial(10_000, rng.dirichlet(np.full(25, 0.3))).reshape(5, 5) for _ in range(4)]
+    tables = [
+        rng.multinomial(10_000, rng.dirichlet(np.full(25, 0.3))).reshape(5, 5) for _ in range(4)
+    ]
     pairs = [(0, 1), (1, 2), (2, 3), (0, 3)]
     measured = [
         Measurement(pair, (None, None), table + rng.normal(0, 20, (5, 5)), 20.0)
@@ -100,7 +111,9 @@ def test_a_short_step_gets_none(capsys):
     assert capsys.readouterr().err == "  encoding …\n"
 
 
-@pytest.mark.parametrize(("terminal", "kind"), [(True, progress.TerminalProgress), (False, progress.Logged)])
+@pytest.mark.parametrize(
+    ("terminal", "kind"), [(True, progress.TerminalProgress), (False, progress.Logged)]
+)
 def test_a_pipe_gets_the_log(monkeypatch, terminal, kind):
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
     assert type(progress.for_terminal()) is kind

@@ -47,7 +47,8 @@ RECORDS = 300
 WARD = Attribute.categorical("ward", ["a", "b", "c"], missing=True)
 HOSPITAL = (Attribute.integer("smoker", 2), WARD, Attribute.integer("n", 9))
 SCHEMA = Schema.of(
-    {"hospital": HOSPITAL, "insurer": [Attribute.integer("tariff", 3)]}, impossible=[Impossible.of(smoker=1, ward="c")]
+    {"hospital": HOSPITAL, "insurer": [Attribute.integer("tariff", 3)]},
+    impossible=[Impossible.of(smoker=1, ward="c")],
 )
 # A row that does not fit, and what its operator is told.
 MISFITS = {
@@ -61,15 +62,26 @@ MISFITS = {
     "an id twice": (b"5,1,b,8", "1 record repeats an id that another has (such as '5')"),
     "impossible": (b"900,1,c,1", "1 record (row 301) has what the schema calls impossible"),
     "too few cells": (b"900,1", "1 row has more or fewer cells than the header ('900,1')"),
-    "too many cells": (b"900,1,a,1,1", "1 row has more or fewer cells than the header ('900,1,a,1,1')"),
+    "too many cells": (
+        b"900,1,a,1,1",
+        "1 row has more or fewer cells than the header ('900,1,a,1,1')",
+    ),
 }
 
 
 def lines_of(records: int) -> list[bytes]:
     """A header and records that fit."""
     rng = np.random.default_rng(3)
-    rows = zip(rng.integers(0, 2, records), rng.integers(0, 2, records), rng.integers(0, 8, records), strict=True)
-    return [b"id,smoker,ward,n", *(f"{i},{s},{'ab'[w]},{n}".encode() for i, (s, w, n) in enumerate(rows))]
+    rows = zip(
+        rng.integers(0, 2, records),
+        rng.integers(0, 2, records),
+        rng.integers(0, 8, records),
+        strict=True,
+    )
+    return [
+        b"id,smoker,ward,n",
+        *(f"{i},{s},{'ab'[w]},{n}".encode() for i, (s, w, n) in enumerate(rows)),
+    ]
 
 
 def write(path: Path, lines: list[bytes]) -> Path:
@@ -92,9 +104,15 @@ def accepted(folder: Path, lines: list[bytes]) -> PartyRun:
     server = ServerRun.create(folder / "server", schema=SCHEMA, epsilon=1.0, planning=planning)
     tables = {
         "hospital": write(folder / "hospital.csv", lines),
-        "insurer": write(folder / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS))]),
+        "insurer": write(
+            folder / "insurer.csv",
+            [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS))],
+        ),
     }
-    parties = {n: PartyRun.create(folder / f"{n}.run", name=n, table=table, id="id") for n, table in tables.items()}
+    parties = {
+        n: PartyRun.create(folder / f"{n}.run", name=n, table=table, id="id")
+        for n, table in tables.items()
+    }
     back = server.advance({name: run.advance({}) for name, run in parties.items()})
     run = parties["hospital"]
     run.advance({"plan": back["hospital"]["plan"]})
@@ -107,13 +125,17 @@ def given_out(folder: Path, lines: list[bytes]) -> tuple[Result, PartyRun, bytes
     """What `vertimrf run party` says with an accepted plan; the folder that it has then, and the message as the server opens it."""
     run = accepted(folder, lines)
     machine = CliRunner(env={STATE: str(folder / "state")})
-    result = machine.invoke(main, ["run", "party", str(run.folder), "--exchange", str(folder / "exchange")])
+    result = machine.invoke(
+        main, ["run", "party", str(run.folder), "--exchange", str(folder / "exchange")]
+    )
     out = folder / "exchange" / "parties" / "hospital" / "message"
     return result, run, out.read_bytes()[:-32] if out.exists() else b""
 
 
 @pytest.mark.parametrize("reason", MISFITS)
-def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path: Path, reason: str) -> None:
+def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(
+    tmp_path: Path, reason: str
+) -> None:
     row, words = MISFITS[reason]
     without, first, message = given_out(tmp_path / "without", lines_of(RECORDS))
     with_it, second, other = given_out(tmp_path / "with", [*lines_of(RECORDS), row])
@@ -122,8 +144,12 @@ def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path
     opened = []
     for run, sealed in ((first, message), (second, other)):
         assert run.plan is not None
-        opened.append(Message.unseal(sealed, run.plan, PrivateKey.load(run.folder.parent / "server" / "key")))
-    assert [m.attributes for m in opened[0].marginals] == [m.attributes for m in opened[1].marginals]
+        opened.append(
+            Message.unseal(sealed, run.plan, PrivateKey.load(run.folder.parent / "server" / "key"))
+        )
+    assert [m.attributes for m in opened[0].marginals] == [
+        m.attributes for m in opened[1].marginals
+    ]
     assert len(message) == pytest.approx(len(other), abs=64)
     # The operator reads of it, and nothing else is told otherwise.
     told = [line for line in with_it.output.splitlines() if line.startswith("  Left out: ")]
@@ -135,14 +161,21 @@ def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path
 
 
 @pytest.mark.parametrize("reason", MISFITS)
-def test_what_is_released_is_the_table_without_them(tmp_path: Path, agreed: tuple[Plan, KeyRing], reason: str) -> None:
+def test_what_is_released_is_the_table_without_them(
+    tmp_path: Path, agreed: tuple[Plan, KeyRing], reason: str
+) -> None:
     plan, _ = agreed
     party = Party(plan, "hospital", Secret(bytes(range(32))))
     kept = party.encode(write(tmp_path / "without.csv", lines_of(RECORDS)), "id")
     header, *rows = lines_of(RECORDS)
     # First, last and in the middle.
     for place in (0, 150, RECORDS):
-        found = party.encode(write(tmp_path / "with.csv", [header, *rows[:place], MISFITS[reason][0], *rows[place:]]), "id")
+        found = party.encode(
+            write(
+                tmp_path / "with.csv", [header, *rows[:place], MISFITS[reason][0], *rows[place:]]
+            ),
+            "id",
+        )
         assert found.dropped.records == 1
         if reason == "an id twice":
             assert len(np.unique(found.digests)) == found.records == kept.records
@@ -151,20 +184,42 @@ def test_what_is_released_is_the_table_without_them(tmp_path: Path, agreed: tupl
         assert found.codes.tolist() == kept.codes.tolist()
 
 
-def test_a_check_finds_the_same_before_anything_is_accepted(tmp_path: Path, agreed: tuple[Plan, KeyRing]) -> None:
+def test_a_check_finds_the_same_before_anything_is_accepted(
+    tmp_path: Path, agreed: tuple[Plan, KeyRing]
+) -> None:
     plan, _ = agreed
-    table = write(tmp_path / "table.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())])
+    table = write(
+        tmp_path / "table.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())]
+    )
     party = Party(plan, "hospital", Secret(bytes(range(32))))
     found, read = check_table(table, "id", plan, "hospital", "The table"), party.encode(table, "id")
-    assert list(found.problems) == [reason.sentence.replace(str(table), "The table") for reason in read.dropped.reasons]
+    assert list(found.problems) == [
+        reason.sentence.replace(str(table), "The table") for reason in read.dropped.reasons
+    ]
     assert read.dropped.records == len(MISFITS)
-    assert f"{len(MISFITS)} of them do not fit, and would be left out; a run tells nobody else of it." in found.facts
+    assert (
+        f"{len(MISFITS)} of them do not fit, and would be left out; a run tells nobody else of it."
+        in found.facts
+    )
     plan.save(tmp_path / "plan.json")
-    arguments = ["check", table, "--plan", tmp_path / "plan.json", "--name", "hospital", "--id", "id"]
+    arguments = [
+        "check",
+        table,
+        "--plan",
+        tmp_path / "plan.json",
+        "--name",
+        "hospital",
+        "--id",
+        "id",
+    ]
     assert CliRunner().invoke(main, [str(a) for a in arguments]).exit_code == 2
 
 
-@pytest.mark.parametrize("rows", [[], [MISFITS["missing"][0]], [b"1"]], ids=["none", "one that does not fit", "too few cells"])
+@pytest.mark.parametrize(
+    "rows",
+    [[], [MISFITS["missing"][0]], [b"1"]],
+    ids=["none", "one that does not fit", "too few cells"],
+)
 def test_a_table_without_a_record_that_fits_is_released(tmp_path: Path, rows: list[bytes]) -> None:
     result, _, message = given_out(tmp_path / "none", [*lines_of(0), *rows])
     assert result.exit_code == 0, result.output
@@ -191,19 +246,31 @@ def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, byte
     """A party's run as far as its message, and all that it put into the exchange."""
     run = accepted(folder, [*lines_of(RECORDS), *misfits])
     party_turn(run, Exchange(folder / "exchange"))
-    put = {str(p.relative_to(folder / "exchange")): p.read_bytes() for p in (folder / "exchange").rglob("*") if p.is_file()}
+    put = {
+        str(p.relative_to(folder / "exchange")): p.read_bytes()
+        for p in (folder / "exchange").rglob("*")
+        if p.is_file()
+    }
     return run, put
 
 
-def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(tmp_path: Path) -> None:
+def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(
+    tmp_path: Path,
+) -> None:
     none, put = played(tmp_path / "none", [])
     some, others = played(tmp_path / "some", [row for row, _ in MISFITS.values()])
-    assert set(put) == set(others) == {f"parties/hospital/{name}" for name in ("offer", "envelopes", "message")}
+    assert (
+        set(put)
+        == set(others)
+        == {f"parties/hospital/{name}" for name in ("offer", "envelopes", "message")}
+    )
     assert {name: len(data) for name, data in put.items()} == pytest.approx(
         {name: len(data) for name, data in others.items()}, abs=64
     )
     assert not any(b"left out" in data or b"outside the schema" in data for data in others.values())
-    assert [step.status for step in some.state().steps] == [step.status for step in none.state().steps]
+    assert [step.status for step in some.state().steps] == [
+        step.status for step in none.state().steps
+    ]
     assert none.state().left_out == ()
     assert none.state().stopped is some.state().stopped is None
     told = some.state().left_out
@@ -218,41 +285,74 @@ def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(tmp
 
 
 def test_a_trial_drops_too(tmp_path: Path) -> None:
-    table = write(tmp_path / "hospital.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())])
-    other = write(tmp_path / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS)), b"7,x"])
-    trial = synthesize([table, other], "id", 5.0, schema=SCHEMA, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
-    assert {name: own.records for name, own in trial.dropped.items()} == {"hospital": len(MISFITS), "insurer": 1}
+    table = write(
+        tmp_path / "hospital.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())]
+    )
+    other = write(
+        tmp_path / "insurer.csv",
+        [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS)), b"7,x"],
+    )
+    trial = synthesize(
+        [table, other],
+        "id",
+        5.0,
+        schema=SCHEMA,
+        planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
+    )
+    assert {name: own.records for name, own in trial.dropped.items()} == {
+        "hospital": len(MISFITS),
+        "insurer": 1,
+    }
     assert not any(word in str(trial.to_json()) for word in ("dropped", "left out"))
 
 
 CELLS = st.sampled_from(["0", "1", "2", "", "x", "9" * 4400, "b"])
 IDS, PERSONS = st.sampled_from(["u", "v", "w", "", "7", "07"]), st.sampled_from(["p", "q", ""])
 ROWS = st.lists(st.tuples(IDS, CELLS, CELLS, PERSONS), max_size=14)
-DOMAIN = Schema.of({"one": [Attribute.integer("x", 2, missing=True), Attribute.categorical("y", ["0", "1", "b"])]},
-                   impossible=[Impossible.of(x=0, y="1")])  # fmt: skip
+DOMAIN = Schema.of(
+    {"one": [Attribute.integer("x", 2, missing=True), Attribute.categorical("y", ["0", "1", "b"])]},
+    impossible=[Impossible.of(x=0, y="1")],
+)
 
 
 def as_arrow(rows: list[tuple[str, ...]]) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else ((),) * 4
-    return pa.table({name: pa.array(own, pa.string()) for name, own in zip(("id", "x", "y", "who"), columns, strict=True)})
+    return pa.table(
+        {
+            name: pa.array(own, pa.string())
+            for name, own in zip(("id", "x", "y", "who"), columns, strict=True)
+        }
+    )
 
 
 def as_records(table: Table) -> dict[int, tuple[Any, ...]]:
     assert table.persons is not None
     assert len(np.unique(table.digests)) == table.records
-    return {int(d): (int(p), *c) for d, p, c in zip(table.digests, table.persons, table.codes.T.tolist(), strict=True)}
+    return {
+        int(d): (int(p), *c)
+        for d, p, c in zip(table.digests, table.persons, table.codes.T.tolist(), strict=True)
+    }
 
 
 def kept_of(source: Any) -> dict[int, tuple[Any, ...]]:
     found = encode_table(
-        source, "id", DOMAIN.attributes, read=ReadOptions(person="who", id_format=["unpad"]), keys=KEYS, impossible=ruled_out(DOMAIN, "one")
+        source,
+        "id",
+        DOMAIN.attributes,
+        read=ReadOptions(person="who", id_format=["unpad"]),
+        keys=KEYS,
+        impossible=ruled_out(DOMAIN, "one"),
     )
     return as_records(found)
 
 
 @settings(max_examples=200, deadline=None)
-@given(rows=ROWS, own=ROWS, order=st.randoms(use_true_random=False), size=st.sampled_from([1, 3, 1000]))
-def test_all_rows_of_one_id_change_one_record(rows: list[Any], own: list[Any], order: Any, size: int) -> None:
+@given(
+    rows=ROWS, own=ROWS, order=st.randoms(use_true_random=False), size=st.sampled_from([1, 3, 1000])
+)
+def test_all_rows_of_one_id_change_one_record(
+    rows: list[Any], own: list[Any], order: Any, size: int
+) -> None:
     """Tables that differ in one id, whatever rows it has, give tables that differ in one record at most; in any order."""
     one = "new"
     theirs = kept_of(as_arrow(rows))
@@ -264,12 +364,20 @@ def test_all_rows_of_one_id_change_one_record(rows: list[Any], own: list[Any], o
     (digest,) = encode_table(pa.table({"id": [one]}), "id", (), keys=KEYS).digests.tolist()
     assert {id: record for id, record in found.items() if id != digest} == theirs
     # And what there is of that one depends on its own rows alone.
-    assert {id: record for id, record in found.items() if id == digest} == kept_of(as_arrow([(one, *rest) for _, *rest in own]))
+    assert {id: record for id, record in found.items() if id == digest} == kept_of(
+        as_arrow([(one, *rest) for _, *rest in own])
+    )
 
 
 def test_which_row_of_an_id_stays_depends_on_no_order() -> None:
     """Also where rows differ in nothing but whose they are, or one of them does not fit."""
-    rows = [("u", "0", "0", "q"), ("u", "0", "0", "p"), ("u", "1", "0", "p"), ("u", "0", "1", "p"), ("v", "1", "b", "p")]
+    rows = [
+        ("u", "0", "0", "q"),
+        ("u", "0", "0", "p"),
+        ("u", "1", "0", "p"),
+        ("u", "0", "1", "p"),
+        ("v", "1", "b", "p"),
+    ]
     found = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
     assert all(one == found[0] for one in found)
     assert len(found[0]) == 2
@@ -277,11 +385,17 @@ def test_which_row_of_an_id_stays_depends_on_no_order() -> None:
     assert sorted(record[1:] for record in found[0].values()) == [(0, 0), (1, 2)]
 
 
-BYTES = st.lists(st.sampled_from([b"u", b"v", b"1", b"0", b"\xff", b"\xc3", b"a b", b""]), min_size=1, max_size=5).map(b",".join)
+BYTES = st.lists(
+    st.sampled_from([b"u", b"v", b"1", b"0", b"\xff", b"\xc3", b"a b", b""]), min_size=1, max_size=5
+).map(b",".join)
 
 
 @settings(max_examples=100, deadline=None)
-@given(rows=st.lists(BYTES.filter(bool), max_size=8), own=st.lists(BYTES, max_size=4), place=st.integers(0, 8))
+@given(
+    rows=st.lists(BYTES.filter(bool), max_size=8),
+    own=st.lists(BYTES, max_size=4),
+    place=st.integers(0, 8),
+)
 def test_rows_of_a_file_that_are_damaged_touch_no_other(
     tmp_path_factory: Any, rows: list[bytes], own: list[bytes], place: int
 ) -> None:
@@ -296,27 +410,70 @@ def test_rows_of_a_file_that_are_damaged_touch_no_other(
 
 def every_encoding() -> list[str]:
     aliases = encodings.aliases.aliases
-    return sorted({*(module.name for module in pkgutil.iter_modules(encodings.__path__)), *aliases, *aliases.values()})
+    return sorted(
+        {
+            *(module.name for module in pkgutil.iter_modules(encodings.__path__)),
+            *aliases,
+            *aliases.values(),
+        }
+    )
 
 
-NO_TEXT = ("base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "rot13", "uu_codec", "zlib_codec", "zip", "hex",
-           "idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "klingon", "", "utf\0")  # fmt: skip
+NO_TEXT = (
+    "base64_codec",
+    "bz2_codec",
+    "hex_codec",
+    "quopri_codec",
+    "rot_13",
+    "rot13",
+    "uu_codec",
+    "zlib_codec",
+    "zip",
+    "hex",
+    "idna",
+    "punycode",
+    "undefined",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "klingon",
+    "",
+    "utf\0",
+)
 
 
 @pytest.mark.parametrize("name", NO_TEXT)
-def test_what_no_text_file_is_written_in_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str) -> None:
-    with pytest.raises(TableError, match=r"There is no text encoding .*; give a name such as utf-8"):
+def test_what_no_text_file_is_written_in_is_refused(
+    tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str
+) -> None:
+    with pytest.raises(
+        TableError, match=r"There is no text encoding .*; give a name such as utf-8"
+    ):
         ReadOptions(encoding=name)
     agreed[0].save(tmp_path / "plan.json")
     table = write(tmp_path / "table.csv", lines_of(3))
-    arguments = ["check", table, "--plan", tmp_path / "plan.json", "--name", "hospital", "--id", "id", "--encoding", name]
+    arguments = [
+        "check",
+        table,
+        "--plan",
+        tmp_path / "plan.json",
+        "--name",
+        "hospital",
+        "--id",
+        "id",
+        "--encoding",
+        name,
+    ]
     result = CliRunner().invoke(main, [str(a) for a in arguments])
     assert result.exit_code == 2
     assert [line[:19] for line in result.output.splitlines()] == ["Error: There is no "]
 
 
-def rows_in(path: Path, csv: ReadOptions, told: Callable[[str, int], None] = lambda *_: None) -> list[dict[str, str]]:
-    return [row for piece in open_pieces(path, csv).read(unreadable=told) for row in piece.to_pylist()]
+def rows_in(
+    path: Path, csv: ReadOptions, told: Callable[[str, int], None] = lambda *_: None
+) -> list[dict[str, str]]:
+    return [
+        row for piece in open_pieces(path, csv).read(unreadable=told) for row in piece.to_pylist()
+    ]
 
 
 @pytest.mark.filterwarnings("error")
@@ -343,13 +500,19 @@ def test_every_other_encoding_of_pythons_is_read(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    for name, broken, seen in (("utf-8", b"\xe9t\xe9", "\\xe9t\\xe9"), ("cp1252", b"\x81", "\\x81"), ("ascii", b"\xff", "\\xff")):
+    for name, broken, seen in (
+        ("utf-8", b"\xe9t\xe9", "\\xe9t\\xe9"),
+        ("cp1252", b"\x81", "\\x81"),
+        ("ascii", b"\xff", "\\xff"),
+    ):
         path.write_bytes(b"id,x\n1,a\n2," + broken + b"\n3,c\n")
         assert [row["x"] for row in rows_in(path, ReadOptions(encoding=name))] == ["a", seen, "c"]
 
 
 @pytest.mark.parametrize("place", [0, 20, 39])
-@pytest.mark.parametrize("long", [b"900,1,a," + b"9" * 700, b"900," + b"x" * 700, b'900,1,"' + b"a\n" * 300 + b'",1'])
+@pytest.mark.parametrize(
+    "long", [b"900,1,a," + b"9" * 700, b"900," + b"x" * 700, b'900,1,"' + b"a\n" * 300 + b'",1']
+)
 def test_rows_longer_than_a_block_are_read_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, long: bytes
 ) -> None:
@@ -361,7 +524,9 @@ def test_rows_longer_than_a_block_are_read_too(
     read = []
     for blocks, said in told.items():
         monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
-        read.append(rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells))))  # type: ignore[misc]
+        read.append(
+            rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells)))
+        )  # type: ignore[misc]
     assert read[0] == read[1]
     assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
     one, many = told.values()

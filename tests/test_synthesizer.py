@@ -97,7 +97,10 @@ def test_without_a_record_count_a_noisy_one_is_in_the_ledger(frame):
 
 
 def test_noise_is_fresh_at_every_fit(frame):
-    once, again = (Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=1.0) for _ in range(2))
+    once, again = (
+        Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=1.0)
+        for _ in range(2)
+    )
     assert not np.allclose(once.marginal("ward"), again.marginal("ward"))
 
 
@@ -106,18 +109,29 @@ def test_tables_of_every_kind(frame, tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     import polars
 
-    for table in (tmp_path / "t.csv", str(tmp_path / "t.parquet"), pa.Table.from_pandas(frame), polars.from_pandas(frame)):
-        made = Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(table, epsilon=5.0)
+    for table in (
+        tmp_path / "t.csv",
+        str(tmp_path / "t.parquet"),
+        pa.Table.from_pandas(frame),
+        polars.from_pandas(frame),
+    ):
+        made = Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(
+            table, epsilon=5.0
+        )
         assert np.abs(made.marginal("smoker") - exact(frame, "smoker")).max() < 100
 
 
 def test_ids_are_left_out_and_each_counts_once(frame):
     with_id = frame.assign(person=np.arange(ROWS))
-    made = Synthesizer(SCHEMA, id="person", planning=PlanOptions(expected_records=ROWS)).fit(with_id, epsilon=1.0)
+    made = Synthesizer(SCHEMA, id="person", planning=PlanOptions(expected_records=ROWS)).fit(
+        with_id, epsilon=1.0
+    )
     assert made.schema.names == ("age", "smoker", "ward")
     assert made.dropped.records == 0
     twice = with_id.assign(person=np.arange(ROWS) // 2 * 2 + (np.arange(ROWS) > 1))
-    made = Synthesizer(SCHEMA, id="person", planning=PlanOptions(expected_records=ROWS)).fit(twice, epsilon=1.0)
+    made = Synthesizer(SCHEMA, id="person", planning=PlanOptions(expected_records=ROWS)).fit(
+        twice, epsilon=1.0
+    )
     assert 0 < made.dropped.records == len(twice) - twice["person"].nunique()
     assert "repeat an id" in made.dropped.reasons[0].sentence
     assert "dropped" not in made.to_json()
@@ -160,7 +174,9 @@ def test_conditions_that_cannot_be_met(fitted):
         fitted.sample(1, given={"smoker": []})
     # A model in which nobody of ward 3 smokes, as a file of one may say.
     factors = [Factor((1, 2), np.array([[0, 0, 0, 0], [0, 0, 0, -1e4], [0, 0, 0, 0]]))]
-    barred = replace(fitted.model, field=MarkovRandomField(junction_tree(SCHEMA.sizes, {(1, 2)}), 100.0, factors))
+    barred = replace(
+        fitted.model, field=MarkovRandomField(junction_tree(SCHEMA.sizes, {(1, 2)}), 100.0, factors)
+    )
     assert len(barred.sample(10, given={"ward": 3, "smoker": "no"})) == 10
     with pytest.raises(NoMassError, match="no records with ward = 3 and smoker = 'yes'"):
         barred.sample(10, given={"ward": 3, "smoker": "yes"})
@@ -186,7 +202,9 @@ def test_saved_and_loaded(fitted, tmp_path):
     header, arrays = container.unpack((tmp_path / "fit.vmrf").read_bytes(), "model", "")
     other = {"field": {**header["field"], "sizes": [1, 2, 3]}}
     for changed in ({"schema": {"party": []}}, {"field": {"sizes": [2]}}, other, {"ledger": 1}):
-        container.write(tmp_path / "bad.vmrf", container.pack("model", {**header, **changed}, arrays))
+        container.write(
+            tmp_path / "bad.vmrf", container.pack("model", {**header, **changed}, arrays)
+        )
         with pytest.raises(MessageError, match=r"bad\.vmrf is malformed"):
             Model.load(tmp_path / "bad.vmrf")
     container.write(tmp_path / "bad.vmrf", container.pack("party message", header, arrays))
@@ -214,7 +232,15 @@ def test_the_command_for_one_table(frame, tmp_path):
     SCHEMA.save(tmp_path / "schema.toml")
 
     def run(*more):
-        arguments = ["synthesize", tmp_path / "t.csv", "--schema", tmp_path / "schema.toml", "--epsilon", 1.0, *more]
+        arguments = [
+            "synthesize",
+            tmp_path / "t.csv",
+            "--schema",
+            tmp_path / "schema.toml",
+            "--epsilon",
+            1.0,
+            *more,
+        ]
         return CliRunner().invoke(main, list(map(str, arguments)))
 
     out, saved = tmp_path / "made.parquet", tmp_path / "fit.vmrf"
@@ -225,15 +251,23 @@ def test_the_command_for_one_table(frame, tmp_path):
     assert Synthesizer.load(saved).sample(3).num_rows == 3
     drawn = tmp_path / "drawn.csv"
     conditions = ("--where", "smoker=yes", "--where", "age=10", "--where", "age=30")
-    result = CliRunner().invoke(main, list(map(str, ["sample", saved, "--rows", 40, *conditions, "--out", drawn])))
+    result = CliRunner().invoke(
+        main, list(map(str, ["sample", saved, "--rows", 40, *conditions, "--out", drawn]))
+    )
     assert result.exit_code == 0, result.output
     assert "40 synthetic rows" in result.output
     made = pd.read_csv(drawn)
     assert set(made["smoker"]) == {"yes"}
     assert made["age"].between(0, 39).all()
     assert read_standing(drawn).private
-    for condition, words in (("smoker", "COLUMN=VALUE"), ("smoker=pipe", "holds 'pipe'"), ("smokes=no", "no attribute 'smokes'")):
-        wrong = CliRunner().invoke(main, list(map(str, ["sample", saved, "--where", condition, "--out", drawn])))
+    for condition, words in (
+        ("smoker", "COLUMN=VALUE"),
+        ("smoker=pipe", "holds 'pipe'"),
+        ("smokes=no", "no attribute 'smokes'"),
+    ):
+        wrong = CliRunner().invoke(
+            main, list(map(str, ["sample", saved, "--where", condition, "--out", drawn]))
+        )
         assert wrong.exit_code == 2
         assert words in wrong.output
     refused = run("--out", out, "--message-mb", 2)

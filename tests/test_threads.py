@@ -66,7 +66,9 @@ print(json.dumps([len(seen), max(set().union(*seen.values())), most, numba.get_n
 def test_every_kernel_of_a_run_sees_the_threads_asked_for(threads: int) -> None:
     environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
     script = COUNT.replace("{threads}", str(threads))
-    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
     kernels, counted, together, after = json.loads(run.stdout)
     assert kernels >= 10
     # Kernels may take fewer where there is little to do, never more.
@@ -108,7 +110,9 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 def test_a_forked_process_is_told_before_openmp_ends_it(layer: str) -> None:
     environment = {**os.environ, "NUMBA_THREADING_LAYER": layer}
-    run = subprocess.run([sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True
+    )
     if run.returncode and "No threading layer could be loaded" in run.stderr:
         pytest.skip(f"this machine has no {layer} layer")
     assert run.returncode == 0, run.stderr
@@ -119,5 +123,11 @@ def test_kernels_run_uncached_when_asked() -> None:
     code = "import vertimrf.kernels.prf as p; print(type(p.fill_words._cache).__name__)"
     for value, expected in (("0", "NullCache"), ("1", "FunctionCache")):
         environment = {**os.environ, "VERTIMRF_JIT_CACHE": value}
-        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert run.stdout.strip() == expected

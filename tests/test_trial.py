@@ -39,17 +39,27 @@ def correlated_tables(rows=ROWS, seed=0):
     a = rng.integers(0, 4, rows)
     x = np.where(rng.random(rows) < 0.85, a, rng.integers(0, 4, rows))
     left = pd.DataFrame({"id": ids, "a": a, "b": rng.integers(0, 3, rows)})
-    right = pd.DataFrame({"id": ids, "x": x, "y": rng.integers(0, 2, rows)}).sample(frac=1.0, random_state=1)
+    right = pd.DataFrame({"id": ids, "x": x, "y": rng.integers(0, 2, rows)}).sample(
+        frac=1.0, random_state=1
+    )
     return left, right
 
 
 def schema_of_two():
-    attributes = tuple(Attribute(name=n, kind="integer", codes=s) for n, s in (("a", 4), ("b", 3), ("x", 4), ("y", 2)))
+    attributes = tuple(
+        Attribute(name=n, kind="integer", codes=s)
+        for n, s in (("a", 4), ("b", 3), ("x", 4), ("y", 2))
+    )
     return Schema(attributes=attributes, parties=(("one", ("a", "b")), ("two", ("x", "y"))))
 
 
 def plan_of_two(**changes):
-    settings = {"epsilon": 1.0, "expected_records": ROWS, "nonce": "test", "keys": 1 << 16} | changes
+    settings = {
+        "epsilon": 1.0,
+        "expected_records": ROWS,
+        "nonce": "test",
+        "keys": 1 << 16,
+    } | changes
     return plan_with(schema_of_two(), **settings)
 
 
@@ -66,27 +76,41 @@ def parts():
 @pytest.fixture(scope="module")
 def messages(plan, parts):
     secret = Secret.new()
-    return [Party(plan, name, secret).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
+    return [
+        Party(plan, name, secret).run(part)
+        for name, part in zip(plan.party_names, parts, strict=True)
+    ]
 
 
 def of_other_people(table, share, seed=0):
     """The table with new ids for a share of its records."""
     changed = np.random.default_rng(seed).random(table.digests.size) < share
-    return replace(table, digests=np.where(changed, table.digests ^ np.uint64(1 << 40), table.digests))
+    return replace(
+        table, digests=np.where(changed, table.digests ^ np.uint64(1 << 40), table.digests)
+    )
 
 
 def test_parties_whose_records_do_not_match_are_told(plan, parts):
     one, two = parts
     assert run_protocol(plan, parts, RunOptions(rows=10)).result.warnings == ()
-    (warning,) = run_protocol(plan, [one, of_other_people(two, 0.25)], RunOptions(rows=10)).result.warnings
+    (warning,) = run_protocol(
+        plan, [one, of_other_people(two, 0.25)], RunOptions(rows=10)
+    ).result.warnings
     assert "are at one and two" in warning
     for encoder in ("count-sketch", "scheduled-pairs"):
-        with pytest.raises(MessageError, match=r"between one .* and two .*none: they used different secrets"):
-            run_protocol(plan_of_two(encoder=encoder), [one, of_other_people(two, 1.0)], RunOptions(rows=10))
+        with pytest.raises(
+            MessageError, match=r"between one .* and two .*none: they used different secrets"
+        ):
+            run_protocol(
+                plan_of_two(encoder=encoder), [one, of_other_people(two, 1.0)], RunOptions(rows=10)
+            )
 
 
 def test_different_secrets_are_told(plan, parts):
-    messages = [Party(plan, name, Secret.new()).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
+    messages = [
+        Party(plan, name, Secret.new()).run(part)
+        for name, part in zip(plan.party_names, parts, strict=True)
+    ]
     with pytest.raises(MessageError, match="different secrets"):
         run_server(plan, messages)
 
@@ -105,7 +129,9 @@ def test_parties_may_publish_one_way_marginals_alone(parts):
     assert all(local.units == 0 for local in plan.local)
     result = run_protocol(plan, parts, RunOptions(seed=1)).result
     assert np.mean(result.codes[0] == result.codes[2]) > 0.8
-    published = plan_of_two(local_models=False, encoder="published", claim_as_published=True, keys=500)
+    published = plan_of_two(
+        local_models=False, encoder="published", claim_as_published=True, keys=500
+    )
     crossing = run_protocol(published, parts, RunOptions(seed=1)).result.crossing
     assert all(isinstance(attributes, tuple) for attributes in crossing)
 
@@ -118,7 +144,9 @@ def test_without_a_sketch_share_parties_are_independent(parts):
 
 def test_one_party_is_the_centralized_case():
     left, _ = correlated_tables(2000)
-    trial = synthesize([left], "id", 1.0, schema=None, planning=PlanOptions(split=None), options=RunOptions(seed=0))
+    trial = synthesize(
+        [left], "id", 1.0, schema=None, planning=PlanOptions(split=None), options=RunOptions(seed=0)
+    )
     assert trial.result.codes.shape[0] == 2
 
 
@@ -133,7 +161,9 @@ def test_a_plan_survives_its_file_and_notices_edits(plan, tmp_path):
     plan.save(tmp_path / "plan.json")
     assert Plan.load(tmp_path / "plan.json").digest() == plan.digest()
     text = (tmp_path / "plan.json").read_text()
-    (tmp_path / "plan.json").write_text(text.replace(f'"buckets": {plan.sketch.buckets}', '"buckets": 64'))
+    (tmp_path / "plan.json").write_text(
+        text.replace(f'"buckets": {plan.sketch.buckets}', '"buckets": 64')
+    )
     with pytest.raises(PlanError, match="edited"):
         Plan.load(tmp_path / "plan.json")
     with pytest.raises(PlanError, match="Cannot read"):
@@ -200,7 +230,9 @@ def test_messages_that_do_not_fit_are_refused(plan, messages):
         Message.from_bytes(data, plan_of_two(epsilon=2.0))
     with pytest.raises(MessageError, match="truncated"):
         Message.from_bytes(data[:-100], plan)
-    sharper = replace(messages[0], marginals=tuple(replace(m, sigma=0.5) for m in messages[0].marginals))
+    sharper = replace(
+        messages[0], marginals=tuple(replace(m, sigma=0.5) for m in messages[0].marginals)
+    )
     with pytest.raises(MessageError, match="ledger"):
         Message.from_bytes(sharper.to_bytes(plan), plan)
     with pytest.raises(MessageError, match="lacks bins"):
@@ -215,7 +247,10 @@ def test_messages_that_do_not_fit_are_refused(plan, messages):
 
 def test_fixed_noise_marks_the_run_as_not_private(plan, parts):
     secret = Secret.new()
-    fixed = [Party(plan, n, secret, FixedNoise(1)).run(p) for n, p in zip(plan.party_names, parts, strict=True)]
+    fixed = [
+        Party(plan, n, secret, FixedNoise(1)).run(p)
+        for n, p in zip(plan.party_names, parts, strict=True)
+    ]
     ledger = run_server(plan, fixed, seed=0).ledger
     assert not ledger.private
     assert run_server(plan, fixed, seed=0).to_json()["private"] is False
@@ -240,13 +275,22 @@ def test_two_runs_never_share_hashes():
     schema = Schema.of({"one": [Attribute.integer("a", 2)], "two": [Attribute.integer("x", 2)]})
     tables = [pd.DataFrame({"id": range(200), column: np.arange(200) % 2}) for column in "ax"]
     plans = [
-        synthesize(tables, "id", 1.0, schema=schema, planning=PlanOptions(expected_records=200, keys=1 << 14, encoder="scheduled-pairs")).result.plan
+        synthesize(
+            tables,
+            "id",
+            1.0,
+            schema=schema,
+            planning=PlanOptions(expected_records=200, keys=1 << 14, encoder="scheduled-pairs"),
+        ).result.plan
         for _ in range(2)
     ]
     assert plans[0].nonce != plans[1].nonce
     plans[1] = replace(plans[0], nonce=plans[1].nonce)
     part, secret = open_tables(tables, "id", schema)[1][0], Secret.new()
-    one, again, two = (Party(plan, "one", secret, NoPhantoms(0)).run(part).sketches[0] for plan in (plans[0], *plans))
+    one, again, two = (
+        Party(plan, "one", secret, NoPhantoms(0)).run(part).sketches[0]
+        for plan in (plans[0], *plans)
+    )
     np.testing.assert_array_equal(one, again)
     # Levels above the floor are seldom enough the same for two independent draws.
     shown = np.maximum(one, two) > plans[0].sketch.floor
@@ -256,11 +300,20 @@ def test_two_runs_never_share_hashes():
 
 def test_two_releases_never_share_noise(plan, parts):
     """Even of one plan, table and secret: every marginal differs, and phantoms are independent draws."""
-    secret, nobody = Secret.new(), replace(parts[0], digests=parts[0].digests[:0], codes=parts[0].codes[:, :0])
+    secret, nobody = (
+        Secret.new(),
+        replace(parts[0], digests=parts[0].digests[:0], codes=parts[0].codes[:, :0]),
+    )
     one, two = (Party(plan, "one", secret).run(parts[0]) for _ in range(2))
-    assert all(not np.array_equal(a.counts, b.counts) for a, b in zip(one.marginals, two.marginals, strict=True))
+    assert all(
+        not np.array_equal(a.counts, b.counts)
+        for a, b in zip(one.marginals, two.marginals, strict=True)
+    )
     # Of no records at all, levels are phantoms alone.
-    one, two = (np.concatenate([t.ravel() for t in Party(plan, "one", secret).run(nobody).sketches]) for _ in range(2))
+    one, two = (
+        np.concatenate([t.ravel() for t in Party(plan, "one", secret).run(nobody).sketches])
+        for _ in range(2)
+    )
     assert abs(np.corrcoef(one, two)[0, 1]) < 5 / np.sqrt(one.size)
 
 
@@ -316,9 +369,18 @@ def test_splits_must_match():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"epsilon": 0.0}, {"epsilon": float("nan")}, {"epsilon": -1.0}, {"delta": 0.0}, {"delta": 1.0}, {"delta": float("nan")},
-     {"expected_records": 0}, {"tau": 1}, {"encoder": "other"}],
-)  # fmt: skip
+    [
+        {"epsilon": 0.0},
+        {"epsilon": float("nan")},
+        {"epsilon": -1.0},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"delta": float("nan")},
+        {"expected_records": 0},
+        {"tau": 1},
+        {"encoder": "other"},
+    ],
+)
 def test_bad_parameters_are_one_sentence(settings):
     with pytest.raises(PlanError) as caught:
         plan_of_two(**settings)
@@ -329,9 +391,19 @@ def test_tiny_tables_and_one_value_attributes_run():
     rows = 3
     left = pd.DataFrame({"id": range(rows), "a": [0] * rows})
     right = pd.DataFrame({"id": range(rows), "x": [0, 1, 1]})
-    attributes = (Attribute(name="a", kind="integer", codes=1), Attribute(name="x", kind="integer", codes=2))
+    attributes = (
+        Attribute(name="a", kind="integer", codes=1),
+        Attribute(name="x", kind="integer", codes=2),
+    )
     schema = Schema(attributes=attributes, parties=(("one", ("a",)), ("two", ("x",))))
-    trial = synthesize([left, right], "id", 1.0, schema=schema, planning=PlanOptions(expected_records=3), options=RunOptions(rows=10, seed=0))
+    trial = synthesize(
+        [left, right],
+        "id",
+        1.0,
+        schema=schema,
+        planning=PlanOptions(expected_records=3),
+        options=RunOptions(rows=10, seed=0),
+    )
     assert trial.result.codes.shape == (2, 10)
 
 

@@ -36,7 +36,9 @@ def test_the_tutorials_make_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     smoker = np.where(rng.random(4000) < 0.9 - age / 125, "yes", "no")
     hospital = [f"{i},{a},{s}\n" for i, (a, s) in enumerate(zip(age, smoker, strict=True))]
     Path("hospital.csv").write_text("".join(["person_id,age,smoker\n", *hospital]))
-    Path("insurer.csv").write_text("".join(["person_id,claims\n", *(f"{i},{a // 20}\n" for i, a in enumerate(age))]))
+    Path("insurer.csv").write_text(
+        "".join(["person_id,claims\n", *(f"{i},{a // 20}\n" for i, a in enumerate(age))])
+    )
     Path("schema.toml").write_text(re.findall(r"```toml\n(.*?)```", pages["plan"], re.DOTALL)[0])
     Path("shared").mkdir()
 

@@ -22,7 +22,14 @@ from .sketches.count_sketch import CountSketchEncoder
 from .sketches.encoder import SketchEncoder, guess_stops
 from .sketches.parameters import BUCKETS, CountSketchPlan, ScheduledPair, SketchPlan
 
-__all__ = ["additions_work", "bench_plan", "count_bench_plan", "python_work", "roofline_work", "run_bench"]
+__all__ = [
+    "additions_work",
+    "bench_plan",
+    "count_bench_plan",
+    "python_work",
+    "roofline_work",
+    "run_bench",
+]
 
 PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3
@@ -42,14 +49,19 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
         PlanError: there are fewer than two attributes, or fewer keys than pairs.
     """
     if attributes < 2:
-        raise PlanError(f"A benchmark needs at least 2 attributes, one for each party, not {attributes}.")
+        raise PlanError(
+            f"A benchmark needs at least 2 attributes, one for each party, not {attributes}."
+        )
     half = attributes // 2
     sides = [(left, right) for left in range(half) for right in range(half, attributes)]
     if keys < len(sides):
-        raise PlanError(f"{keys} keys cannot serve {len(sides)} scheduled pairs; give at least one to each.")
+        raise PlanError(
+            f"{keys} keys cannot serve {len(sides)} scheduled pairs; give at least one to each."
+        )
     edges = [keys * i // len(sides) for i in range(len(sides) + 1)]
     pairs = tuple(
-        ScheduledPair(left, right, edges[i + 1] - edges[i], values, values) for i, (left, right) in enumerate(sides)
+        ScheduledPair(left, right, edges[i + 1] - edges[i], values, values)
+        for i, (left, right) in enumerate(sides)
     )
     return SketchPlan(PHANTOMS, FLOOR, CEILING, pairs)
 
@@ -57,7 +69,9 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
 def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketchPlan:
     """A plan for count sketches with about as many counters for each value as there are keys."""
     buckets = max((b for b in BUCKETS if b <= min(keys, MOST_BUCKETS)), default=BUCKETS[0])
-    return CountSketchPlan(max(keys // buckets, 1), buckets, 2.0 * attributes, 4, (values,) * attributes)
+    return CountSketchPlan(
+        max(keys // buckets, 1), buckets, 2.0 * attributes, 4, (values,) * attributes
+    )
 
 
 def run_bench(
@@ -91,7 +105,9 @@ def run_bench(
         PlanError: a parameter is below 1, or there are fewer than two attributes or fewer keys than pairs.
     """
     if min(rows, values, keys) < 1:
-        raise PlanError(f"Rows, values and keys must be at least 1, not {rows}, {values} and {keys}.")
+        raise PlanError(
+            f"Rows, values and keys must be at least 1, not {rows}, {values} and {keys}."
+        )
     plan = bench_plan(attributes, values, keys)
     rng = np.random.default_rng(0)
     digests = rng.integers(0, 2**64, rows, dtype=np.uint64)
@@ -128,11 +144,14 @@ def run_bench(
             "encode_seconds": seconds,
             "pairs_per_second": 2 * rows * keys / seconds,
             "dense_pairs_per_second": _dense(digests, codes[:1], values, keys),
-            "python_pairs_per_second": few * 1000 / _median(python_work(digests[:few], codes[0, :few], values, 1000)),
+            "python_pairs_per_second": few
+            * 1000
+            / _median(python_work(digests[:few], codes[0, :few], values, 1000)),
             "roofline_seconds": sum(_median(roofline_work(plan, party, rows)) for party in parties),
             "count_sketch_seconds": _median(count),
             "count_sketch_roofline_seconds": sum(
-                _median(additions_work(counting, codes[party[0] : party[-1] + 1])) for party in parties
+                _median(additions_work(counting, codes[party[0] : party[-1] + 1]))
+                for party in parties
             ),
         }
 
@@ -144,7 +163,10 @@ def roofline_work(plan: SketchPlan, party: list[int], rows: int) -> Callable[[],
         size = pair.left_bins if pair.left in party else pair.right_bins
         counts = np.full(size, -(-rows // size))
         events = pair.keys * 2.0 ** -guess_stops(counts, pair.keys, plan) * counts
-        tasks += [(pair.keys, round(count) + each, round(count)) for each, count in zip(counts, events, strict=True)]
+        tasks += [
+            (pair.keys, round(count) + each, round(count))
+            for each, count in zip(counts, events, strict=True)
+        ]
     work = np.array(tasks)
     state = np.zeros(int(work[:, 0].sum()), np.uint8)
     offsets = np.cumsum(work[:, 0]) - work[:, 0]
@@ -188,17 +210,25 @@ def _add(places, codes, state):  # type: ignore[no-untyped-def]
                 table = state[j, g * (values // groups) :]
                 code = codes[g, first : first + count]
                 for a in range(count):
-                    table[code[a], places[a] >> np.uint32(1)] += 1 - 2 * np.int32(places[a] & np.uint32(1))
+                    table[code[a], places[a] >> np.uint32(1)] += 1 - 2 * np.int32(
+                        places[a] & np.uint32(1)
+                    )
 
 
-def _dense(digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int) -> float:
+def _dense(
+    digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int
+) -> float:
     """(record, key) pairs per second of the dense kernel."""
     records = min(max(DENSE_PAIRS // keys, 1), len(digests))
     few, codes = digests[:records], np.ascontiguousarray(codes[:, :records])
     first_row = np.zeros(1, np.int64)
     table = np.zeros((values, keys), np.uint8)
-    encode_dense(np.uint64(1), np.uint64(2), few[:1], codes[:, :1].copy(), first_row, CEILING, table)
-    seconds = _median(lambda: encode_dense(np.uint64(1), np.uint64(2), few, codes, first_row, CEILING, table))
+    encode_dense(
+        np.uint64(1), np.uint64(2), few[:1], codes[:, :1].copy(), first_row, CEILING, table
+    )
+    seconds = _median(
+        lambda: encode_dense(np.uint64(1), np.uint64(2), few, codes, first_row, CEILING, table)
+    )
     return records * keys / seconds
 
 

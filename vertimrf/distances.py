@@ -23,12 +23,17 @@ FEW_CELLS = 1 << 16
 LISTED_SUBSETS = 100_000
 
 
-def distance(real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> float:
+def distance(
+    real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
+) -> float:
     """Total variation distance, half the sum of |p - q|, of one marginal."""
     n, m = real.shape[1], synthetic.shape[1]
     cells = math.prod(sizes[i] for i in attributes)
     if cells <= max(FEW_CELLS, n + m):
-        p, q = contingency(real, sizes, attributes) / n, contingency(synthetic, sizes, attributes) / m
+        p, q = (
+            contingency(real, sizes, attributes) / n,
+            contingency(synthetic, sizes, attributes) / m,
+        )
     else:
         p_counts, q_counts = occupied_counts(real, synthetic, sizes, attributes)
         p, q = p_counts / n, q_counts / m
@@ -62,7 +67,11 @@ def occupied_counts(
 
 
 def random_marginals(
-    attributes: int, way: int, marginals: int = 300, seed: int = 0, parties: Sequence[int] | None = None
+    attributes: int,
+    way: int,
+    marginals: int = 300,
+    seed: int = 0,
+    parties: Sequence[int] | None = None,
 ) -> list[tuple[int, ...]]:
     """Distinct random subsets of attributes, all equally likely; all there are if they are no more than asked for.
 
@@ -96,7 +105,9 @@ def random_marginals(
         )
     rng = np.random.default_rng([seed, way])
     if total <= LISTED_SUBSETS:
-        listed = [subset for subset in itertools.combinations(range(attributes), way) if spans(subset)]
+        listed = [
+            subset for subset in itertools.combinations(range(attributes), way) if spans(subset)
+        ]
         if len(listed) <= marginals:
             return listed
         return [listed[i] for i in sorted(rng.choice(len(listed), marginals, replace=False))]

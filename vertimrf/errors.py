@@ -33,7 +33,11 @@ class VertiMRFError(ValueError):
 def _plain(text: str) -> str:
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - ENDING]} … {text[-ENDING:]}"
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    )
 
 
 class SchemaError(VertiMRFError):

@@ -104,13 +104,18 @@ def evaluate(
         table = table.drop_columns([HELD_BY])
     if options.population == OUTER:
         # Values of people that a table does not have are missing.
-        schema = replace(schema, attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes))
+        schema = replace(
+            schema,
+            attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
+        )
     check_columns(table.column_names, id, schema.attributes, where)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if options.party is not None:
         inside = [schema.impossible[number] for number in schema.combinations_at(options.party)]
-        schema = Schema.of({options.party: schema.part(options.party)}, public=schema.public, impossible=inside)
+        schema = Schema.of(
+            {options.party: schema.part(options.party)}, public=schema.public, impossible=inside
+        )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
     made = encode_columns(table, schema.attributes, where)
     out = _compare(truth, made, schema, options)
@@ -122,10 +127,16 @@ def evaluate(
     return out | {"synthetic_standing": read_standing(synthetic).to_json()}
 
 
-def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions) -> dict[str, Any]:
+def _compare(
+    truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions
+) -> dict[str, Any]:
     """Figures of :func:`evaluate` that follow from codes alone."""
     broken = [
-        {"combination": str(stated), "real": int(breaking(truth, codes).sum()), "synthetic": int(breaking(made, codes).sum())}
+        {
+            "combination": str(stated),
+            "real": int(breaking(truth, codes).sum()),
+            "synthetic": int(breaking(made, codes).sum()),
+        }
         for stated, codes in zip(schema.impossible, schema.combinations, strict=True)
     ]
     # Attributes of one value are always right.
@@ -139,7 +150,9 @@ def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptio
     shuffled = np.array([rng.permutation(row) for row in truth], np.uint16).reshape(truth.shape)
     resampled = truth[:, rng.integers(truth.shape[1], size=made.shape[1])]
 
-    def distances(codes: Codes, ways: Sequence[int], owners: Sequence[int] | None = None) -> dict[str, float]:
+    def distances(
+        codes: Codes, ways: Sequence[int], owners: Sequence[int] | None = None
+    ) -> dict[str, float]:
         return by_way(tvd(truth, codes, sizes, ways, marginals, seed, owners))
 
     out: dict[str, Any] = {
@@ -164,21 +177,34 @@ def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptio
     return out
 
 
-def farthest_columns(real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+def farthest_columns(
+    real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
+) -> list[dict[str, Any]]:
     """The distance of every attribute, largest first."""
-    distances = [{"columns": [name], "tvd": distance(real, synthetic, sizes, (i,))} for i, name in enumerate(names)]
+    distances = [
+        {"columns": [name], "tvd": distance(real, synthetic, sizes, (i,))}
+        for i, name in enumerate(names)
+    ]
     return sorted(distances, key=lambda marginal: -marginal["tvd"])
 
 
-def farthest_pairs(real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+def farthest_pairs(
+    real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
+) -> list[dict[str, Any]]:
     """The distance of every pair of attributes, largest first."""
     n, m = real.shape[1], synthetic.shape[1]
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     few = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= max(FEW_CELLS, n + m)]
     both = zip(pair_tables(real, sizes, few), pair_tables(synthetic, sizes, few), strict=True)
-    known = {pair: 0.5 * float(np.abs(p / n - q / m).sum()) for pair, (p, q) in zip(few, both, strict=True)}
+    known = {
+        pair: 0.5 * float(np.abs(p / n - q / m).sum())
+        for pair, (p, q) in zip(few, both, strict=True)
+    }
     out = [
-        {"columns": [names[a], names[b]], "tvd": known[a, b] if (a, b) in known else distance(real, synthetic, sizes, (a, b))}
+        {
+            "columns": [names[a], names[b]],
+            "tvd": known[a, b] if (a, b) in known else distance(real, synthetic, sizes, (a, b)),
+        }
         for a, b in pairs
     ]
     return sorted(out, key=lambda marginal: -marginal["tvd"])
@@ -208,7 +234,9 @@ def read_real(
         table = read_arrow(source, read)
         known = {schema.names[a] for a in schema.shared}.intersection(columns)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
-        part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
+        part = tuple(
+            attribute for attribute in schema.attributes if attribute.name in table.column_names
+        )
         tables.append(encode_table(table, id, part, name=names[-1], keys=keys))
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
@@ -216,14 +244,20 @@ def read_real(
         numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
         columns += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in columns]:
-        raise SchemaError(f"No real table has the column {some(absent)} of the schema; give all parties' tables.")
+        raise SchemaError(
+            f"No real table has the column {some(absent)} of the schema; give all parties' tables."
+        )
     if len(set(columns)) < len(columns):
         twice = [name for i, name in enumerate(columns) if name in columns[:i]]
-        raise SchemaError(f"Two real tables have the column {some(twice)}; give each attribute once.")
+        raise SchemaError(
+            f"Two real tables have the column {some(twice)}; give each attribute once."
+        )
     join = np.intersect1d if population == INNER else np.union1d
     ids = np.sort(functools.reduce(join, (table.digests for table in tables)))
     if not ids.size:
-        raise TableError(f"{' and '.join(names)} have no id in common: there is nothing to compare with.")
+        raise TableError(
+            f"{' and '.join(names)} have no id in common: there is nothing to compare with."
+        )
     codes = np.empty((len(schema.attributes), len(ids)), np.uint16)
     joined: dict[str, npt.NDArray[np.float64]] = {}
     for table, by_name in zip(tables, numbers, strict=True):
@@ -232,8 +266,12 @@ def read_real(
         rows = order[place]
         present = table.digests[rows] == ids
         for attribute, values in zip(table.attributes, table.codes, strict=True):
-            codes[schema.index(attribute.name)] = np.where(present, values[rows], attribute.size - 1)
-        joined |= {name: np.where(present, values[rows], np.nan) for name, values in by_name.items()}
+            codes[schema.index(attribute.name)] = np.where(
+                present, values[rows], attribute.size - 1
+            )
+        joined |= {
+            name: np.where(present, values[rows], np.nan) for name, values in by_name.items()
+        }
     # Digests have another order in every process. Sort by codes, so that a seed always draws the same records.
     order = np.lexsort([*joined.values(), *codes])
     in_order = {name: joined[name][order] for name in schema.names if name in joined}

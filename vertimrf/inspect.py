@@ -49,7 +49,9 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
     if data[:4] == sealed.MAGIC:
         return _sealed(data, str(path), key, plan)
     if len(data) > MAX_JSON:
-        raise MessageError(f"{path} is no file of this library: it is neither binary nor small enough for one of text.")
+        raise MessageError(
+            f"{path} is no file of this library: it is neither binary nor small enough for one of text."
+        )
     if path.suffix == ".toml":
         return _schema(Schema.load(path))
     try:
@@ -77,7 +79,9 @@ def _content(content: Any, path: Path) -> str:
     if kind == "report":
         return _report(content)
     if kind == "evaluation":
-        return f"An evaluation against the real tables.\n{Standing.from_json(content.get('standing'))}"
+        return (
+            f"An evaluation against the real tables.\n{Standing.from_json(content.get('standing'))}"
+        )
     if kind == "secret":
         return f"A secret, fingerprint {Secret.load(path).fingerprint}: keep it from the server."
     if kind in ("party key", "server key"):
@@ -91,7 +95,11 @@ def _content(content: Any, path: Path) -> str:
 
 def _plan(plan: Plan) -> str:
     """Describe a plan."""
-    keys = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
+    keys = (
+        "with everyone's public keys"
+        if plan.public_keys
+        else "without public keys: nothing can be sealed under it"
+    )
     return f"A plan, fingerprint {plan.fingerprint}, {keys}.\n{plan.summary()}\n{plan.ledger().table()}"
 
 
@@ -103,13 +111,17 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
         line = f"A sealed {header['kind']}, {len(data):,} bytes, from {called(header['from'])} for {called(header['to'])}"
         line += f", under the plan {under}"
     except (KeyError, TypeError, ValueError):
-        raise MessageError(f"{where} is altered: its header is incomplete. Ask for it again.") from None
+        raise MessageError(
+            f"{where} is altered: its header is incomplete. Ask for it again."
+        ) from None
     if key is None or plan is None:
-        return (
-            f"{line}. The header is not proved. The receiver can open the file with --key and --plan; its standing is inside."
-        )
-    sender, contents = open_sealed(data, header["kind"], plan.digest(), plan.sealing_keys(), key, where)
-    return f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"
+        return f"{line}. The header is not proved. The receiver can open the file with --key and --plan; its standing is inside."
+    sender, contents = open_sealed(
+        data, header["kind"], plan.digest(), plan.sealing_keys(), key, where
+    )
+    return (
+        f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"
+    )
 
 
 def _binary(data: bytes, where: str) -> str:
@@ -117,7 +129,10 @@ def _binary(data: bytes, where: str) -> str:
     kind, header, arrays = container.peek(data, where)
     lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
     lines += [f"  {name}: {_short(value)}" for name, value in header.items() if name != "standing"]
-    lines += [f"  {name}: {array.dtype} {'×'.join(map(str, array.shape))}" for name, array in list(arrays.items())[:12]]
+    lines += [
+        f"  {name}: {array.dtype} {'×'.join(map(str, array.shape))}"
+        for name, array in list(arrays.items())[:12]
+    ]
     if len(arrays) > 12:
         lines.append(f"  … and {len(arrays) - 12} more arrays.")
     lines.append(str(Standing.from_json(header.get("standing"))))
@@ -126,9 +141,14 @@ def _binary(data: bytes, where: str) -> str:
 
 def _schema(schema: Schema) -> str:
     """Describe a schema: every party's attributes with their sizes."""
-    lines = [f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', inferred from data: not private'}."]
+    lines = [
+        f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', inferred from data: not private'}."
+    ]
     for party, _ in schema.parties:
-        lines.append(f"  {party}: " + ", ".join(f"{attribute.name} ({attribute.size})" for attribute in schema.part(party)))
+        lines.append(
+            f"  {party}: "
+            + ", ".join(f"{attribute.name} ({attribute.size})" for attribute in schema.part(party))
+        )
     lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
     if len(schema.impossible) > 12:
         lines.append(f"  … and {len(schema.impossible) - 12} more.")

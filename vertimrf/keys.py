@@ -73,12 +73,16 @@ class Offer:
     def __post_init__(self) -> None:
         check_name(self.party)
         if len(self.public) != SIZE:
-            raise MessageError(f"The offer of {called(self.party)} is not a usable public key: it has {len(self.public)} bytes.")
+            raise MessageError(
+                f"The offer of {called(self.party)} is not a usable public key: it has {len(self.public)} bytes."
+            )
         try:
             # For a few points every agreement gives zero; exchange() refuses them.
             X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(self.public))
         except ValueError:
-            raise MessageError(f"The offer of {called(self.party)} is not a usable public key: ask for another.") from None
+            raise MessageError(
+                f"The offer of {called(self.party)} is not a usable public key: ask for another."
+            ) from None
 
     @property
     def identity(self) -> str:
@@ -87,7 +91,9 @@ class Offer:
 
     def to_text(self) -> str:
         """The public key as the text of a file."""
-        return json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n"
+        return (
+            json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n"
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the public key to a file."""
@@ -131,7 +137,9 @@ class PrivateKey:
     def __post_init__(self) -> None:
         check_name(self.party)
         if len(self.value) != SIZE:
-            raise MessageError(f"The key of {called(self.party)} has {len(self.value)} bytes, not {SIZE}.")
+            raise MessageError(
+                f"The key of {called(self.party)} has {len(self.value)} bytes, not {SIZE}."
+            )
 
     @classmethod
     def new(cls, party: str | None) -> PrivateKey:
@@ -194,7 +202,9 @@ class PublicKeys:
         if doubled := sorted({str(name) for name in names if names.count(name) > 1}):
             raise PlanError(f"Two offers have the name {doubled[0]!r}; each party gives one.")
         if len({offer.public for offer in (*self.parties, self.server)}) <= len(self.parties):
-            raise PlanError("Two offers have the same key; each party and the server must make its own key pair.")
+            raise PlanError(
+                "Two offers have the same key; each party and the server must make its own key pair."
+            )
 
     @classmethod
     def of(cls, offers: Sequence[Offer], names: Sequence[str]) -> PublicKeys:
@@ -210,13 +220,29 @@ class PublicKeys:
         servers = [offer for offer in offers if offer.party is None]
         given = [offer.party for offer in offers if offer.party is not None]
         if unknown := [str(name) for name in given if name not in names]:
-            raise PlanError(f"An offer has the name {unknown[0]!r}; the schema's parties are {', '.join(names)}.")
-        missing = [repr(name) for name in names if name not in given] + ["the server"] * (not servers)
+            raise PlanError(
+                f"An offer has the name {unknown[0]!r}; the schema's parties are {', '.join(names)}."
+            )
+        missing = [repr(name) for name in names if name not in given] + ["the server"] * (
+            not servers
+        )
         if missing:
-            raise PlanError(f"The offer of {' and of '.join(missing)} is missing; give one of every party and the server's.")
+            raise PlanError(
+                f"The offer of {' and of '.join(missing)} is missing; give one of every party and the server's."
+            )
         if len(servers) > 1:
-            raise PlanError("There are two offers of the server; give only the one that the server's operator confirms.")
-        return cls(tuple(sorted((o for o in offers if o.party is not None), key=lambda o: names.index(str(o.party)))), servers[0])
+            raise PlanError(
+                "There are two offers of the server; give only the one that the server's operator confirms."
+            )
+        return cls(
+            tuple(
+                sorted(
+                    (o for o in offers if o.party is not None),
+                    key=lambda o: names.index(str(o.party)),
+                )
+            ),
+            servers[0],
+        )
 
     def key_of(self, party: str | None) -> bytes | None:
         """Public key of a party or, for None, of the server; None if there is no such party."""
@@ -233,7 +259,9 @@ class PublicKeys:
         public = self.key_of(key.party)
         if public is None:
             names = ", ".join(str(offer.party) for offer in self.parties)
-            raise PlanError(f"The key file belongs to {called(key.party)}, which the plan does not have; it has {names}.")
+            raise PlanError(
+                f"The key file belongs to {called(key.party)}, which the plan does not have; it has {names}."
+            )
         if public != key.offer.public:
             raise PlanError(
                 f"The plan holds another key for {called(key.party)} than this key file: the offer was swapped or made "
@@ -255,10 +283,15 @@ class PublicKeys:
             PlanError: the data is malformed.
         """
         try:
-            parties = tuple(Offer(name, read_base64(data["parties"], name, "The plan")) for name in data["parties"])
+            parties = tuple(
+                Offer(name, read_base64(data["parties"], name, "The plan"))
+                for name in data["parties"]
+            )
             return cls(parties, Offer(None, read_base64(data, "server", "The plan")))
         except (KeyError, TypeError, AttributeError, MessageError) as error:
-            raise PlanError(f"The plan's public keys are malformed ({error}); have it made again.") from None
+            raise PlanError(
+                f"The plan's public keys are malformed ({error}); have it made again."
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -313,10 +346,14 @@ def seal(
     if receiver is None:
         raise MessageError(f"There is no party {to!r} to seal a {kind} for.")
     header = {"kind": kind, "plan": plan.hex(), "from": sender.party, "to": to}
-    sealing = hashlib.sha256(sealed.pack_head(header) + receiver + hashlib.sha256(contents).digest()).hexdigest()
+    sealing = hashlib.sha256(
+        sealed.pack_head(header) + receiver + hashlib.sha256(contents).digest()
+    ).hexdigest()
     once = PrivateKey(None, sender.derive(plan, f"ephemeral key of {sealing}"))
     head = sealed.pack_head(header | {"ephemeral": to_base64(once.offer.public)})
-    key = _file_key(once.agree(receiver), sender.agree(receiver), sender.offer.public, receiver, head)
+    key = _file_key(
+        once.agree(receiver), sender.agree(receiver), sender.offer.public, receiver, head
+    )
     return sealed.seal_chunks(head, key, contents)
 
 
@@ -346,7 +383,9 @@ def open_sealed(
     if header.get("plan") != plan.hex():
         raise MessageError(f"{where} was made for another plan; make it again with this plan.")
     if header.get("to") != receiver.party:
-        raise MessageError(f"{where} is for {called(header.get('to'))}, not for {called(receiver.party)}.")
+        raise MessageError(
+            f"{where} is for {called(header.get('to'))}, not for {called(receiver.party)}."
+        )
     name = header.get("from")
     sender = keys.key_of(name) if isinstance(name, str) else None
     if not isinstance(name, str) or sender is None:
@@ -355,8 +394,12 @@ def open_sealed(
         ephemeral = read_base64(header, "ephemeral", where)
         shared = receiver.agree(ephemeral), receiver.agree(sender)
     except (KeyError, ValueError):
-        raise MessageError(f"{where} is altered: its ephemeral key is not usable; have it sent again.") from None
-    contents = sealed.open_chunks(head, _file_key(*shared, sender, receiver.offer.public, head), data)
+        raise MessageError(
+            f"{where} is altered: its ephemeral key is not usable; have it sent again."
+        ) from None
+    contents = sealed.open_chunks(
+        head, _file_key(*shared, sender, receiver.offer.public, head), data
+    )
     if contents is None:
         raise MessageError(
             f"{where} cannot be opened: it is truncated or altered, or its sender lacks the key that the plan has for "
@@ -393,7 +436,9 @@ def read_base64(data: Mapping[str, Any], name: str, where: Any) -> bytes:
         raise MessageError(f"{where}: {name} is not valid base64.") from None
 
 
-def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
+def read_kind(
+    path: str | Path, what: str, kinds: Sequence[str], fields: Sequence[str]
+) -> dict[str, Any]:
     """Read a small JSON file of one of some kinds.
 
     Args:
@@ -410,22 +455,31 @@ def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequenc
     return data
 
 
-def _check_kind(data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path) -> None:
+def _check_kind(
+    data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path
+) -> None:
     if not isinstance(data, dict) or data.get("kind") not in kinds:
         raise MessageError(f"{where} is no {what}; `vertimrf inspect` shows what it is.")
-    if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
+    if any(
+        name not in data
+        for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))
+    ):
         raise MessageError(f"{where} is an incomplete {what}.")
 
 
 def _with_name(what: str, party: str | None) -> dict[str, Any]:
-    return {"kind": f"server {what}"} if party is None else {"kind": f"party {what}", "party": party}
+    return (
+        {"kind": f"server {what}"} if party is None else {"kind": f"party {what}", "party": party}
+    )
 
 
 def _name(data: Mapping[str, Any], path: str | Path) -> str | None:
     if data["kind"].startswith("server "):
         return None
     if not isinstance(data["party"], str):
-        raise MessageError(f"{path}: a party needs a name, not {data['party']!r}; use the one that the plan gives it.")
+        raise MessageError(
+            f"{path}: a party needs a name, not {data['party']!r}; use the one that the plan gives it."
+        )
     return data["party"]
 
 
@@ -435,11 +489,20 @@ def check_name(name: str | None) -> None:
     Raises:
         MessageError: the name is empty, too long or no text.
     """
-    if name is not None and (not (name.strip() and len(name) <= LONGEST_NAME) or any("\ud800" <= c <= "\udfff" for c in name)):
-        raise MessageError(f"A party needs a name of 1 to {LONGEST_NAME} characters, not {name!r}; use the plan's for it.")
+    if name is not None and (
+        not (name.strip() and len(name) <= LONGEST_NAME)
+        or any("\ud800" <= c <= "\udfff" for c in name)
+    ):
+        raise MessageError(
+            f"A party needs a name of 1 to {LONGEST_NAME} characters, not {name!r}; use the plan's for it."
+        )
 
 
-def _file_key(with_ephemeral: bytes, with_sender: bytes, sender: bytes, receiver: bytes, head: bytes) -> bytes:
+def _file_key(
+    with_ephemeral: bytes, with_sender: bytes, sender: bytes, receiver: bytes, head: bytes
+) -> bytes:
     """Key of one sealed file [32 bytes]. Both public keys have a fixed length, so the context is unambiguous."""
     info = b"vertimrf sealed 1" + sender + receiver + head
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(with_ephemeral + with_sender)
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(
+        with_ephemeral + with_sender
+    )

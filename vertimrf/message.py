@@ -73,15 +73,24 @@ class Message:
             "party": self.party,
             "standing": _standing(plan, self.private).to_json(),
             "count": self.count,
-            "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
+            "marginals": [
+                {"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units}
+                for m in self.marginals
+            ],
         }
         if plan.sketch is not None and plan.sketch.publishes_rows and self.sketches:
             header["rows"] = self.sketches[0].size
-        arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
-        arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))}
+        arrays: dict[str, npt.NDArray[Any]] = {
+            f"marginal{i}": m.counts for i, m in enumerate(self.marginals)
+        }
+        arrays |= {
+            f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))
+        }
         if plan.sketch is not None:
             arrays |= _packed(self.sketches, plan.sketch)
-        for i, (codes, sketch) in enumerate(zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)):
+        for i, (codes, sketch) in enumerate(
+            zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)
+        ):
             arrays[f"agreement{i}"] = pack_bits(codes, sketch.bits)
         return container.pack(KIND, header, arrays)
 
@@ -141,10 +150,19 @@ class Message:
             raise MessageError(f"{where} was made for another plan; make it again with this plan.")
         try:
             return _validated(header, arrays, plan)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             if isinstance(error, MessageError):
                 raise MessageError(f"{where}: {error}") from None
-            raise MessageError(f"{where} does not follow its plan ({error}); make it again.") from None
+            raise MessageError(
+                f"{where} does not follow its plan ({error}); make it again."
+            ) from None
 
 
 def largest_message(plan: Plan) -> int:
@@ -157,8 +175,15 @@ def largest_message(plan: Plan) -> int:
         groups = plan.schedule.of_party(party)
         bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
         rows = RECORDS_OVER_EXPECTED * plan.expected_records
-        sketches = 0 if plan.sketch is None else packed_bytes(plan.sketch.shapes(groups, rows), plan.sketch.bits)
-        sketches += sum(packed_bytes(sketch.shapes((0,)), sketch.bits) for sketch in plan.agreement_of(party).values())
+        sketches = (
+            0
+            if plan.sketch is None
+            else packed_bytes(plan.sketch.shapes(groups, rows), plan.sketch.bits)
+        )
+        sketches += sum(
+            packed_bytes(sketch.shapes((0,)), sketch.bits)
+            for sketch in plan.agreement_of(party).values()
+        )
         headers = MARGINAL_HEADER * (len(sizes) + larger)
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
@@ -178,11 +203,19 @@ def _sketches(
 ) -> list[npt.NDArray[np.uint8]]:
     """Unpacked tables, each checked against the plan."""
     out = []
-    for number, (shape, most) in enumerate(zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)):
-        packed = _array(arrays, f"sketch{number}", np.uint8, (packed_size(shape[0] * shape[1], sketch.bits),))
-        levels = (unpack_bits(packed, shape[0] * shape[1], sketch.bits) + np.uint8(sketch.floor)).reshape(shape)
+    for number, (shape, most) in enumerate(
+        zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)
+    ):
+        packed = _array(
+            arrays, f"sketch{number}", np.uint8, (packed_size(shape[0] * shape[1], sketch.bits),)
+        )
+        levels = (
+            unpack_bits(packed, shape[0] * shape[1], sketch.bits) + np.uint8(sketch.floor)
+        ).reshape(shape)
         if levels.max(initial=0) > most:
-            raise MessageError(f"sketch {number} holds {levels.max()}, above its highest level {most}.")
+            raise MessageError(
+                f"sketch {number} holds {levels.max()}, above its highest level {most}."
+            )
         out.append(levels)
     return out
 
@@ -200,19 +233,32 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         group = plan.groups[index]
         maps = []
         for attribute, count in zip(group.attributes, group.bins, strict=True):
-            maps.append(_array(arrays, f"bins{next(number)}", np.uint16, (sizes[attribute],)).astype(np.int64))
+            maps.append(
+                _array(arrays, f"bins{next(number)}", np.uint16, (sizes[attribute],)).astype(
+                    np.int64
+                )
+            )
             if maps[-1].max() >= count:
                 raise MessageError(f"bins of {plan.schema.names[attribute]!r} exceed {count}.")
         bins.append(tuple(maps))
     sketches: list[npt.NDArray[np.uint8]] = []
     if plan.sketch is not None:
-        sketches = _sketches(arrays, plan.sketch, groups, int(header["rows"]) if plan.sketch.publishes_rows and groups else 0)
+        sketches = _sketches(
+            arrays,
+            plan.sketch,
+            groups,
+            int(header["rows"]) if plan.sketch.publishes_rows and groups else 0,
+        )
     agreement = []
     for i, sketch in enumerate(plan.agreement_of(party).values()):
-        packed = _array(arrays, f"agreement{i}", np.uint8, (packed_size(sketch.numbers, sketch.bits),))
+        packed = _array(
+            arrays, f"agreement{i}", np.uint8, (packed_size(sketch.numbers, sketch.bits),)
+        )
         agreement.append(unpack_bits(packed, sketch.numbers, sketch.bits).reshape(1, -1))
     count = header["count"]
-    if (count is None) != (party != 0) or not (count is None or (type(count) is int and abs(count) < 1 << 62)):
+    if (count is None) != (party != 0) or not (
+        count is None or (type(count) is int and abs(count) < 1 << 62)
+    ):
         raise MessageError("the first party, and it alone, states a record count.")
     if count is not None:
         _check_counts("the record count", count, count, plan.expected_records, plan.count_sigma)
@@ -242,12 +288,19 @@ def _marginals(
     for i, entry in enumerate(entries):
         attributes = tuple(int(a) for a in entry["attributes"])
         if list(attributes) != sorted(set(attributes) & set(varying)):
-            raise MessageError(f"marginal {i} is of attributes that are not the party's own, or not in order.")
+            raise MessageError(
+                f"marginal {i} is of attributes that are not the party's own, or not in order."
+            )
         if i == len(varying) and [m.attributes for m in marginals] == [(a,) for a in varying]:
             one_way = {m.attributes[0]: m.counts for m in marginals}
-            merged = merged_values(one_way, plan.local[party].one_way_sigma, merging(plan.schema, name))
+            merged = merged_values(
+                one_way, plan.local[party].one_way_sigma, merging(plan.schema, name)
+            )
         bins = tuple(merged.get(a) for a in attributes)
-        shape = tuple(sizes[a] if m is None else int(m.max()) + 1 for a, m in zip(attributes, bins, strict=True))
+        shape = tuple(
+            sizes[a] if m is None else int(m.max()) + 1
+            for a, m in zip(attributes, bins, strict=True)
+        )
         contrasts = plan.local[party].contrasted(shape)
         sigma, units = float(entry["sigma"]), entry["units"]
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
@@ -260,11 +313,17 @@ def _marginals(
     return marginals
 
 
-def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, varying: Sequence[int], expected: int) -> None:
+def _check_marginals(
+    marginals: list[LocalMarginal], local: LocalPlan, varying: Sequence[int], expected: int
+) -> None:
     """Refuse impossible counts, and more or more accurate measurements than the ledger has: these would void the guarantee."""
     one_way, larger = marginals[: len(varying)], marginals[len(varying) :]
-    if [m.attributes for m in one_way] != [(a,) for a in varying] or any(len(m.attributes) < 2 for m in larger):
-        raise MessageError("its marginals are not those that the plan asks for: one-way marginals first, then larger ones.")
+    if [m.attributes for m in one_way] != [(a,) for a in varying] or any(
+        len(m.attributes) < 2 for m in larger
+    ):
+        raise MessageError(
+            "its marginals are not those that the plan asks for: one-way marginals first, then larger ones."
+        )
     stated = [m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in one_way]
     stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
     if not all(stated) or sum(m.units for m in larger) > local.units:
@@ -279,8 +338,13 @@ def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, varying: 
 
 def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
     """Refuse counts that are farther below 0, or above what the plan expects, than noise can reach."""
-    if least < -NOISE_REACHES * sigma or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma:
-        raise MessageError(f"{what} has counts from {least:.6g} to {most:.6g}, which no table that fits the plan has.")
+    if (
+        least < -NOISE_REACHES * sigma
+        or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma
+    ):
+        raise MessageError(
+            f"{what} has counts from {least:.6g} to {most:.6g}, which no table that fits the plan has."
+        )
 
 
 def _standing(plan: Plan, private: bool) -> Standing:
@@ -293,16 +357,22 @@ def _as_planned(plan: Plan, header: dict[str, Any]) -> bool:
     return Standing.from_json(header.get("standing")) == plan.standing
 
 
-def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _array(
+    arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]
+) -> npt.NDArray[Any]:
     if name not in arrays:
         raise MessageError(f"it lacks {name}, which the plan asks for.")
     array = arrays[name]
     if array.dtype != dtype or array.shape != shape:
-        raise MessageError(f"{name} has shape {array.shape} of {array.dtype}, not {shape} of {np.dtype(dtype)}.")
+        raise MessageError(
+            f"{name} has shape {array.shape} of {array.dtype}, not {shape} of {np.dtype(dtype)}."
+        )
     return array
 
 
-def _packed(tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease) -> dict[str, npt.NDArray[Any]]:
+def _packed(
+    tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease
+) -> dict[str, npt.NDArray[Any]]:
     """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
     return {f"sketch{i}": pack_bits(levels - floor, sketch.bits) for i, levels in enumerate(tables)}
@@ -342,4 +412,6 @@ class LocalMarginal:
             counts = np.concatenate([counts, -counts], axis) / 2
         # The noise of a contrast is spread over its cells. The least squares loss of the cells equals that of the contrast.
         sigma = self.error / 2 ** (len(self.contrasts) / 2)
-        return Measurement(self.attributes, bins, counts, sigma, source, tuple((axis,) for axis in self.contrasts))
+        return Measurement(
+            self.attributes, bins, counts, sigma, source, tuple((axis,) for axis in self.contrasts)
+        )

@@ -34,7 +34,9 @@ def original_numbers(
     out = {}
     for attribute, row in zip(attributes, codes, strict=True):
         if attribute.kind == "numeric":
-            values, _ = column_numbers(attribute, table[attribute.name], f"{where}: column {attribute.name!r}")
+            values, _ = column_numbers(
+                attribute, table[attribute.name], f"{where}: column {attribute.name!r}"
+            )
             out[attribute.name] = np.where(np.isfinite(values), values, np.nan)
         elif attribute.kind == "categorical" and type(attribute.values[0]) in (int, float):
             listed = np.array([*map(float, attribute.values), *[np.nan] * attribute.missing])

@@ -56,7 +56,9 @@ class Model:
     def __post_init__(self) -> None:
         if any(part.field.sizes != self.schema.sizes for part in self._parts):
             raise SchemaError("The model and its schema differ in their domains.")
-        if not {party for part in self.others for party in part.parties} <= {name for name, _ in self.schema.parties}:
+        if not {party for part in self.others for party in part.parties} <= {
+            name for name, _ in self.schema.parties
+        }:
             raise SchemaError("The model and its schema differ in their parties.")
 
     def __repr__(self) -> str:
@@ -66,7 +68,11 @@ class Model:
         )
 
     def sample(
-        self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
+        self,
+        rows: int | None = None,
+        *,
+        given: Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> pa.Table:
         """Draw synthetic rows, in the schema's original values.
 
@@ -89,13 +95,23 @@ class Model:
         return pa.concat_tables(self.pieces(rows, given=given, seed=seed))
 
     def pieces(
-        self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
+        self,
+        rows: int | None = None,
+        *,
+        given: Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> Iterator[pa.Table]:
         """The rows of :meth:`sample`, piece by piece, because values take several times the memory of codes. Same arguments."""
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
-        parts = self._held_by(conditions.pop(HELD_BY)) if self.others and HELD_BY in conditions else self._parts
-        kept = {self.schema.index(name): self._codes(name, value) for name, value in conditions.items()}
+        parts = (
+            self._held_by(conditions.pop(HELD_BY))
+            if self.others and HELD_BY in conditions
+            else self._parts
+        )
+        kept = {
+            self.schema.index(name): self._codes(name, value) for name, value in conditions.items()
+        }
         asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
             rules = self.schema.named(together, start=False)
@@ -107,12 +123,17 @@ class Model:
                 wanted = max(round(expected_records(self.field, kept)), 1) if rows is None else rows
                 codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
-            raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
+            raise NoMassError(
+                f"The model has no records with {asked}; ask for other values."
+            ) from None
         if not self.others:
             return decode_pieces(codes, self.schema.attributes, rng)
         holders = [part.parties for part in parts]
         return decode_pieces(
-            codes, self.schema.attributes, rng, lambda piece, rows: with_holders(piece, self.schema, holders, part_of[rows])
+            codes,
+            self.schema.attributes,
+            rng,
+            lambda piece, rows: with_holders(piece, self.schema, holders, part_of[rows]),
         )
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
@@ -133,7 +154,12 @@ class Model:
         names = [columns] if isinstance(columns, str) else list(columns)
         wanted = [self.schema.index(name) for name in names]
         return functools.reduce(
-            np.add, (expected_marginals(part.field, [wanted])[0] for part in self._parts if part.holds(self.schema, wanted))
+            np.add,
+            (
+                expected_marginals(part.field, [wanted])[0]
+                for part in self._parts
+                if part.holds(self.schema, wanted)
+            ),
         )
 
     def summary(self) -> str:
@@ -146,8 +172,12 @@ class Model:
         ]
         lines += [f"  {', '.join(names[a] for a in clique)}" for clique in self.field.tree.cliques]
         if self.others:
-            counts = ", ".join(f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts)
-            lines.append(f"Not every party holds everybody: {counts}. The cliques are those of the last.")
+            counts = ", ".join(
+                f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts
+            )
+            lines.append(
+                f"Not every party holds everybody: {counts}. The cliques are those of the last."
+            )
         return "\n".join([*lines, str(self.ledger.standing)])
 
     def to_json(self) -> dict[str, Any]:
@@ -195,10 +225,19 @@ class Model:
             others = []
             for i, part in enumerate(header.get("others", [])):
                 mark = f"part{i}."
-                tables = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+                tables = {
+                    name.removeprefix(mark): array
+                    for name, array in arrays.items()
+                    if name.startswith(mark)
+                }
                 parties = tuple(str(party) for party in part["parties"])
                 others.append(PartModel(parties, MarkovRandomField.of_parts(part["field"], tables)))
-            return cls(Schema.from_json(header["schema"]), field, Ledger.from_json(header["ledger"]), tuple(others))
+            return cls(
+                Schema.from_json(header["schema"]),
+                field,
+                Ledger.from_json(header["ledger"]),
+                tuple(others),
+            )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error
             raise MessageError(f"{path} is malformed ({detail}).") from None
@@ -225,11 +264,17 @@ class Model:
         import pyarrow as pa
 
         attribute = self.schema.attributes[self.schema.index(name)]
-        values = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+        values = (
+            list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+        )
         if not values:
             raise SchemaError(f"Column {name!r} is given no value; name at least one.")
         try:
-            column = pa.table({name: pa.array([v.item() if isinstance(v, np.generic) else v for v in values])})
+            column = pa.table(
+                {name: pa.array([v.item() if isinstance(v, np.generic) else v for v in values])}
+            )
         except pa.ArrowException:
-            raise SchemaError(f"Column {name!r} is given {value!r}, which are not values of one kind.") from None
+            raise SchemaError(
+                f"Column {name!r} is given {value!r}, which are not values of one kind."
+            ) from None
         return np.unique(encode_columns(column, [attribute], "The condition")[0])

@@ -33,4 +33,6 @@ class RunOptions:
         if self.rows is not None and self.rows < 1:
             raise PlanError(f"A synthetic table has at least 1 row, not {self.rows}.")
         if self.num_threads is not None and self.num_threads < 1:
-            raise PlanError(f"Kernels run on at least 1 thread, not {self.num_threads}; leave it out to use every core.")
+            raise PlanError(
+                f"Kernels run on at least 1 thread, not {self.num_threads}; leave it out to use every core."
+            )

@@ -65,7 +65,9 @@ class Logged:
         now = time.monotonic()
         if now - self._reported >= OFTEN:
             self._reported = now
-            LOG.info("%s: %.0f %%, %.0f s so far", self._name, 100 * done / max(of, 1), now - self._start)
+            LOG.info(
+                "%s: %.0f %%, %.0f s so far", self._name, 100 * done / max(of, 1), now - self._start
+            )
 
 
 class TerminalProgress:
@@ -92,7 +94,9 @@ class TerminalProgress:
             self._bar, self._start = None, time.monotonic()
         if self._bar is None and time.monotonic() - self._start >= SOON and done < of:
             self._of = of
-            self._bar = self._open.enter_context(click.progressbar(length=of, label=f"  {self._name}", file=sys.stderr))
+            self._bar = self._open.enter_context(
+                click.progressbar(length=of, label=f"  {self._name}", file=sys.stderr)
+            )
             # The estimate counts from the start of the step.
             self._bar.start = self._bar.last_eta = time.time() - (time.monotonic() - self._start)
         if self._bar is not None:
@@ -135,7 +139,9 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
         if not math.isfinite(gradient):
             return
         start = max(first.setdefault(step, gradient), 2 * tolerance)
-        inside = math.log(start / min(max(gradient, tolerance), start)) / math.log(start / tolerance)
+        inside = math.log(start / min(max(gradient, tolerance), start)) / math.log(
+            start / tolerance
+        )
         furthest = max(furthest, step + inside)
         progress.advance(*towards(furthest, FIT_STEPS))
 

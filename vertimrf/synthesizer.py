@@ -42,7 +42,15 @@ if TYPE_CHECKING:
 __all__ = ["Synthesizer"]
 
 # Options of a plan that only matter with several parties.
-ACROSS = ("encoder", "claim_as_published", "keys", "message_bytes", "collusion_epsilon", "population", "split")
+ACROSS = (
+    "encoder",
+    "claim_as_published",
+    "keys",
+    "message_bytes",
+    "collusion_epsilon",
+    "population",
+    "split",
+)
 ON_THE_COMMAND_LINE = {"message_bytes": "--message-mb"}
 
 
@@ -144,7 +152,9 @@ class Synthesizer:
         with clock("reading"):
             several = planning.records_per_person
             if several > 1 and read.person is None:
-                raise PlanError("Where people have several records, name the column that says whose a record is (person).")
+                raise PlanError(
+                    "Where people have several records, name the column that says whose a record is (person)."
+                )
             schema = params["schema"]
             source: Source = open_pieces(table, read)
             if schema is None:
@@ -158,15 +168,22 @@ class Synthesizer:
             schema = pooled(schema)
             (holder, _), *_ = schema.parties
             records = encode_table(
-                source, params["id"], schema.attributes, read, name=name, keys=IdKeys.drawn(),
+                source,
+                params["id"],
+                schema.attributes,
+                read,
+                name=name,
+                keys=IdKeys.drawn(),
                 impossible=ruled_out(schema, holder),
-            )  # fmt: skip
+            )
         options.progress.step("planning")
         with clock("planning"):
             plan = plan_for(schema, taking_part(records, several), epsilon, planning)
         options.progress.step("measuring")
         # One party publishes no sketches, so the secret has no use.
-        message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
+        message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(
+            records
+        )
         first = Server(plan, options).read([message])
         with threads(options.num_threads):
             fitted, _ = fit_beyond(first.initial, first.local)
@@ -207,7 +224,11 @@ class Synthesizer:
         return self._dropped
 
     def sample(
-        self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
+        self,
+        rows: int | None = None,
+        *,
+        given: Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> pa.Table:
         """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does."""
         with threads(self._options.num_threads):
@@ -240,10 +261,14 @@ class Synthesizer:
 
     def _fit(self) -> Model:
         if self._fitted is None:
-            raise ModelError("The synthesizer has not been fitted: call fit(table, epsilon=...), or load a saved one.")
+            raise ModelError(
+                "The synthesizer has not been fitted: call fit(table, epsilon=...), or load a saved one."
+            )
         return self._fitted
 
 
 def pooled(schema: Schema) -> Schema:
     """The same domains at one holder."""
-    return schema if len(schema.parties) == 1 else replace(schema, parties=(("holder", schema.names),))
+    return (
+        schema if len(schema.parties) == 1 else replace(schema, parties=(("holder", schema.names),))
+    )

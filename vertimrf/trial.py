@@ -120,7 +120,9 @@ def open_tables(
     if not sources:
         raise PlanError("Give at least one table.")
     if split is not None and len(sources) != 1:
-        raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
+        raise PlanError(
+            f"--split deals one table's columns to parties, but there are {len(sources)} tables."
+        )
     names = [_name(source, i) for i, source in enumerate(sources)]
     # Only private domains need whole tables. Else tables are read in pieces.
     pieces = [open_pieces(source, read) for source in sources]
@@ -137,7 +139,13 @@ def open_tables(
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
         rows_of = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
-            Table(schema.part(name), every.digests, np.ascontiguousarray(every.codes[rows]), every.persons, every.dropped)
+            Table(
+                schema.part(name),
+                every.digests,
+                np.ascontiguousarray(every.codes[rows]),
+                every.persons,
+                every.dropped,
+            )
             for (name, _), rows in zip(schema.parties, rows_of, strict=True)
         ]
     if len(schema.parties) == 1:
@@ -147,7 +155,15 @@ def open_tables(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), read, name=name, keys=keys, impossible=ruled_out(schema, party))
+        encode_table(
+            table,
+            id,
+            schema.part(party),
+            read,
+            name=name,
+            keys=keys,
+            impossible=ruled_out(schema, party),
+        )
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
     warn_of_strangers(parts, names)
@@ -182,23 +198,32 @@ def with_found_domains(
         return schema.schema
     if spend is None:
         names = ", ".join(schema.wanted)
-        raise SchemaError(f"The schema's private domains ({names}) are yet to be found: `vertimrf schema domains`.")
+        raise SchemaError(
+            f"The schema's private domains ({names}) are yet to be found: `vertimrf schema domains`."
+        )
     if len(tables) == 1:
         check_columns_of(schema.wanted, tables[0], names[0])
     if person is not None:
-        tables = [sample_rows(table, person, records_per_person, name) for table, name in zip(tables, names, strict=True)]
+        tables = [
+            sample_rows(table, person, records_per_person, name)
+            for table, name in zip(tables, names, strict=True)
+        ]
 
     def column(name: str) -> pa.Table:
         having = [table for table in tables if name in table.column_names]
         if not having:
-            raise SchemaError(f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute.")
+            raise SchemaError(
+                f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
+            )
         return having[0]
 
     def party(name: str) -> str:
         return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
 
     wanted = list(schema.wanted.values())
-    return close(schema, find_domains(wanted, column, *spend, party, records_per_person=records_per_person))
+    return close(
+        schema, find_domains(wanted, column, *spend, party, records_per_person=records_per_person)
+    )
 
 
 def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
@@ -245,11 +270,15 @@ def synthesize(
     with clock("reading"):
         domains, several = domain_budget(epsilon, planning), planning.records_per_person
         if several > 1 and read.person is None:
-            raise PlanError("Where people have several records, name the column that says whose a record is (--person).")
+            raise PlanError(
+                "Where people have several records, name the column that says whose a record is (--person)."
+            )
         schema, parts = open_tables(tables, id, schema, planning.split, read, domains, several)
     options.progress.step("planning")
     with clock("planning"):
-        plan = plan_for(schema, taking_part(parts[0], several), epsilon, replace(planning, split=None))
+        plan = plan_for(
+            schema, taking_part(parts[0], several), epsilon, replace(planning, split=None)
+        )
     trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
 
@@ -335,9 +364,13 @@ def _name(source: Any, index: int) -> str:
     return str(source) if isinstance(source, str | Path) else f"table {index + 1}"
 
 
-def _deal_by_columns(schema: Schema, tables: Sequence[Source], id: str, person: str | None = None) -> Schema:
+def _deal_by_columns(
+    schema: Schema, tables: Sequence[Source], id: str, person: str | None = None
+) -> Schema:
     """Name the parties of a schema that names none: each table's party has the attributes of its columns."""
-    columns_of = [tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables]
+    columns_of = [
+        tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables
+    ]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
     for i, columns in enumerate(columns_of):
         for column in columns:
@@ -347,6 +380,13 @@ def _deal_by_columns(schema: Schema, tables: Sequence[Source], id: str, person: 
                 )
     missing = [name for name in schema.names if not any(name in columns for columns in columns_of)]
     if missing:
-        raise SchemaError(f"No table has a column for attribute {missing[0]!r} of the schema; add it or drop the attribute.")
-    dealt = Schema.of({f"party{i + 1}": [by_name[column] for column in columns] for i, columns in enumerate(columns_of)})
+        raise SchemaError(
+            f"No table has a column for attribute {missing[0]!r} of the schema; add it or drop the attribute."
+        )
+    dealt = Schema.of(
+        {
+            f"party{i + 1}": [by_name[column] for column in columns]
+            for i, columns in enumerate(columns_of)
+        }
+    )
     return replace(schema, attributes=dealt.attributes, parties=dealt.parties)

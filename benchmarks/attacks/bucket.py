@@ -53,7 +53,9 @@ class Bucket:
         plain, file: the message before and after it is sealed.
     """
 
-    def __init__(self, encoder: str, rows: int, keys: int, targets: int = TARGETS, seed: int = 0) -> None:
+    def __init__(
+        self, encoder: str, rows: int, keys: int, targets: int = TARGETS, seed: int = 0
+    ) -> None:
         ring = KeyRing.new(NAMES)
         self.plan: Plan = plan_for(ring, rows, keys, nonce=f"bucket {seed}", encoder=encoder)
         self.secret = Secret.new()
@@ -66,7 +68,12 @@ class Bucket:
         truth = []
         for number, group in enumerate(self.plan.schedule.of_party(index)):
             value = np.zeros(targets, np.int64)
-            parts = zip(self.plan.groups[group].attributes, self.plan.groups[group].bins, message.bins[number], strict=True)
+            parts = zip(
+                self.plan.groups[group].attributes,
+                self.plan.groups[group].bins,
+                message.bins[number],
+                strict=True,
+            )
             for attribute, bins, mapping in parts:
                 value = value * bins + mapping[table.codes[own.index(attribute), :targets]]
             truth.append(value)
@@ -83,8 +90,14 @@ def recovered(bucket: Bucket, contents: bytes) -> int:
         contents: a message as it was before sealing, or bytes taken for one: the sketches are looked for where a message has
             them, whatever its header and checksum are.
     """
-    published = published_at_the_end(contents, bucket.plan, bucket.plan.party_names.index(bucket.party))
-    guessed = _by_counts(bucket, published) if isinstance(bucket.plan.sketch, CountSketchPlan) else _by_levels(bucket, published)
+    published = published_at_the_end(
+        contents, bucket.plan, bucket.plan.party_names.index(bucket.party)
+    )
+    guessed = (
+        _by_counts(bucket, published)
+        if isinstance(bucket.plan.sketch, CountSketchPlan)
+        else _by_levels(bucket, published)
+    )
     return int((guessed == bucket.truth).all(axis=0).sum())
 
 
@@ -95,7 +108,9 @@ def _by_levels(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     groups = plan.schedule.of_party(plan.party_names.index(bucket.party))
     # Every wanted record is a value of its own, and phantoms are at the floor: the levels are the records' hashes.
     wanted = len(bucket.digests)
-    alone = replace(sketch, pairs=tuple(replace(p, left_bins=wanted, right_bins=wanted) for p in sketch.pairs))
+    alone = replace(
+        sketch, pairs=tuple(replace(p, left_bins=wanted, right_bins=wanted) for p in sketch.pairs)
+    )
     encoder = SketchEncoder(alone, groups, derive(bucket.secret, plan.digest(), purpose="sketches"))
     encoder.update(bucket.digests, np.tile(np.arange(wanted, dtype=np.uint16), (len(groups), 1)))
     hashes = encoder.result(bytes)
@@ -107,7 +122,9 @@ def _by_levels(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
                 levels, own = next(mine)
                 for value, row in enumerate(levels):
                     possible[groups.index(group)][value] &= (own <= row).all(axis=1)
-    return np.array([np.where(table.sum(axis=0) == 1, table.argmax(axis=0), -1) for table in possible])
+    return np.array(
+        [np.where(table.sum(axis=0) == 1, table.argmax(axis=0), -1) for table in possible]
+    )
 
 
 def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
@@ -117,10 +134,18 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     wanted = len(bucket.digests)
     # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
     alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
-    encoder = CountSketchEncoder(alone, (0,), derive(bucket.secret, plan.digest(), purpose="sketches"))
+    encoder = CountSketchEncoder(
+        alone, (0,), derive(bucket.secret, plan.digest(), purpose="sketches")
+    )
     encoder.update(bucket.digests, np.arange(wanted, dtype=np.uint16)[None])
-    counters = np.frombuffer(encoder.state(), "<i4")[-sketch.repetitions * wanted * sketch.buckets :]
-    signs = np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0).reshape(wanted, -1).astype(np.float32)
+    counters = np.frombuffer(encoder.state(), "<i4")[
+        -sketch.repetitions * wanted * sketch.buckets :
+    ]
+    signs = (
+        np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0)
+        .reshape(wanted, -1)
+        .astype(np.float32)
+    )
     guessed = []
     groups = plan.schedule.of_party(plan.party_names.index(bucket.party))
     for group, table in zip(groups, published, strict=True):
@@ -156,13 +181,20 @@ def ciphertext(file: bytes) -> bytes:
 def agreement(bucket: Bucket) -> float:
     """Share of the published numbers that the ciphertext shows where they stand; 1 in 2^bits by chance."""
     index = bucket.plan.party_names.index(bucket.party)
-    plain, sealed_up = (published_at_the_end(data, bucket.plan, index) for data in (bucket.plain, ciphertext(bucket.file)))
-    return float(np.mean(np.concatenate([(a == b).ravel() for a, b in zip(plain, sealed_up, strict=True)])))
+    plain, sealed_up = (
+        published_at_the_end(data, bucket.plan, index)
+        for data in (bucket.plain, ciphertext(bucket.file))
+    )
+    return float(
+        np.mean(np.concatenate([(a == b).ravel() for a, b in zip(plain, sealed_up, strict=True)]))
+    )
 
 
 def chance(bucket: Bucket) -> float:
     """Rows that somebody gets right who draws every value: five standard deviations more than on average."""
-    share = 1 / math.prod(bucket.plan.groups[group].size for group in bucket.plan.schedule.of_party(0))
+    share = 1 / math.prod(
+        bucket.plan.groups[group].size for group in bucket.plan.schedule.of_party(0)
+    )
     wanted = len(bucket.digests)
     return wanted * share + 5 * math.sqrt(wanted * share * (1 - share))
 

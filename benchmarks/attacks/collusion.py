@@ -63,23 +63,41 @@ class Collusion:
     @classmethod
     def of(cls, data: Dataset, message_bytes: int, seed: int = 0, tried: int = TRIED) -> Collusion:
         """A message about a table whose first attributes the first party holds."""
-        named = [Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)]
+        named = [
+            Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
+        ]
         schema = Schema.of({"one": named[:SPLIT], "two": named[SPLIT:]})
         plan = make_plan(
-            schema, epsilon=EPSILON, planning=PlanOptions(delta=1 / data.records, expected_records=data.records, message_bytes=message_bytes)
+            schema,
+            epsilon=EPSILON,
+            planning=PlanOptions(
+                delta=1 / data.records, expected_records=data.records, message_bytes=message_bytes
+            ),
         )
         rng = np.random.default_rng(seed)
         digests = rng.integers(0, 1 << 63, data.records).astype(np.uint64)
         secret = Secret.new()
-        message = Party(plan, "one", secret).run(Table(schema.part("one"), digests, np.ascontiguousarray(data.codes[:SPLIT])))
+        message = Party(plan, "one", secret).run(
+            Table(schema.part("one"), digests, np.ascontiguousarray(data.codes[:SPLIT]))
+        )
         wanted = rng.choice(data.records, min(tried, data.records), replace=False)
-        truth = np.array([bins[0][code] for bins, code in zip(message.bins, data.codes[:SPLIT, wanted], strict=True)], np.int64)
+        truth = np.array(
+            [
+                bins[0][code]
+                for bins, code in zip(message.bins, data.codes[:SPLIT, wanted], strict=True)
+            ],
+            np.int64,
+        )
         return cls(plan, secret, message, digests[wanted], truth)
 
     @cached_property
     def sizes(self) -> list[npt.NDArray[np.float64]]:
         """Records of each value of each group as the message itself tells."""
-        one_way = {m.attributes[0]: m.counts.astype(np.float64) for m in self.message.marginals if len(m.attributes) == 1}
+        one_way = {
+            m.attributes[0]: m.counts.astype(np.float64)
+            for m in self.message.marginals
+            if len(m.attributes) == 1
+        }
         groups = [self.plan.groups[group] for group in self.plan.schedule.of_party(0)]
         return released_sizes(groups, self.message.bins, one_way)
 
@@ -88,7 +106,9 @@ class Collusion:
         right = 0
         for first in range(0, len(self.digests), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            right += int((self._guessed(self.digests[some], known) == self.truth[:, some]).all(axis=0).sum())
+            right += int(
+                (self._guessed(self.digests[some], known) == self.truth[:, some]).all(axis=0).sum()
+            )
         return right / len(self.digests)
 
     def _guessed(self, digests: npt.NDArray[np.uint64], known: bool) -> npt.NDArray[np.int64]:
@@ -97,27 +117,42 @@ class Collusion:
         assert isinstance(sketch, CountSketchPlan)
         signs = self._signs(sketch, digests) if known else None
         guessed = []
-        for group, table, sizes in zip(self.plan.schedule.of_party(0), self.message.sketches, self.sizes, strict=True):
+        for group, table, sizes in zip(
+            self.plan.schedule.of_party(0), self.message.sketches, self.sizes, strict=True
+        ):
             told = np.log(np.maximum(sizes, 1.0))[:, None] + np.zeros(len(digests))
             if signs is not None:
                 weight = sketch.weight(group)
                 moved = adding(sizes, group in sketch.contrasts)
-                numbers = (table - (2**sketch.bits - 1) / 2) * code_steps(sketch, moved, weight)[:, None]
+                numbers = (table - (2**sketch.bits - 1) / 2) * code_steps(sketch, moved, weight)[
+                    :, None
+                ]
                 # Of a number that the record moves by w: log P(with) / P(without) = (2 w x - w^2) / (2 sigma^2).
                 sigma = number_sigmas(sketch, np.maximum(moved, 0.0), weight)[:, None]
-                summed = (weight * (numbers.astype(np.float32) @ signs.T) - weight**2 * sketch.repetitions / 2) / sigma**2
-                told = told + (np.outer(CONTRAST_SIGNS, summed) if group in sketch.contrasts else summed)
+                summed = (
+                    weight * (numbers.astype(np.float32) @ signs.T)
+                    - weight**2 * sketch.repetitions / 2
+                ) / sigma**2
+                told = told + (
+                    np.outer(CONTRAST_SIGNS, summed) if group in sketch.contrasts else summed
+                )
             guessed.append(told.argmax(axis=0))
         return np.array(guessed)
 
-    def _signs(self, sketch: CountSketchPlan, digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+    def _signs(
+        self, sketch: CountSketchPlan, digests: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.float32]:
         """What each record adds to every number of a value that it has [shape=(targets, numbers)]."""
         # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
         wanted = len(digests)
         alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
-        encoder = CountSketchEncoder(alone, (0,), derive(self.secret, self.plan.digest(), purpose="sketches"))
+        encoder = CountSketchEncoder(
+            alone, (0,), derive(self.secret, self.plan.digest(), purpose="sketches")
+        )
         encoder.update(digests, np.arange(wanted, dtype=np.uint16)[None])
-        counters = np.frombuffer(encoder.state(), "<i4")[-sketch.repetitions * wanted * sketch.buckets :]
+        counters = np.frombuffer(encoder.state(), "<i4")[
+            -sketch.repetitions * wanted * sketch.buckets :
+        ]
         by_record = np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0)
         return by_record.reshape(wanted, -1).astype(np.float32)
 
@@ -138,15 +173,27 @@ def rows() -> Iterator[Verdict]:
         read[size] = played.rows()
         by_counts = played.rows(known=False)
         yield Verdict(f"{head}the ledger's epsilon if a party colludes", spent)
-        yield Verdict(f"{head}part of {len(played.digests)} rows read in full by counts alone", by_counts)
+        yield Verdict(
+            f"{head}part of {len(played.digests)} rows read in full by counts alone", by_counts
+        )
         name = f"{head}part read in full with the secret"
         if size == SIZES[-1]:
             # Nothing but chance: as many as by counts, and five standard errors more.
-            most = by_counts + 5 * math.sqrt(max(by_counts, 1 / len(played.digests)) / len(played.digests))
+            most = by_counts + 5 * math.sqrt(
+                max(by_counts, 1 / len(played.digests)) / len(played.digests)
+            )
             yield at_most(f"{name} (small messages withstand it)", read[size], most)
         else:
             yield Verdict(name, read[size])
-    yield at_least(f"collusion, {data.name}: rows read in full at {SIZES[0] / 1e6:g} MB (the attack works)", read[SIZES[0]], 0.2)
+    yield at_least(
+        f"collusion, {data.name}: rows read in full at {SIZES[0] / 1e6:g} MB (the attack works)",
+        read[SIZES[0]],
+        0.2,
+    )
     game = audit_known(TRIALS)
     yield from game.verdicts()
-    yield at_least(f"{game.name}: epsilon certainly exceeded, against half the ledger's", game.found, game.exact / 2)
+    yield at_least(
+        f"{game.name}: epsilon certainly exceeded, against half the ledger's",
+        game.found,
+        game.exact / 2,
+    )

@@ -57,21 +57,41 @@ def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
     """Every party's part of one made-up population, whose attributes depend on each other."""
     rng = np.random.default_rng(seed)
     hidden = rng.random(rows)
-    digests = rng.permutation(np.arange(1, rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    digests = rng.permutation(
+        np.arange(1, rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    )
     codes = np.array(
-        [np.minimum((0.5 * hidden + 0.5 * rng.random(rows)) * size, size - 1) for size in plan.schema.sizes], np.uint16
+        [
+            np.minimum((0.5 * hidden + 0.5 * rng.random(rows)) * size, size - 1)
+            for size in plan.schema.sizes
+        ],
+        np.uint16,
     )
     return [
-        Table(plan.schema.part(name), digests, np.ascontiguousarray(codes[list(plan.schema.party_attributes(name))]))
+        Table(
+            plan.schema.part(name),
+            digests,
+            np.ascontiguousarray(codes[list(plan.schema.party_attributes(name))]),
+        )
         for name in plan.party_names
     ]
 
 
-def plan_for(ring: KeyRing | None, rows: int, keys: int, nonce: str = "attacked", encoder: str = "count-sketch") -> Plan:
+def plan_for(
+    ring: KeyRing | None,
+    rows: int,
+    keys: int,
+    nonce: str = "attacked",
+    encoder: str = "count-sketch",
+) -> Plan:
     """A plan for those parties."""
     public = None if ring is None else ring.public
     return make_plan(
-        schema(), epsilon=1.0, planning=PlanOptions(expected_records=rows, keys=keys, encoder=encoder), nonce=nonce, public_keys=public
+        schema(),
+        epsilon=1.0,
+        planning=PlanOptions(expected_records=rows, keys=keys, encoder=encoder),
+        nonce=nonce,
+        public_keys=public,
     )
 
 

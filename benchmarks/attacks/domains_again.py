@@ -34,11 +34,31 @@ def prepare(folder: Path) -> None:
     (folder / "firm.toml").write_text(PART)
 
 
-def search(folder: Path, out: str, state: Path, part: str = "firm.toml", table: str = "firm.csv") -> subprocess.Popen[bytes]:
+def search(
+    folder: Path, out: str, state: Path, part: str = "firm.toml", table: str = "firm.csv"
+) -> subprocess.Popen[bytes]:
     """`vertimrf schema domains` in a process of its own."""
-    command = [sys.executable, "-m", "vertimrf", "schema", "domains", table, "--schema", part, "--epsilon", "0.5", "--out", out]
-    environment = os.environ | {"VERTIMRF_STATE": str(state), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [
+        sys.executable,
+        "-m",
+        "vertimrf",
+        "schema",
+        "domains",
+        table,
+        "--schema",
+        part,
+        "--epsilon",
+        "0.5",
+        "--out",
+        out,
+    ]
+    environment = os.environ | {
+        "VERTIMRF_STATE": str(state),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def found(folder: Path, outs: list[str]) -> list[Schema]:
@@ -54,7 +74,14 @@ def ended(runs: list[subprocess.Popen[bytes]]) -> None:
 def searches(schemas: list[Schema]) -> tuple[int, int]:
     """How many different edges there are, and how many searches the ledgers name."""
     edges = {schema.attributes[0].edges for schema in schemas}
-    return len(edges), len({entry.release for schema in schemas for entry in schema.spent if str(entry.release).endswith("-0")})
+    return len(edges), len(
+        {
+            entry.release
+            for schema in schemas
+            for entry in schema.spent
+            if str(entry.release).endswith("-0")
+        }
+    )
 
 
 def at_once(folder: Path, machines: int = 1) -> list[Schema]:
@@ -63,7 +90,12 @@ def at_once(folder: Path, machines: int = 1) -> list[Schema]:
     outs = [f"found{i}.toml" for i in range(AT_ONCE)]
     for i in range(AT_ONCE):
         shutil.copy(folder / "firm.toml", folder / f"copy{i}.toml")
-    ended([search(folder, out, folder / f"state{i % machines}", f"copy{i}.toml") for i, out in enumerate(outs)])
+    ended(
+        [
+            search(folder, out, folder / f"state{i % machines}", f"copy{i}.toml")
+            for i, out in enumerate(outs)
+        ]
+    )
     return found(folder, outs)
 
 
@@ -73,8 +105,12 @@ def from_copies(folder: Path) -> list[Schema]:
     for name in ("firm.toml", "firm.csv"):
         (folder / "copies").mkdir(exist_ok=True)
         shutil.copy(folder / name, folder / "copies" / name)
-    given = [("firm.toml", "firm.csv"), ("copies/firm.toml", "firm.csv"), ("firm.toml", "copies/firm.csv"),
-             ("copies/firm.toml", "copies/firm.csv")]  # fmt: skip
+    given = [
+        ("firm.toml", "firm.csv"),
+        ("copies/firm.toml", "firm.csv"),
+        ("firm.toml", "copies/firm.csv"),
+        ("copies/firm.toml", "copies/firm.csv"),
+    ]
     outs = [f"found{i}.toml" for i in range(len(given))]
     for out, (part, table) in zip(outs, given, strict=True):
         ended([search(folder, out, folder / "state", part, table)])
@@ -84,7 +120,10 @@ def from_copies(folder: Path) -> list[Schema]:
 def rows() -> Iterator[Verdict]:
     """What gets out with and without a common record."""
     plays: dict[str, tuple[Callable[[Path], list[Schema]], int]] = {
-        f"{AT_ONCE} at once, without a common record": (lambda folder: at_once(folder, AT_ONCE), AT_ONCE),
+        f"{AT_ONCE} at once, without a common record": (
+            lambda folder: at_once(folder, AT_ONCE),
+            AT_ONCE,
+        ),
         f"{AT_ONCE} at once": (at_once, 1),
         "from copies of part and table": (from_copies, 1),
     }

@@ -88,13 +88,23 @@ def rows() -> Iterator[Verdict]:
         return Party(plan, NAMES[0], secret, key=key)
 
     fresh = len({Party(plan, NAMES[0], secret).run(table).to_bytes(plan) for _ in range(3)})
-    yield Verdict("double release: different contents of 3 runs without a key or record", fresh, "3: it matters", fresh == 3)
+    yield Verdict(
+        "double release: different contents of 3 runs without a key or record",
+        fresh,
+        "3: it matters",
+        fresh == 3,
+    )
     for encoder in ("scheduled-pairs", "count-sketch"):
         priced_plan = plan_for(ring, ROWS, KEYS, nonce="double release", encoder=encoder)
-        for times, who in (((2, 2, 2), "all of three parties twice"), ((3, 3, 3), "all three times")):
+        for times, who in (
+            ((2, 2, 2), "all of three parties twice"),
+            ((3, 3, 3), "all three times"),
+        ):
             name = f"double release, {encoder}: epsilon of a plan of {priced_plan.ledger().epsilon:.2f} released by {who}"
             # So many plans over the same people, each with hashes of its own.
-            apart = composed([entry.event for entry in priced_plan.entries()] * max(times), priced_plan.delta).epsilon
+            apart = composed(
+                [entry.event for entry in priced_plan.entries()] * max(times), priced_plan.delta
+            ).epsilon
             try:
                 dear = ledger_of_releases(priced_plan, times).epsilon
             except PrivacyError as error:
@@ -105,21 +115,36 @@ def rows() -> Iterator[Verdict]:
         folder = Path(name)
         with machine(folder / "state"):
             given = {party().release(table) for _ in range(3)}
-            yield Verdict("double release: different messages of 3 runs on record", len(given), "1", len(given) == 1)
+            yield Verdict(
+                "double release: different messages of 3 runs on record",
+                len(given),
+                "1",
+                len(given) == 1,
+            )
             try:
                 party().release(other)
                 said = ""
             except PrivacyError as error:
                 said = str(error)
         priced = "from another table" in said and "epsilon" in said
-        yield Verdict("double release: another table gets a message", int(not said), "0, and the price is said", priced)
+        yield Verdict(
+            "double release: another table gets a message",
+            int(not said),
+            "0, and the price is said",
+            priced,
+        )
         yield from killed(folder)
         outs = [folder / f"{i}.message" for i in range(AT_ONCE)]
         runs = [child(folder / "at once", out, pause=0.3) for out in outs]
         ended = [run.wait() for run in runs]
         different = len({out.read_bytes() for out in outs if out.exists()})
         done = different == 1 and not any(ended)
-        yield Verdict(f"double release: different messages of {AT_ONCE} processes at once", different, "1", done)
+        yield Verdict(
+            f"double release: different messages of {AT_ONCE} processes at once",
+            different,
+            "1",
+            done,
+        )
 
 
 def killed(folder: Path) -> Iterator[Verdict]:

@@ -63,8 +63,16 @@ Position = Callable[[Path, Path, Open], bool]
 def rows() -> Iterator[Verdict]:
     """How many positions succeed against either store."""
     plain, real = ([name for name, won in play(store) if won] for store in (PlainStore, None))
-    yield at_least("exchange: positions that succeed where names are opened as they come", len(plain), len(POSITIONS))
-    yield at_most(f"exchange: positions that succeed, of {len(POSITIONS)}: {'; '.join(real) or 'none'}", len(real), 0)
+    yield at_least(
+        "exchange: positions that succeed where names are opened as they come",
+        len(plain),
+        len(POSITIONS),
+    )
+    yield at_most(
+        f"exchange: positions that succeed, of {len(POSITIONS)}: {'; '.join(real) or 'none'}",
+        len(real),
+        0,
+    )
 
 
 def play(store: Callable[[Path], PlainStore] | None) -> Iterator[tuple[str, bool]]:
@@ -84,13 +92,17 @@ def play(store: Callable[[Path], PlainStore] | None) -> Iterator[tuple[str, bool
             yield name, position(place, others, opened)
 
 
-def put(exchange: Exchange, party: str = "hospital", sender: str | None = None, name: str = "plan") -> None:
+def put(
+    exchange: Exchange, party: str = "hospital", sender: str | None = None, name: str = "plan"
+) -> None:
     """What a role puts; refusals are what it is after."""
     with suppress(VertiMRFError, OSError):
         exchange.put(sender, party, name, OURS)
 
 
-def got(exchange: Exchange, party: str = "hospital", sender: str | None = None, name: str = "plan") -> bytes | None:
+def got(
+    exchange: Exchange, party: str = "hospital", sender: str | None = None, name: str = "plan"
+) -> bytes | None:
     """What a role gets."""
     with suppress(VertiMRFError, OSError):
         return exchange.get(sender, party, name, 1000)

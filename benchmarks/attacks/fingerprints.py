@@ -16,7 +16,11 @@ def rows() -> Iterator[Verdict]:
     """How many bits of a digest people read out, counted by flipping each."""
     digest = hashlib.sha256(b"a plan").digest()
     shown = sum(
-        fingerprint(bytes(byte ^ (128 >> bit % 8) * (place == bit // 8) for place, byte in enumerate(digest)))
+        fingerprint(
+            bytes(
+                byte ^ (128 >> bit % 8) * (place == bit // 8) for place, byte in enumerate(digest)
+            )
+        )
         != fingerprint(digest)
         for bit in range(8 * len(digest))
     )

@@ -34,7 +34,13 @@ VICTIM, PARTY = "patient-000123", "hospital"
 MOST = 2
 TRIES = 40
 MASK = 2**64 - 1
-P1, P2, P3, P4, P5 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+P1, P2, P3, P4, P5 = (
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
+    0x27D4EB2F165667C5,
+)
 
 
 def rotated(x: int, k: int) -> int:
@@ -69,7 +75,9 @@ def twin(victim: str) -> str:
         state = P5 + 24 & MASK
         for at in (0, 8):
             word = int.from_bytes(start[at : at + 8].encode(), "little")
-            state = (rotated(state ^ rotated(word * P2 & MASK, 31) * P1 & MASK, 27) * P1 + P4) & MASK
+            state = (
+                rotated(state ^ rotated(word * P2 & MASK, 31) * P1 & MASK, 27) * P1 + P4
+            ) & MASK
         last = rotated((before ^ state) * over(P1) & MASK, -31) * over(P2) & MASK
         end = last.to_bytes(8, "little")
         if all(32 < byte < 127 for byte in end):
@@ -84,7 +92,9 @@ def unkeyed(ids: Iterable[str]) -> npt.NDArray[np.uint64]:
 
 def plan_of(most: int) -> Plan:
     """A plan for the victim's hospital and another party."""
-    schema = Schema.of({PARTY: [Attribute.integer("smoker", 2)], "insurer": [Attribute.integer("tariff", 2)]})
+    schema = Schema.of(
+        {PARTY: [Attribute.integer("smoker", 2)], "insurer": [Attribute.integer("tariff", 2)]}
+    )
     planning = PlanOptions(expected_records=1000, records_per_person=most, message_bytes=20_000)
     return make_plan(schema, 1.0, planning, nonce="chosen ids")
 
@@ -115,10 +125,15 @@ def two_persons(secret: Secret, plan: Plan) -> tuple[int, int]:
     visits = [f"visit-{i}" for i in range(len(persons))]
     key = secret.value
     without = slice(MOST, None)
-    old = [kept_records(unkeyed(visits[some]), unkeyed(persons[some]), MOST, key) for some in (slice(None), without)]
+    old = [
+        kept_records(unkeyed(visits[some]), unkeyed(persons[some]), MOST, key)
+        for some in (slice(None), without)
+    ]
     new = []
     for some in (slice(None), without):
-        table = pa.table({"id": visits[some], "smoker": [0] * len(visits[some]), "who": persons[some]})
+        table = pa.table(
+            {"id": visits[some], "smoker": [0] * len(visits[some]), "who": persons[some]}
+        )
         records = Party(plan, PARTY, secret).encode(table, "id", read=ReadOptions(person="who"))
         assert records.persons is not None
         new.append(kept_records(records.digests, records.persons, MOST, key))
@@ -131,14 +146,24 @@ def rows() -> Iterator[Verdict]:
     same = found != VICTIM and len(set(unkeyed([VICTIM, found]))) == 1
     yield at_least(f"chosen ids: {found} has the unkeyed digest of {VICTIM}", float(same), 1)
     others = [f"patient-{i:06d}" for i in range(500, 600)]
-    shown = len(set(unkeyed([*others, found, VICTIM]))) < len(others) + 2 and len(set(unkeyed([*others, found]))) > len(others)
-    yield at_least("chosen ids: a repeated unkeyed digest tells whether the victim is there", float(shown), 1)
+    shown = len(set(unkeyed([*others, found, VICTIM]))) < len(others) + 2 and len(
+        set(unkeyed([*others, found]))
+    ) > len(others)
+    yield at_least(
+        "chosen ids: a repeated unkeyed digest tells whether the victim is there", float(shown), 1
+    )
     one, several = plan_of(1), plan_of(MOST)
     # Always the same, among them some under which unkeyed digests keep two records of the victim.
     secrets = [Secret(hashlib.sha256(bytes([number])).digest()) for number in range(TRIES)]
     told = sum(refused_with_twin(one, secret, others) for secret in secrets)
-    yield at_most(f"chosen ids: of {TRIES} parties that a twin is planted at, those that tell of the victim", told, 0)
+    yield at_most(
+        f"chosen ids: of {TRIES} parties that a twin is planted at, those that tell of the victim",
+        told,
+        0,
+    )
     changed = [two_persons(secret, several) for secret in secrets]
     name = f"chosen ids: most records that removing a person changes, at {MOST} a person,"
-    yield at_least(f"{name} with unkeyed digests of a twin person", max(old for old, _ in changed), MOST + 1)
+    yield at_least(
+        f"{name} with unkeyed digests of a twin person", max(old for old, _ in changed), MOST + 1
+    )
     yield at_most(f"{name} at a party", max(new for _, new in changed), MOST)

@@ -63,12 +63,22 @@ class Victim:
         self.folder, self.run, self.table = folder, folder / "hospital.run", folder / "hospital.csv"
         self.write_table(0)
         run = PartyRun.create(self.run, name=NAMES[0], table=self.table, id="id")
-        offers = [PrivateKey.load(self.run / "key").offer, PrivateKey.new(NAMES[1]).offer, PrivateKey.new(None).offer]
+        offers = [
+            PrivateKey.load(self.run / "key").offer,
+            PrivateKey.new(NAMES[1]).offer,
+            PrivateKey.new(None).offer,
+        ]
         schema = Schema.of(
-            {NAMES[0]: [Attribute.integer("smoker", 2), Attribute.integer("ward", 3)], NAMES[1]: [Attribute.integer("tariff", 3)]}
+            {
+                NAMES[0]: [Attribute.integer("smoker", 2), Attribute.integer("ward", 3)],
+                NAMES[1]: [Attribute.integer("tariff", 3)],
+            }
         )
         plan = make_plan(
-            schema, epsilon=1.0, planning=PlanOptions(expected_records=ROWS, message_bytes=50_000), public_keys=PublicKeys.of(offers, NAMES)
+            schema,
+            epsilon=1.0,
+            planning=PlanOptions(expected_records=ROWS, message_bytes=50_000),
+            public_keys=PublicKeys.of(offers, NAMES),
         )
         plan.save(folder / "plan.json")
         run.advance({"plan": (folder / "plan.json").read_bytes()})
@@ -84,7 +94,11 @@ class Victim:
     def write_table(self, seed: int) -> None:
         """A table of other people for every seed."""
         rng = np.random.default_rng(seed)
-        columns = {"id": np.arange(ROWS), "smoker": rng.integers(0, 2, ROWS), "ward": rng.integers(0, 3, ROWS)}
+        columns = {
+            "id": np.arange(ROWS),
+            "smoker": rng.integers(0, 2, ROWS),
+            "ward": rng.integers(0, 3, ROWS),
+        }
         pa.csv.write_csv(pa.table(columns), self.table)
 
     def by_folder(self, run: Path) -> bytes:
@@ -114,12 +128,20 @@ class Victim:
 
 PLACES: dict[str, Callable[[Victim], bytes]] = {
     "the run folder": lambda victim: victim.by_folder(victim.run),
-    "a program with the folder's key and secret": lambda victim: victim.by_program(victim.run / "secret"),
+    "a program with the folder's key and secret": lambda victim: victim.by_program(
+        victim.run / "secret"
+    ),
     "a copied secret": lambda victim: victim.by_program(victim.copy("secret")),
     "a hard link to the secret": lambda victim: victim.by_program(victim.copy("secret", link=True)),
-    "a copied key and secret": lambda victim: victim.by_program(victim.copy("secret"), victim.copy("key")),
-    "a copied run folder with another exchange": lambda victim: victim.by_folder(victim.copied_run("hospital.run")),
-    "a backup from before the release": lambda victim: victim.by_folder(victim.copied_run("backup")),
+    "a copied key and secret": lambda victim: victim.by_program(
+        victim.copy("secret"), victim.copy("key")
+    ),
+    "a copied run folder with another exchange": lambda victim: victim.by_folder(
+        victim.copied_run("hospital.run")
+    ),
+    "a backup from before the release": lambda victim: victim.by_folder(
+        victim.copied_run("backup")
+    ),
 }
 
 
@@ -140,7 +162,11 @@ def refusals(folder: Path) -> int:
         victim.by_folder(victim.run)
         # Whatever the folders themselves remember.
         victim.write_table(1)
-        for name in ("a program with the folder's key and secret", "a copied secret", "a hard link to the secret"):
+        for name in (
+            "a program with the folder's key and secret",
+            "a copied secret",
+            "a hard link to the secret",
+        ):
             try:
                 PLACES[name](victim)
             except VertiMRFError as error:
@@ -169,11 +195,18 @@ def rows() -> Iterator[Verdict]:
         finally:
             party_module.KeyedNoise = keyed  # type: ignore[misc]
         title = f"many places: different messages of {count}"
-        yield Verdict(f"{title}, fresh noise, no common record", undefended, f"{count}: it matters", undefended == count)
+        yield Verdict(
+            f"{title}, fresh noise, no common record",
+            undefended,
+            f"{count}: it matters",
+            undefended == count,
+        )
         yield Verdict(f"{title}, fresh noise, one record a machine", recorded, "1", recorded == 1)
         elsewhere = len(set(messages(fresh(), count)))
         yield Verdict(f"{title}, noise by key, on as many machines", elsewhere, "1", elsewhere == 1)
         both = len(set(messages(fresh(), 1)))
         yield Verdict(f"{title}, as it is", both, "1", both == 1)
         second = refusals(fresh())
-        yield Verdict("many places: messages of another table, from copies", second, "0", second == 0)
+        yield Verdict(
+            "many places: messages of another table, from copies", second, "0", second == 0
+        )

@@ -53,17 +53,29 @@ def plan_of(ring: KeyRing) -> Plan:
         {"hospital": hospital, "insurer": [Attribute.integer("tariff", 3)]},
         impossible=[Impossible.of(smoker=1, diagnosis="measles")],
     )
-    return make_plan(schema, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000), public_keys=ring.public)
+    return make_plan(
+        schema,
+        epsilon=1.0,
+        planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
+        public_keys=ring.public,
+    )
 
 
 def table_of(folder: Path, name: str, more: str) -> Path:
     """The hospital's table with some more lines, as a CSV file."""
     rng = np.random.default_rng(0)
-    smoker, ill, age = rng.integers(0, 2, RECORDS), rng.integers(0, 2, RECORDS), rng.integers(0, 90, RECORDS)
+    smoker, ill, age = (
+        rng.integers(0, 2, RECORDS),
+        rng.integers(0, 2, RECORDS),
+        rng.integers(0, 90, RECORDS),
+    )
     people = enumerate(zip(smoker, ill, age, strict=True))
     lines = [f"p{i},{s},{'measles' if m and not s else 'flu'},{a}" for i, (s, m, a) in people]
     path = folder / name
-    path.write_text("\n".join(["id,smoker,diagnosis,age", *lines, *([more] if more else [])]) + "\n", encoding="latin-1")
+    path.write_text(
+        "\n".join(["id,smoker,diagnosis,age", *lines, *([more] if more else [])]) + "\n",
+        encoding="latin-1",
+    )
     return path
 
 
@@ -99,4 +111,8 @@ def rows() -> Iterator[Verdict]:
             what = f"refusals: of {len(VICTIMS)} victims told from nobody by a party that refuses"
             yield Verdict(what, told, f"{len(VICTIMS)}: it works", told == len(VICTIMS))
         else:
-            yield at_most(f"refusals: of {len(VICTIMS)} victims told from nobody by whether a message goes out", told, 0)
+            yield at_most(
+                f"refusals: of {len(VICTIMS)} victims told from nobody by whether a message goes out",
+                told,
+                0,
+            )

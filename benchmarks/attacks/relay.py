@@ -36,7 +36,9 @@ def rows() -> Iterator[Verdict]:
     noticed = sum(played.values())
     missed = "; ".join(name for name, seen in played.items() if not seen)
     yield at_least("relay: positions played", len(played), 100)
-    yield at_least("relay: positions noticed" + (f"; not {missed}" if missed else ""), noticed, len(played))
+    yield at_least(
+        "relay: positions noticed" + (f"; not {missed}" if missed else ""), noticed, len(played)
+    )
 
 
 def play(run: Deployment) -> Iterator[Position]:
@@ -89,20 +91,32 @@ def swapped_offers(run: Deployment) -> Iterator[Position]:
             sealer = next(name for name in run.plan.party_names if name != key.party)
             envelopes = seal_secret(run.secret, digest, public, run.ring.parties[sealer])
             steps = [
-                lambda digest=digest, public=public, key=key: seal_secret(run.secret, digest, public, key),
-                lambda e=envelopes, digest=digest, public=public, key=key: open_envelope(e, digest, public, key),
-                lambda plan=plan, key=key: replace(run.messages[key.party], plan_digest=plan.digest()).seal(plan, key),
+                lambda digest=digest, public=public, key=key: seal_secret(
+                    run.secret, digest, public, key
+                ),
+                lambda e=envelopes, digest=digest, public=public, key=key: open_envelope(
+                    e, digest, public, key
+                ),
+                lambda plan=plan, key=key: replace(
+                    run.messages[key.party], plan_digest=plan.digest()
+                ).seal(plan, key),
             ]
         for number, step in enumerate(steps, 1):
             yield f"offer of {whose} swapped, one plan for all, step {number}", refused(step)
         # Or its owner is shown the true plan and the others the relay's.
-        yield f"offer of {whose} swapped, a plan for its owner and one for the rest", seen_apart(plan, run.plan)
+        yield (
+            f"offer of {whose} swapped, a plan for its owner and one for the rest",
+            seen_apart(plan, run.plan),
+        )
     for victim in run.plan.party_names:
         ring = run.ring
         for name in (*run.plan.party_names, None):
             if name != victim:
                 ring = swap(ring, PrivateKey.new(name))
-        yield f"all offers but that of {victim!r} swapped in its plan", seen_apart(with_ring(run.plan, ring), run.plan)
+        yield (
+            f"all offers but that of {victim!r} swapped in its plan",
+            seen_apart(with_ring(run.plan, ring), run.plan),
+        )
 
 
 def rewrapped_secrets(run: Deployment) -> Iterator[Position]:
@@ -115,12 +129,19 @@ def rewrapped_secrets(run: Deployment) -> Iterator[Position]:
             as_victim, as_sealer = PrivateKey.new(victim), PrivateKey.new(sealer)
             sealers = with_ring(run.plan, swap(run.ring, as_victim))
             victims = with_ring(run.plan, swap(run.ring, as_sealer))
-            given = seal_secret(run.secret, sealers.digest(), sealers.sealing_keys(), run.ring.parties[sealer])
+            given = seal_secret(
+                run.secret, sealers.digest(), sealers.sealing_keys(), run.ring.parties[sealer]
+            )
             _, stolen = open_envelope(given, sealers.digest(), sealers.sealing_keys(), as_victim)
             passed_on = seal_secret(stolen, victims.digest(), victims.sealing_keys(), as_sealer)
-            _, taken = open_envelope(passed_on, victims.digest(), victims.sealing_keys(), run.ring.parties[victim])
+            _, taken = open_envelope(
+                passed_on, victims.digest(), victims.sealing_keys(), run.ring.parties[victim]
+            )
             assert taken.fingerprint == run.secret.fingerprint, "the attack went wrong by itself"
-            yield f"the secret of {sealer!r} opened and wrapped again for {victim!r}", seen_apart(sealers, victims)
+            yield (
+                f"the secret of {sealer!r} opened and wrapped again for {victim!r}",
+                seen_apart(sealers, victims),
+            )
 
 
 def changed_envelopes(run: Deployment) -> Iterator[Position]:
@@ -151,7 +172,10 @@ def changed_envelopes(run: Deployment) -> Iterator[Position]:
         for what, data in variants.items():
             envelope = {"kind": "envelopes", "envelopes": {victim: base64.b64encode(data).decode()}}
             own_key = run.ring.parties[victim]
-            yield f"envelope for {victim!r}: {what}", refused(lambda e=envelope, k=own_key: open_envelope(e, digest, keys, k))
+            yield (
+                f"envelope for {victim!r}: {what}",
+                refused(lambda e=envelope, k=own_key: open_envelope(e, digest, keys, k)),
+            )
         assert open_envelope(run.envelopes, digest, keys, own_key) == (sealer, run.secret)
 
 
@@ -168,7 +192,9 @@ def changed_messages(run: Deployment) -> Iterator[Position]:
 
     def forged(name: str, sender: PrivateKey, plan: bytes = digest, kind: str = KIND) -> bytes:
         # Whose key it is has another in the forger's own plan, for no plan has one key twice.
-        others = (PrivateKey.new(n) for n, key in run.ring.parties.items() if key.value == sender.value)
+        others = (
+            PrivateKey.new(n) for n, key in run.ring.parties.items() if key.value == sender.value
+        )
         ring = swap(functools.reduce(swap, others, run.ring), sender)
         return seal(contents(name), kind, plan, ring.public, sender, None)
 
@@ -184,28 +210,35 @@ def changed_messages(run: Deployment) -> Iterator[Position]:
             "in another party's name": with_header(file, **{"from": other}),
             "in a stranger's name": with_header(file, **{"from": "stranger"}),
             "written by a stranger": forged(name, PrivateKey.new(name)),
-            "written by another party in its name": forged(name, replace(run.ring.parties[other], party=name)),
+            "written by another party in its name": forged(
+                name, replace(run.ring.parties[other], party=name)
+            ),
             "sent by another party as its own": forged(name, run.ring.parties[other]),
             "of another plan": forged(name, run.ring.parties[name], plan=other_digest),
             "of another plan, renamed": with_header(
                 forged(name, run.ring.parties[name], plan=other_digest), plan=digest.hex()
             ),
             "of another kind": forged(name, run.ring.parties[name], kind="id sample"),
-            "of another kind, renamed": with_header(forged(name, run.ring.parties[name], kind="id sample"), kind=KIND),
+            "of another kind, renamed": with_header(
+                forged(name, run.ring.parties[name], kind="id sample"), kind=KIND
+            ),
             "not sealed": contents(name),
             "without its last chunk": head + b"".join(chunks[:-1]),
             "without its first chunk": head + b"".join(chunks[1:]),
             "cut in the middle": file[: len(head) + middle],
             "without its last byte": file[:-1],
-            "its first chunks in another order": head + b"".join([chunks[1], chunks[0], *chunks[2:]]),
+            "its first chunks in another order": head
+            + b"".join([chunks[1], chunks[0], *chunks[2:]]),
             "a chunk twice": head + b"".join([chunks[0], *chunks]),
             "with its last chunk again": file + chunks[-1],
             "with more bytes": file + bytes(100),
             "a chunk of another party's": head + b"".join([others_chunks[0], *chunks[1:]]),
             "another party's chunks under its header": head + b"".join(others_chunks),
             "with a bit changed": file[:-1000] + bytes([file[-1000] ^ 1]) + file[-999:],
-            "with another ephemeral key": with_header(file, ephemeral=peeked(files[other])["ephemeral"]),
-        }  # fmt: skip
+            "with another ephemeral key": with_header(
+                file, ephemeral=peeked(files[other])["ephemeral"]
+            ),
+        }
         for what, data in variants.items():
             yield f"{KIND} of {name!r}: {what}", refused(lambda data=data: read(data))
         assert read(file).party == run.plan.party_names.index(name)
@@ -217,7 +250,10 @@ def kept_and_doubled(run: Deployment) -> Iterator[Position]:
     for name in run.plan.party_names:
         rest = [message for who, message in run.messages.items() if who != name]
         yield f"message of {name!r} held back", refused(lambda rest=rest: server.read(rest))
-        yield f"message of {name!r} replaced by another's", refused(lambda rest=rest: server.read([*rest, rest[0]]))
+        yield (
+            f"message of {name!r} replaced by another's",
+            refused(lambda rest=rest: server.read([*rest, rest[0]])),
+        )
 
 
 def readers(run: Deployment) -> Iterator[Position]:
@@ -230,7 +266,9 @@ def readers(run: Deployment) -> Iterator[Position]:
         for key in (PrivateKey.new("stranger"), *run.ring.parties.values()):
             shared = [key.agree(other) for other in others]
             opened = [
-                sealed.open_chunks(head, _file_key(one, two, sender, public, head), file) for one in shared for two in shared
+                sealed.open_chunks(head, _file_key(one, two, sender, public, head), file)
+                for one in shared
+                for two in shared
             ]
             yield f"message of {name!r} read with the key of {called(key.party)}", not any(opened)
 
@@ -248,7 +286,9 @@ def peeked(data: bytes) -> dict[str, Any]:
 def with_header(data: bytes, **changes: Any) -> bytes:
     """A sealed file under another header; None takes a field out, except from and to."""
     header, head = sealed.peek(data, "file")
-    header = {k: v for k, v in {**header, **changes}.items() if v is not None or k in ("from", "to")}
+    header = {
+        k: v for k, v in {**header, **changes}.items() if v is not None or k in ("from", "to")
+    }
     return sealed.pack_head(header) + data[len(head) :]
 
 

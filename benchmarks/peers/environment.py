@@ -62,8 +62,14 @@ class Environment:
 
 def pip(python: Path, *words: str) -> str | None:
     """pip's last error, or None where it succeeds."""
-    done = subprocess.run([python, "-m", "pip", "--disable-pip-version-check", *words], capture_output=True, text=True)
+    done = subprocess.run(
+        [python, "-m", "pip", "--disable-pip-version-check", *words], capture_output=True, text=True
+    )
     if not done.returncode:
         return None
-    errors = [line.removeprefix("ERROR: ") for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
+    errors = [
+        line.removeprefix("ERROR: ")
+        for line in done.stderr.splitlines()
+        if line.startswith("ERROR: ")
+    ]
     return (errors or done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -17,15 +17,31 @@ __all__ = ["MBI", "release"]
 
 MBI = Environment(
     "mbi",
-    ("mbi==2.0.0", "jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6", "scipy==1.17.1", "networkx==3.6.1", "optax==0.2.8",
-     "chex==0.1.92", "pyarrow==26.0.1",
-     # What the mechanisms take from this library: exact tables, and the size of a junction tree.
-     "numba==0.68.1", "opendp==0.16.0", "cryptography==50.0.2", "click==8.5.1", "tomli-w==1.2.0", "tzdata==2026.6",
-     "xxhash==4.1.0"),
-)  # fmt: skip
+    (
+        "mbi==2.0.0",
+        "jax==0.10.2",
+        "jaxlib==0.10.2",
+        "numpy==2.4.6",
+        "scipy==1.17.1",
+        "networkx==3.6.1",
+        "optax==0.2.8",
+        "chex==0.1.92",
+        "pyarrow==26.0.1",
+        # What the mechanisms take from this library: exact tables, and the size of a junction tree.
+        "numba==0.68.1",
+        "opendp==0.16.0",
+        "cryptography==50.0.2",
+        "click==8.5.1",
+        "tomli-w==1.2.0",
+        "tzdata==2026.6",
+        "xxhash==4.1.0",
+    ),
+)
 
 
-def release(name: str, estimator: str, table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
+def release(
+    name: str, estimator: str, table: Dataset, epsilon: float, delta: float, seed: int
+) -> Codes:
     """Rows of MST, or of AIM with all three-way marginals for a workload. All that is drawn is seeded.
 
     Args:
@@ -38,9 +54,17 @@ def release(name: str, estimator: str, table: Dataset, epsilon: float, delta: fl
     from .. import front_ends
 
     mechanisms: dict[str, type[Mechanism]] = {
-        "MST": front_ends.MST, "AIM": front_ends.AIM, "annealed AIM": front_ends.AnnealedAIM,
-    }  # fmt: skip
+        "MST": front_ends.MST,
+        "AIM": front_ends.AIM,
+        "annealed AIM": front_ends.AnnealedAIM,
+    }
     mbi = front_ends.Mbi()
     # Both estimators' models draw rows from NumPy's global state.
     np.random.seed(seed)  # noqa: NPY002
-    return mechanisms[name](table, mbi, mbi.estimators()[estimator], None, rho_of(epsilon, delta), seed).run().codes
+    return (
+        mechanisms[name](
+            table, mbi, mbi.estimators()[estimator], None, rho_of(epsilon, delta), seed
+        )
+        .run()
+        .codes
+    )

@@ -19,10 +19,23 @@ ATTEMPTS = 20
 
 OPENDP = Environment(
     "opendp",
-    ("opendp[mbi]==0.16.0", "mbi==1.1.0", "jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6", "scipy==1.17.1", "polars==1.36.1",
-     "pyarrow==26.0.1", "pandas==3.1.1", "networkx==3.6.1", "optax==0.2.8", "chex==0.1.92", "scikit-learn==1.9.1",
-     "randomgen==2.5.1"),
-)  # fmt: skip
+    (
+        "opendp[mbi]==0.16.0",
+        "mbi==1.1.0",
+        "jax==0.10.2",
+        "jaxlib==0.10.2",
+        "numpy==2.4.6",
+        "scipy==1.17.1",
+        "polars==1.36.1",
+        "pyarrow==26.0.1",
+        "pandas==3.1.1",
+        "networkx==3.6.1",
+        "optax==0.2.8",
+        "chex==0.1.92",
+        "scikit-learn==1.9.1",
+        "randomgen==2.5.1",
+    ),
+)
 
 
 def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
@@ -40,7 +53,9 @@ def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int) 
     # OpenDP serialises its query some thousand times while it looks for noise scales: a file's name, not its content.
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "table.parquet"
-        pl.DataFrame(dict(zip(table.names, table.codes.astype(np.int64), strict=True))).write_parquet(file)
+        pl.DataFrame(
+            dict(zip(table.names, table.codes.astype(np.int64), strict=True))
+        ).write_parquet(file)
         keys = {a: list(range(size)) for a, size in zip(table.names, table.sizes, strict=True)}
         algorithm = getattr(dp.mbi, name)()
         released = within_budget(pl.scan_parquet(file), keys, algorithm, rho_of(epsilon, delta))
@@ -64,7 +79,9 @@ def within_budget(frame: Any, keys: dict[str, list[int]], algorithm: Any, rho: f
             data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=spent)
         )
         try:
-            return context.query(rho=spent).contingency_table(keys=keys, algorithm=algorithm).release()
+            return (
+                context.query(rho=spent).contingency_table(keys=keys, algorithm=algorithm).release()
+            )
         except dp.OpenDPException as error:
             if "insufficient budget" not in str(error):
                 raise

@@ -13,10 +13,24 @@ __all__ = ["SMARTNOISE", "release"]
 
 SMARTNOISE = Environment(
     "smartnoise",
-    ("smartnoise-synth==1.0.8", "smartnoise-sql==1.0.10", "opendp==0.14.2", "mbi==1.1.0", "jax==0.10.2", "jaxlib==0.10.2",
-     "numpy==2.4.6", "scipy==1.17.1", "pandas==2.3.3", "pyarrow==26.0.1", "networkx==3.6.1", "optax==0.2.8", "chex==0.1.92",
-     "opacus==0.14.0", "torch==2.13.0"),
-)  # fmt: skip
+    (
+        "smartnoise-synth==1.0.8",
+        "smartnoise-sql==1.0.10",
+        "opendp==0.14.2",
+        "mbi==1.1.0",
+        "jax==0.10.2",
+        "jaxlib==0.10.2",
+        "numpy==2.4.6",
+        "scipy==1.17.1",
+        "pandas==2.3.3",
+        "pyarrow==26.0.1",
+        "networkx==3.6.1",
+        "optax==0.2.8",
+        "chex==0.1.92",
+        "opacus==0.14.0",
+        "torch==2.13.0",
+    ),
+)
 
 
 class Independent:
@@ -34,7 +48,9 @@ class Independent:
         return self.model.synthetic_data(rows, method="sample")
 
 
-def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int, **options: Any) -> Codes:
+def release(
+    name: str, table: Dataset, epsilon: float, delta: float, seed: int, **options: Any
+) -> Codes:
     """Rows of a synthesizer, its transformer fitted to the public domain. SmartNoise draws from NumPy's global generator."""
     import pandas as pd
     from snsynth import Synthesizer
@@ -42,7 +58,9 @@ def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int, 
 
     np.random.seed(seed)  # noqa: NPY002
     every = range(max(table.sizes))
-    domain = pd.DataFrame({a: np.minimum(every, size - 1) for a, size in zip(table.names, table.sizes, strict=True)})
+    domain = pd.DataFrame(
+        {a: np.minimum(every, size - 1) for a, size in zip(table.names, table.sizes, strict=True)}
+    )
     transformer = TableTransformer([LabelTransformer(nullable=False) for _ in table.names])
     transformer.fit(domain)
     frame = pd.DataFrame(dict(zip(table.names, table.codes.astype(np.int64), strict=True)))

@@ -87,10 +87,20 @@ def surroundings() -> dict[str, str]:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("mbi_aim_ours", "AIM (mbi 2), fits and rows by our engine", MBI, partial(on_mbi, "annealed AIM", "ours")),
+        Peer(
+            "mbi_aim_ours",
+            "AIM (mbi 2), fits and rows by our engine",
+            MBI,
+            partial(on_mbi, "annealed AIM", "ours"),
+        ),
         Peer("mbi_aim", "AIM (mbi 2)", MBI, partial(on_mbi, "AIM", "mbi")),
         Peer("opendp_aim", "AIM (OpenDP)", OPENDP, partial(on_opendp, "AIM")),
-        Peer("smartnoise_aim", "AIM (SmartNoise)", SMARTNOISE, partial(on_smartnoise, "aim", degree=3)),
+        Peer(
+            "smartnoise_aim",
+            "AIM (SmartNoise)",
+            SMARTNOISE,
+            partial(on_smartnoise, "aim", degree=3),
+        ),
         Peer("mbi_mst", "MST (mbi 2)", MBI, partial(on_mbi, "MST", "mbi")),
         Peer("opendp_mst", "MST (OpenDP)", OPENDP, partial(on_opendp, "MST")),
         Peer("smartnoise_mst", "MST (SmartNoise)", SMARTNOISE, partial(on_smartnoise, "mst")),

@@ -51,7 +51,11 @@ def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
             print(f"FAILED {failures[-1]}", flush=True)
             continue
         store.add(run, result, revision)
-        figure = next(f"{name} {result[name]:.4f}" for name in ("tvd3", "misclassification", "propensity") if name in result)
+        figure = next(
+            f"{name} {result[name]:.4f}"
+            for name in ("tvd3", "misclassification", "propensity")
+            if name in result
+        )
         left = (time.perf_counter() - begun) / (i + 1) * (len(runs) - i - 1)
         print(
             f"[{total - len(runs) + i + 1}/{total}] {run.label()}: {figure}, {time.perf_counter() - start:.1f} s"
@@ -64,18 +68,45 @@ def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = sized(__doc__, quick="one epsilon, one seed, few marginals; NLTCS or generated data")
     parser.prog = "python -m benchmarks.reproduce"
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of NAME.csv.gz files")
-    parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
+    parser.add_argument(
+        "--data", type=Path, default=datasets.FOLDER, help="folder of NAME.csv.gz files"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("reproduce-results"),
+        help="folder of runs.jsonl and runs.csv",
+    )
     parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
-    parser.add_argument("--page", type=Path, help="write the tables of bars, messages or utility between this file's markers")
-    parser.add_argument("--readme", type=Path, help="write the README's lines of the bars between this file's markers")
-    parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        help="write the tables of bars, messages or utility between this file's markers",
+    )
+    parser.add_argument(
+        "--readme",
+        type=Path,
+        help="write the README's lines of the bars between this file's markers",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=sorted(EXPERIMENTS),
+        help="an experiment; repeat for several",
+    )
     parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
-    parser.add_argument("--datasets", nargs="+", choices=(*datasets.NAMES, *datasets.GENERATED), metavar="DATA",
-                        help="of the experiments over all data sets, and of the bars")  # fmt: skip
+    parser.add_argument(
+        "--datasets",
+        nargs="+",
+        choices=(*datasets.NAMES, *datasets.GENERATED),
+        metavar="DATA",
+        help="of the experiments over all data sets, and of the bars",
+    )
     parser.add_argument("--methods", nargs="+", help="leave other methods out of the curves")
     parser.add_argument("--epsilons", nargs="+", type=float, help="of the curves and bars")
-    parser.add_argument("--report-only", action="store_true", help="run nothing, write the tables of what there is")
+    parser.add_argument(
+        "--report-only", action="store_true", help="run nothing, write the tables of what there is"
+    )
     return parser.parse_args(argv)
 
 
@@ -83,15 +114,23 @@ def scale_of(options: argparse.Namespace) -> Scale:
     """The scale that the options ask for."""
     if options.size == SMOKE:
         return smoke_scale()
-    scale = quick_scale(options.data, options.seeds or 1) if options.size == QUICK else full_scale(options.seeds or FULL_SEEDS)
+    scale = (
+        quick_scale(options.data, options.seeds or 1)
+        if options.size == QUICK
+        else full_scale(options.seeds or FULL_SEEDS)
+    )
     if options.datasets:
         scale = replace(scale, data=tuple(options.datasets))
     if options.methods:
         if unknown := set(options.methods) - set(scale.methods):
-            sys.exit(f"Unknown or missing method {sorted(unknown)[0]!r}; there are {', '.join(scale.methods)}.")
+            sys.exit(
+                f"Unknown or missing method {sorted(unknown)[0]!r}; there are {', '.join(scale.methods)}."
+            )
         scale = replace(scale, methods=tuple(m for m in scale.methods if m in options.methods))
     if options.epsilons:
-        scale = replace(scale, epsilons=tuple(options.epsilons), bar_epsilons=tuple(options.epsilons))
+        scale = replace(
+            scale, epsilons=tuple(options.epsilons), bar_epsilons=tuple(options.epsilons)
+        )
     return scale
 
 
@@ -115,12 +154,18 @@ def run(options: argparse.Namespace) -> int:
     if runs and not options.report_only:
         needed = {run.data for run in runs} - {"generated"}
         if absent := sorted(name for name in needed if not datasets.present(name, options.data)):
-            print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
+            print(
+                f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.",
+                file=sys.stderr,
+            )
             return 2
     print(f"{total} runs, {total - len(runs)} of them done", flush=True)
     written = [name for name in names if name in report.TABLES]
     if (options.page or options.readme) and (options.size != FULL or len(written) != 1):
-        print(f"--page takes one full experiment: no --quick, and --only of {', '.join(report.TABLES)}.", file=sys.stderr)
+        print(
+            f"--page takes one full experiment: no --quick, and --only of {', '.join(report.TABLES)}.",
+            file=sys.stderr,
+        )
         return 2
     failures = [] if options.report_only else work(runs, total, store, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -149,8 +194,15 @@ def run(options: argparse.Namespace) -> int:
             put_between(options.readme, "accuracy in short", report.accuracy(whole, short=True))
     for failure in failures:
         print(f"FAILED {failure}", file=sys.stderr)
-    verdicts = [verdict for name in names if name in report.VERDICTS for verdict in report.VERDICTS[name](page, options.size)]
-    missed = conclude(show(verdicts, "tvd message_size utility", options.size), options.json, options.size)
+    verdicts = [
+        verdict
+        for name in names
+        if name in report.VERDICTS
+        for verdict in report.VERDICTS[name](page, options.size)
+    ]
+    missed = conclude(
+        show(verdicts, "tvd message_size utility", options.size), options.json, options.size
+    )
     return 1 if failures else missed if options.json else 0
 
 

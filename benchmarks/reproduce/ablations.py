@@ -50,9 +50,13 @@ class Treatment:
 
     def __post_init__(self) -> None:
         if self.reduction not in REDUCTIONS:
-            raise ValueError(f"Unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}.")
+            raise ValueError(
+                f"Unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}."
+            )
 
-    def apply(self, crossing: Sequence[Measurement], initial: MarkovRandomField, total: float) -> list[Measurement]:
+    def apply(
+        self, crossing: Sequence[Measurement], initial: MarkovRandomField, total: float
+    ) -> list[Measurement]:
         """Treat cross-party marginals.
 
         Args:
@@ -93,7 +97,16 @@ def treated(
     if graph.kept:
         crossing = treatment.apply(graph.kept, first.initial, first.total)
         used = [m for m in (*first.local, *crossing) if graph.tree.covering(m.attributes) >= 0]
-        model = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, classes=graph.classes)
-    if treatment.reduction == "fit" and isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
+        model = fit(
+            plan.schema.sizes,
+            used,
+            first.total,
+            tree=graph.tree,
+            warm=graph.start,
+            classes=graph.classes,
+        )
+    if treatment.reduction == "fit" and isinstance(
+        plan.sketch, SketchPlan | CountSketchPlan | None
+    ):
         model, _ = fit_beyond(model, [*first.local, *first.crossing])
     return model, sample(model, rows, np.random.default_rng(seed))

@@ -58,7 +58,9 @@ def enforce(
     local = {}
     for axes, counts in margins.items():
         if not axes or any(b <= a for a, b in itertools.pairwise(axes)):
-            raise ModelError(f"A margin's attributes {axes} must be named in strictly increasing order.")
+            raise ModelError(
+                f"A margin's attributes {axes} must be named in strictly increasing order."
+            )
         local[axes] = _distribution(counts, f"The margin over attributes {axes}")
     tables = []
     for m in measurements:
@@ -70,8 +72,12 @@ def enforce(
                     bins = m.bins[at]
                     expected = m.counts.shape[at] if bins is None else bins.size
                     if size != expected:
-                        raise ModelError(f"{what} has {expected} values of attribute {attribute}, the margin over {axes} {size}.")
-        tables.append(_Table(_distribution(m.counts, what, empty_is_even=True), m.attributes, m.bins))
+                        raise ModelError(
+                            f"{what} has {expected} values of attribute {attribute}, the margin over {axes} {size}."
+                        )
+        tables.append(
+            _Table(_distribution(m.counts, what, empty_is_even=True), m.attributes, m.bins)
+        )
     _reconcile(tables, local, tolerance, sweeps)
     return [
         replace(m, counts=table.shares * total, source=f"{m.source}, consistent".lstrip(", "))
@@ -92,7 +98,9 @@ class _Table:
 
     def margin(self, axes: Axes) -> Floats:
         """In the table's bins."""
-        out: Floats = self.shares.sum(axis=tuple(i for i, a in enumerate(self.attributes) if a not in axes))
+        out: Floats = self.shares.sum(
+            axis=tuple(i for i, a in enumerate(self.attributes) if a not in axes)
+        )
         return out
 
     def binned(self, axes: Axes, shares: Floats) -> Floats:
@@ -119,7 +127,9 @@ class _Table:
         self.shares = self.shares + difference.reshape(along) * (difference.size / self.shares.size)
 
 
-def _reconcile(tables: Sequence[_Table], local: dict[Axes, Floats], tolerance: float, sweeps: int) -> None:
+def _reconcile(
+    tables: Sequence[_Table], local: dict[Axes, Floats], tolerance: float, sweeps: int
+) -> None:
     """Both steps over all margins, until they agree; rewrites the tables' shares and the local distributions."""
     for _ in range(sweeps):
         worst = 0.0
@@ -158,7 +168,9 @@ def _distribution(counts: Floats, what: str, empty_is_even: bool = False) -> Flo
     shares = np.maximum(counts, 0.0)
     if not shares.sum() > 0:
         if not empty_is_even:
-            raise ModelError(f"{what} has no count above zero: there is nothing to be consistent with; leave it out.")
+            raise ModelError(
+                f"{what} has no count above zero: there is nothing to be consistent with; leave it out."
+            )
         shares = np.ones_like(shares)
     out: Floats = shares / shares.sum()
     return out

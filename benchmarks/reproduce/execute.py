@@ -63,13 +63,19 @@ def execute(run: Run, folder: Path) -> Result:
         return result | judged(whole, made.codes, run.seed)
     if run.metric == "svm":
         labels = labels_of(whole)
-        positive = [1 if whole.sizes[label] == 2 else majority(whole.codes[label]) for label in labels]
+        positive = [
+            1 if whole.sizes[label] == 2 else majority(whole.codes[label]) for label in labels
+        ]
         held_back = whole.part(test).codes
-        result["misclassification"] = misclassification(made.codes, held_back, whole.sizes, labels, positive)
+        result["misclassification"] = misclassification(
+            made.codes, held_back, whole.sizes, labels, positive
+        )
         return result
     owners = [next(i for i, own in enumerate(split) if a in own) for a in range(len(whole.sizes))]
     ways = (2, *usual_ways(len(whole.sizes)))
     for way, mean in tvd(whole.codes, made.codes, whole.sizes, ways, run.marginals).items():
         result[f"tvd{way}"] = mean
-    result["across3"] = tvd(whole.codes, made.codes, whole.sizes, (3,), run.marginals, parties=owners)[3]
+    result["across3"] = tvd(
+        whole.codes, made.codes, whole.sizes, (3,), run.marginals, parties=owners
+    )[3]
     return result

@@ -34,7 +34,11 @@ MESSAGES: tuple[Message, ...] = (
     *(("adult", "one-round", 0.8, mb) for mb in (1, 4, 16, 64)),
     *(("nltcs", "one-round", 0.8, mb) for mb in (1, 4, 64)),
     *((data, "one-round", 0.8, mb) for data in ("br2000", "fire") for mb in (4, 16, 64)),
-    *((data, method, 0.8, None) for data in ("nltcs", "adult", "br2000", "fire") for method in ("fo", "published")),
+    *(
+        (data, method, 0.8, None)
+        for data in ("nltcs", "adult", "br2000", "fire")
+        for method in ("fo", "published")
+    ),
     ("pisa", DEFAULT, 0.8, 16),
     ("pisa", "one-round", 0.8, 64),
 )
@@ -81,16 +85,38 @@ class Scale:
         """Methods but for those of others that hold all data in one place, which take long."""
         return tuple(method for method in self.methods if method not in PEERS)
 
-    def run(self, metric: str, data: str, method: str, epsilon: float, seed: int, split: str = "paper", **more: object) -> Run:
+    def run(
+        self,
+        metric: str,
+        data: str,
+        method: str,
+        epsilon: float,
+        seed: int,
+        split: str = "paper",
+        **more: object,
+    ) -> Run:
         """A run at this scale; VertiGAN is given its options. The paper's splits are even and in order, as "m=2" is."""
         split = "paper" if split == "m=2" else split
         options = tuple(sorted(more.items())) + (self.gan if method == "vertigan" else ())
-        return Run(metric, data, method, epsilon, seed, split, options, self.marginals if metric == "tvd" else 0)
+        return Run(
+            metric,
+            data,
+            method,
+            epsilon,
+            seed,
+            split,
+            options,
+            self.marginals if metric == "tvd" else 0,
+        )
 
     def svm(self, data: str, method: str, epsilon: float, seed: int) -> list[Run]:
         """The five folds."""
         base = self.run("svm", data, method, epsilon, seed)
-        return [Run(**{**base.__dict__, "fold": fold}) for fold in range(self.folds)] if self.classify else []
+        return (
+            [Run(**{**base.__dict__, "fold": fold}) for fold in range(self.folds)]
+            if self.classify
+            else []
+        )
 
 
 def available() -> tuple[tuple[str, ...], bool, list[str]]:
@@ -102,7 +128,9 @@ def available() -> tuple[tuple[str, ...], bool, list[str]]:
         missing.append("VertiGAN is left out: pip install -e '.[vertigan]'")
     if not os.environ.get(FOLDER):
         methods = tuple(name for name in methods if name not in PEERS)
-        missing.append(f"MST and AIM of others are quoted: to run them, {FOLDER} names a folder for their environments")
+        missing.append(
+            f"MST and AIM of others are quoted: to run them, {FOLDER} names a folder for their environments"
+        )
     classify = importlib.util.find_spec("sklearn") is not None
     if not classify:
         missing.append("SVM classification is left out: pip install -e '.[experiments]'")
@@ -112,7 +140,9 @@ def available() -> tuple[tuple[str, ...], bool, list[str]]:
 def full_scale(seeds: int, data: tuple[str, ...] = ("nltcs", "adult", "br2000", "fire")) -> Scale:
     """The paper's."""
     methods, classify, _ = available()
-    return Scale(data, "nltcs", "adult", (0.1, 0.2, 0.4, 0.8, 1.6, 3.2), seeds, 300, methods, classify)
+    return Scale(
+        data, "nltcs", "adult", (0.1, 0.2, 0.4, 0.8, 1.6, 3.2), seeds, 300, methods, classify
+    )
 
 
 def quick_scale(folder: Path, seeds: int) -> Scale:
@@ -120,21 +150,47 @@ def quick_scale(folder: Path, seeds: int) -> Scale:
     methods, classify, _ = available()
     name = "nltcs" if present("nltcs", folder) else "generated"
     return Scale(
-        (name,), name, name, (0.8,), seeds, 30, methods, classify,
-        gan=(("steps", 100),), shares=(0.2, 0.8), parties=("m=2", "m=4"), splits=("importance=1", "correlation=0"),
-        bar_epsilons=(0.8,), messages=((name, DEFAULT, 0.8, 0.25),),
-    )  # fmt: skip
+        (name,),
+        name,
+        name,
+        (0.8,),
+        seeds,
+        30,
+        methods,
+        classify,
+        gan=(("steps", 100),),
+        shares=(0.2, 0.8),
+        parties=("m=2", "m=4"),
+        splits=("importance=1", "correlation=0"),
+        bar_epsilons=(0.8,),
+        messages=((name, DEFAULT, 0.8, 0.25),),
+    )
 
 
 def smoke_scale() -> Scale:
     """A run or two of every experiment, in seconds: few methods on generated data."""
     methods, classify, _ = available()
-    few = tuple(name for name in methods if name in (DEFAULT, "published", "centralized", "independent-parties"))
+    few = tuple(
+        name
+        for name in methods
+        if name in (DEFAULT, "published", "centralized", "independent-parties")
+    )
     return Scale(
-        ("generated",), "generated", "generated", (0.8,), 1, 5, few, classify,
-        shares=(0.5,), parties=("m=2",), splits=("importance=1",), bar_epsilons=(0.8,), folds=1,
+        ("generated",),
+        "generated",
+        "generated",
+        (0.8,),
+        1,
+        5,
+        few,
+        classify,
+        shares=(0.5,),
+        parties=("m=2",),
+        splits=("importance=1",),
+        bar_epsilons=(0.8,),
+        folds=1,
         messages=(("generated", DEFAULT, 0.8, 0.1),),
-    )  # fmt: skip
+    )
 
 
 def tvd_curves(scale: Scale) -> list[Run]:
@@ -182,8 +238,14 @@ def shares(scale: Scale) -> list[Run]:
 
 def costs(scale: Scale) -> list[Run]:
     """Communication and computation per role, Adult, epsilon 0.8 (Table 2)."""
-    methods = [m for m in scale.vertical if m not in ("independent-parties", "independent-attributes")]
-    runs = [scale.run("tvd", scale.large, method, 0.8, seed) for method in methods for seed in range(scale.seeds)]
+    methods = [
+        m for m in scale.vertical if m not in ("independent-parties", "independent-attributes")
+    ]
+    runs = [
+        scale.run("tvd", scale.large, method, 0.8, seed)
+        for method in methods
+        for seed in range(scale.seeds)
+    ]
     if len(scale.parties) > 2:
         runs.append(scale.run("tvd", scale.large, "published", 0.8, 0, keys=8000))
     return runs
@@ -206,9 +268,17 @@ ABLATIONS: tuple[tuple[str, str, tuple[tuple[str, dict[str, object]], ...]], ...
     (
         "recovery",
         "large",
-        (("fit to bins", {}), ("HisRec", {"reduction": "hisrec"}), ("UniSam", {"reduction": "unisam"})),
+        (
+            ("fit to bins", {}),
+            ("HisRec", {"reduction": "hisrec"}),
+            ("UniSam", {"reduction": "unisam"}),
+        ),
     ),
-    ("consistency", "large", (("weighted fit", {}), ("+ consistency enforcement", {"consistency": True}))),
+    (
+        "consistency",
+        "large",
+        (("weighted fit", {}), ("+ consistency enforcement", {"consistency": True})),
+    ),
 )
 
 
@@ -230,33 +300,57 @@ def bars(scale: Scale) -> list[Run]:
     methods = [method for method in (DEFAULT, "centralized") if method in scale.methods]
     for data in scale.data:
         for epsilon in scale.bar_epsilons:
-            runs += [scale.run("tvd", data, method, epsilon, seed) for method in methods for seed in range(scale.seeds)]
+            runs += [
+                scale.run("tvd", data, method, epsilon, seed)
+                for method in methods
+                for seed in range(scale.seeds)
+            ]
     if 0.8 in scale.bar_epsilons:
         for data in dict.fromkeys((scale.small, scale.large)) if len(methods) > 1 else ():
             runs += [run for method in methods for run in scale.svm(data, method, 0.8, 0)]
-        runs += [scale.run("tvd", scale.small, DEFAULT, 0.8, seed, "m=all") for seed in range(scale.seeds)]
+        runs += [
+            scale.run("tvd", scale.small, DEFAULT, 0.8, seed, "m=all")
+            for seed in range(scale.seeds)
+        ]
     return runs
 
 
 def message(scale: Scale, case: Message, seed: int) -> Run:
     """A run with messages of a given size."""
     data, method, epsilon, mb = case
-    return scale.run("tvd", data, method, epsilon, seed, **({} if mb is None else {"message_bytes": round(mb * 1e6)}))
+    return scale.run(
+        "tvd",
+        data,
+        method,
+        epsilon,
+        seed,
+        **({} if mb is None else {"message_bytes": round(mb * 1e6)}),
+    )
 
 
 def messages(scale: Scale) -> list[Run]:
     """TVD against the size of messages; three seeds at most."""
-    return [message(scale, case, seed) for case in scale.messages for seed in range(min(scale.seeds, 3))]
+    return [
+        message(scale, case, seed) for case in scale.messages for seed in range(min(scale.seeds, 3))
+    ]
 
 
 def useful(scale: Scale) -> tuple[str, ...]:
     """Methods whose rows are judged by what they are good for."""
-    return tuple(method for method in (DEFAULT, "centralized", "mbi_aim_ours") if scale.classify and method in scale.methods)
+    return tuple(
+        method
+        for method in (DEFAULT, "centralized", "mbi_aim_ours")
+        if scale.classify and method in scale.methods
+    )
 
 
 def utility(scale: Scale) -> list[Run]:
     """What rows are good for, epsilon 0.8, Adult."""
-    return [scale.run("utility", scale.large, method, 0.8, seed) for method in useful(scale) for seed in range(scale.seeds)]
+    return [
+        scale.run("utility", scale.large, method, 0.8, seed)
+        for method in useful(scale)
+        for seed in range(scale.seeds)
+    ]
 
 
 def peers(scale: Scale) -> list[Run]:

@@ -72,7 +72,14 @@ class Method(Protocol):
     title: str
 
     def synthesize(
-        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        split: Split,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        **options: Any,
     ) -> Outcome:
         """Synthesise.
 
@@ -102,14 +109,24 @@ class VertiMRF:
     plan: Mapping[str, Any] = field(default_factory=dict)
 
     def synthesize(
-        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        split: Split,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        **options: Any,
     ) -> Outcome:
         """See :class:`Method`; options are ``local_share``, the fields of ``Treatment`` and those of ``make_plan``."""
         n = codes.shape[1]
         held = [tuple(own) for own in split]
         order = [attribute for own in held for attribute in own]
         schema = Schema.of(
-            {f"party{i + 1}": [Attribute.integer(f"x{a}", sizes[a]) for a in own] for i, own in enumerate(held)}
+            {
+                f"party{i + 1}": [Attribute.integer(f"x{a}", sizes[a]) for a in own]
+                for i, own in enumerate(held)
+            }
         )
         planned = dict(self.plan)
         if "local_share" in options:
@@ -117,18 +134,25 @@ class VertiMRF:
             planned["shares"] = (COUNT_SHARE, local, 1 - COUNT_SHARE - local)
         treatment = Treatment(options.pop("reduction", "fit"), options.pop("consistency", False))
         start = time.perf_counter()
-        plan = make_plan(schema, epsilon, PlanOptions(delta=delta, expected_records=n, **planned, **options))
+        plan = make_plan(
+            schema, epsilon, PlanOptions(delta=delta, expected_records=n, **planned, **options)
+        )
         planning = time.perf_counter() - start
         digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)
-        tables = [Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)])) for i, own in
-                  enumerate(held)]  # fmt: skip
+        tables = [
+            Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)]))
+            for i, own in enumerate(held)
+        ]
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)
         with tempfile.TemporaryDirectory() as folder:
             trial = run_protocol(plan, tables, RunOptions(rows=n, seed=seed), folder, ring)
             model, rows = trial.model, trial.result.codes
             if treatment != Treatment():
-                messages = [Message.load(Path(folder, f"{name}.message"), plan, ring.server) for name in plan.party_names]
+                messages = [
+                    Message.load(Path(folder, f"{name}.message"), plan, ring.server)
+                    for name in plan.party_names
+                ]
                 model, rows = treated(plan, messages, treatment, n, seed)
         made = np.empty_like(codes)
         made[order] = rows
@@ -152,11 +176,24 @@ class Centralized:
     title: str = "Centralized (LocMRF on the joined table)"
 
     def synthesize(
-        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        split: Split,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        **options: Any,
     ) -> Outcome:
         """See :class:`Method`; options are the parameters of ``Synthesizer``."""
         names = [f"x{a}" for a in range(len(sizes))]
-        schema = Schema.of({"holder": [Attribute.integer(name, size) for name, size in zip(names, sizes, strict=True)]})
+        schema = Schema.of(
+            {
+                "holder": [
+                    Attribute.integer(name, size) for name, size in zip(names, sizes, strict=True)
+                ]
+            }
+        )
         start = time.perf_counter()
         planning = PlanOptions(expected_records=codes.shape[1], delta=delta, **options)
         table = pa.table(dict(zip(names, codes, strict=True)))
@@ -179,7 +216,14 @@ class VertiGAN:
     title: str = "VertiGAN"
 
     def synthesize(
-        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        split: Split,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        **options: Any,
     ) -> Outcome:
         """See :class:`Method`; options are the fields of ``vertigan.Training``."""
         from .vertigan import Training, train
@@ -203,7 +247,14 @@ class Central:
     title: str
 
     def synthesize(
-        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        split: Split,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        **options: Any,
     ) -> Outcome:
         """See :class:`Method`; there are no options."""
         if options:
@@ -214,11 +265,26 @@ class Central:
         with tempfile.TemporaryDirectory() as folder:
             write(Dataset("table", tuple(names), tuple(sizes), codes), Path(folder))
             out, errors = Path(folder, "rows.csv.gz"), Path(folder, "errors")
-            words = [self.name, "table", "--data", folder, "--epsilon", epsilon, "--delta", delta, "--seed", seed, "--out", out]
+            words = [
+                self.name,
+                "table",
+                "--data",
+                folder,
+                "--epsilon",
+                epsilon,
+                "--delta",
+                delta,
+                "--seed",
+                seed,
+                "--out",
+                out,
+            ]
             start = time.perf_counter()
             with errors.open("w") as file:
                 command = [sys.executable, "-m", "benchmarks.peers", *map(str, words)]
-                process = subprocess.Popen(command, stdout=file, stderr=file, env=surroundings(), start_new_session=True)
+                process = subprocess.Popen(
+                    command, stdout=file, stderr=file, env=surroundings(), start_new_session=True
+                )
                 try:
                     code = process.wait(LIMIT)
                 except subprocess.TimeoutExpired:
@@ -228,9 +294,17 @@ class Central:
                         os.killpg(process.pid, signal.SIGKILL)
                         process.wait()
             if code:
-                said = [line for line in errors.read_text().splitlines() if any(map(str.isalnum, line))]
-                raise RuntimeError(f"{self.title} failed: {said[-1].strip() if said else f'exit code {code}'}")
-            return Outcome(codes=read_rows(out, names, sizes), server_seconds=time.perf_counter() - start, spent=epsilon)
+                said = [
+                    line for line in errors.read_text().splitlines() if any(map(str.isalnum, line))
+                ]
+                raise RuntimeError(
+                    f"{self.title} failed: {said[-1].strip() if said else f'exit code {code}'}"
+                )
+            return Outcome(
+                codes=read_rows(out, names, sizes),
+                server_seconds=time.perf_counter() - start,
+                spent=epsilon,
+            )
 
 
 @dataclass(frozen=True)
@@ -241,7 +315,14 @@ class RealRows:
     title: str = "the real rows (not private)"
 
     def synthesize(
-        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+        self,
+        codes: Codes,
+        sizes: Sequence[int],
+        split: Split,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        **options: Any,
     ) -> Outcome:
         """The rows given; everything else is of no account."""
         return Outcome(codes=codes, spent=float("inf"), private=False)
@@ -254,13 +335,21 @@ METHODS: dict[str, Method] = {
     for method in (
         VertiMRF("count-sketches", "count sketches (the default)"),
         VertiMRF("one-round", "scheduled pairs", {"encoder": "scheduled-pairs"}),
-        VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
+        VertiMRF(
+            "published",
+            "published sketches (claim only)",
+            {"encoder": "published", "claim_as_published": True},
+        ),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
         Centralized(),
         *(Central(peer.name, f"central {peer.title}") for peer in PEERS.values()),
         VertiGAN(),
         VertiMRF("independent-parties", "independent parties, pasted", {"shares": NO_SKETCHES}),
-        VertiMRF("independent-attributes", "independent attributes", {"shares": NO_SKETCHES, "local_models": False}),
+        VertiMRF(
+            "independent-attributes",
+            "independent attributes",
+            {"shares": NO_SKETCHES, "local_models": False},
+        ),
         RealRows(),
     )
 }

@@ -5,15 +5,27 @@ from __future__ import annotations
 # 3-way TVD of central mechanisms with all data in one place, by (data, epsilon): MST of mbi 2.0; AIM ported to mbi 2.0 with a
 # 3-way workload and all fits converged. Measured once, in an environment of their own, on these data sets.
 MST = {
-    ("nltcs", 0.2): 0.143, ("nltcs", 0.8): 0.145, ("nltcs", 3.2): 0.145,
-    ("adult", 0.2): 0.095, ("adult", 0.8): 0.079, ("adult", 3.2): 0.076,
-    ("br2000", 0.2): 0.069, ("br2000", 0.8): 0.057, ("br2000", 3.2): 0.055,
-}  # fmt: skip
+    ("nltcs", 0.2): 0.143,
+    ("nltcs", 0.8): 0.145,
+    ("nltcs", 3.2): 0.145,
+    ("adult", 0.2): 0.095,
+    ("adult", 0.8): 0.079,
+    ("adult", 3.2): 0.076,
+    ("br2000", 0.2): 0.069,
+    ("br2000", 0.8): 0.057,
+    ("br2000", 3.2): 0.055,
+}
 AIM = {
-    ("nltcs", 0.2): 0.0147, ("nltcs", 0.8): 0.0057, ("nltcs", 3.2): 0.0030,
-    ("adult", 0.2): 0.070, ("adult", 0.8): 0.042, ("adult", 3.2): 0.034,
-    ("br2000", 0.2): 0.048, ("br2000", 0.8): 0.026, ("br2000", 3.2): 0.015,
-}  # fmt: skip
+    ("nltcs", 0.2): 0.0147,
+    ("nltcs", 0.8): 0.0057,
+    ("nltcs", 3.2): 0.0030,
+    ("adult", 0.2): 0.070,
+    ("adult", 0.8): 0.042,
+    ("adult", 3.2): 0.034,
+    ("br2000", 0.2): 0.048,
+    ("br2000", 0.8): 0.026,
+    ("br2000", 3.2): 0.015,
+}
 # Google's dpsynth with all data in one place: SWIFT, and its MST. Measured elsewhere.
 SWIFT = {("adult", 0.8): 0.0506, ("br2000", 0.8): 0.0285}
 DPSYNTH_MST = {("adult", 0.8): 0.085, ("br2000", 0.8): 0.059}

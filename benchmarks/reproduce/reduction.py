@@ -22,7 +22,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def hisrec(
-    measurement: Measurement, one_way: Mapping[int, Floats], one_way_sigma: float | Mapping[int, float] = 0.0
+    measurement: Measurement,
+    one_way: Mapping[int, Floats],
+    one_way_sigma: float | Mapping[int, float] = 0.0,
 ) -> Measurement:
     """Histogram recovery: each bin's count in proportion to the one-way counts of its values.
 
@@ -49,13 +51,19 @@ def hisrec(
             shares.append(None)
             continue
         if attribute not in one_way:
-            raise ModelError(f"Histogram recovery needs the one-way counts of attribute {attribute}; add them.")
+            raise ModelError(
+                f"Histogram recovery needs the one-way counts of attribute {attribute}; add them."
+            )
         counts = np.asarray(one_way[attribute], np.float64)
         if counts.shape != bins.shape or not np.isfinite(counts).all():
             raise ModelError(
                 f"The one-way counts of attribute {attribute} must be {bins.size} finite numbers, one per value of its bin map."
             )
-        sigma = one_way_sigma if isinstance(one_way_sigma, float | int) else one_way_sigma.get(attribute, 0.0)
+        sigma = (
+            one_way_sigma
+            if isinstance(one_way_sigma, float | int)
+            else one_way_sigma.get(attribute, 0.0)
+        )
         shares.append(_value_distribution(np.maximum(counts, 0.0), bins, float(sigma)))
     return _expand(measurement, shares, "HisRec")
 
@@ -99,7 +107,9 @@ def _value_distribution(counts: Floats, bins: npt.NDArray[np.int64], sigma: floa
     share = np.divide(counts, whole, out=1 / width, where=whole > 0)
     # d share = ((1 - share) d count - share d others) / whole; never more than a share between 0 and 1 can err.
     error = sigma * np.sqrt((1 - share) ** 2 + (width - 1) * share**2)
-    error = np.minimum(np.divide(error, whole, out=np.full(whole.shape, 0.5 * (sigma > 0)), where=whole > 0), 0.5)
+    error = np.minimum(
+        np.divide(error, whole, out=np.full(whole.shape, 0.5 * (sigma > 0)), where=whole > 0), 0.5
+    )
     return _Shares(share, np.maximum(share, 1 / np.maximum(whole, width)), error)
 
 
@@ -122,4 +132,10 @@ def _expand(measurement: Measurement, shares: Sequence[_Shares | None], how: str
         variance = variance.take(bins, axis=axis) * of_error**2 + (values * error) ** 2
         values = values * of_count
     source = f"{measurement.source}, {how}" if measurement.source else how
-    return replace(measurement, bins=(None,) * values.ndim, counts=values, sigma=np.sqrt(variance), source=source)
+    return replace(
+        measurement,
+        bins=(None,) * values.ndim,
+        counts=values,
+        sigma=np.sqrt(variance),
+        source=source,
+    )

@@ -24,9 +24,30 @@ Figures = list[Result]
 
 def write_csv(store: Store, path: Path) -> None:
     """One line per finished run."""
-    columns = ["metric", "data", "method", "epsilon", "seed", "split", "options", "fold", "marginals", "tvd3", "tvd4", "tvd5",
-               "across3", "misclassification", "seconds", "party_seconds", "server_seconds", "parties", "message_bytes",
-               "spent", "private", "threads"]  # fmt: skip
+    columns = [
+        "metric",
+        "data",
+        "method",
+        "epsilon",
+        "seed",
+        "split",
+        "options",
+        "fold",
+        "marginals",
+        "tvd3",
+        "tvd4",
+        "tvd5",
+        "across3",
+        "misclassification",
+        "seconds",
+        "party_seconds",
+        "server_seconds",
+        "parties",
+        "message_bytes",
+        "spent",
+        "private",
+        "threads",
+    ]
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
@@ -49,18 +70,30 @@ class Page:
         self.store = store
         self.scale = scale
 
-    def figures(self, data: str, method: str, epsilon: float, split: str = "paper", **options: Any) -> Figures:
+    def figures(
+        self, data: str, method: str, epsilon: float, split: str = "paper", **options: Any
+    ) -> Figures:
         """Finished TVD runs over seeds."""
-        runs = [self.scale.run("tvd", data, method, epsilon, seed, split, **options) for seed in range(self.scale.seeds)]
+        runs = [
+            self.scale.run("tvd", data, method, epsilon, seed, split, **options)
+            for seed in range(self.scale.seeds)
+        ]
         return self._found(runs)
 
     def sized(self, case: Message) -> Figures:
         """Finished runs of a case of message sizes."""
-        return self._found([message(self.scale, case, seed) for seed in range(min(self.scale.seeds, 3))])
+        return self._found(
+            [message(self.scale, case, seed) for seed in range(min(self.scale.seeds, 3))]
+        )
 
     def useful(self, method: str) -> Figures:
         """Finished runs that were judged by what rows are good for."""
-        return self._found([self.scale.run("utility", self.scale.large, method, 0.8, seed) for seed in range(self.scale.seeds)])
+        return self._found(
+            [
+                self.scale.run("utility", self.scale.large, method, 0.8, seed)
+                for seed in range(self.scale.seeds)
+            ]
+        )
 
     def folds(self, data: str, method: str, epsilon: float) -> Figures:
         """Finished SVM runs over folds."""
@@ -89,7 +122,9 @@ def title(method: str) -> str:
     return METHODS[method].title
 
 
-def curves_section(page: Page, metric: str, lookup: Callable[[str, str, float], Figures], quotes: bool) -> str:
+def curves_section(
+    page: Page, metric: str, lookup: Callable[[str, str, float], Figures], quotes: bool
+) -> str:
     """Methods against epsilon, a table per data set; nothing where nothing has been run."""
     wanted = FOLDS if metric == "misclassification" else page.scale.seeds
     parts = []
@@ -104,15 +139,32 @@ def curves_section(page: Page, metric: str, lookup: Callable[[str, str, float], 
             spent = [f"{mean(own, 'spent'):.3g}" if own else "–" for own in claims]
             rows.append(["(the ε of published sketches, by the ledger)", *spent])
         if metric == "misclassification" and (found := lookup(data, "real", REAL_EPSILON)):
-            rows.append([title("real")] + [spread(found, metric, wanted)] * len(page.scale.epsilons))
+            rows.append(
+                [title("real")] + [spread(found, metric, wanted)] * len(page.scale.epsilons)
+            )
         if quotes and rows:
-            for name, values in (("central MST (quoted)", quoted.MST), ("central AIM (quoted)", quoted.AIM)):
+            for name, values in (
+                ("central MST (quoted)", quoted.MST),
+                ("central AIM (quoted)", quoted.AIM),
+            ):
                 if any((data, epsilon) in values for epsilon in page.scale.epsilons):
-                    rows.append([name] + [f"{values[data, e]:g}" if (data, e) in values else "–" for e in page.scale.epsilons])
+                    rows.append(
+                        [name]
+                        + [
+                            f"{values[data, e]:g}" if (data, e) in values else "–"
+                            for e in page.scale.epsilons
+                        ]
+                    )
             if data in quoted.RESAMPLED:
-                rows.append(["rows drawn from the truth (quoted)"] + [f"{quoted.RESAMPLED[data]:g}"] * len(page.scale.epsilons))
+                rows.append(
+                    ["rows drawn from the truth (quoted)"]
+                    + [f"{quoted.RESAMPLED[data]:g}"] * len(page.scale.epsilons)
+                )
         if rows:
-            parts.append(f"**{data}**\n\n" + table(["method \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows))
+            parts.append(
+                f"**{data}**\n\n"
+                + table(["method \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows)
+            )
     return "\n\n".join(parts)
 
 
@@ -136,7 +188,9 @@ def parties_section(page: Page) -> str:
         for method in (*OURS, "published", "fo"):
             found = [page.figures(data, method, 0.8, split) for split in page.scale.parties]
             if any(found):
-                rows.append([title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)])
+                rows.append(
+                    [title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)]
+                )
         if rows:
             parts.append(f"**{data}**\n\n" + table(["method", *page.scale.parties], rows))
     return "\n\n".join(parts)
@@ -145,30 +199,49 @@ def parties_section(page: Page) -> str:
 def shares_section(page: Page) -> str:
     rows = []
     for method in (*OURS, "fo"):
-        found = [page.figures(page.scale.small, method, 0.8, local_share=share) for share in page.scale.shares]
+        found = [
+            page.figures(page.scale.small, method, 0.8, local_share=share)
+            for share in page.scale.shares
+        ]
         if any(found):
             rows.append([title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)])
-    return table([f"{page.scale.small}: method \\ θ", *(f"{share:g}" for share in page.scale.shares)], rows) if rows else ""
+    return (
+        table(
+            [f"{page.scale.small}: method \\ θ", *(f"{share:g}" for share in page.scale.shares)],
+            rows,
+        )
+        if rows
+        else ""
+    )
 
 
 def costs_section(page: Page) -> str:
     rows = []
-    cases: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in page.scale.methods] + [("published", {"keys": 8000})]
+    cases: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in page.scale.methods] + [
+        ("published", {"keys": 8000})
+    ]
     for method, options in cases:
         found = page.figures(page.scale.large, method, 0.8, **options)
         if not found or method.startswith("independent"):
             continue
         sent = found[0]["message_bytes"]
         at_party = np.median([own["party_seconds"] for own in found]) / max(len(sent), 1)
-        rows.append([
-            title(method) + "".join(f", {name} = {value}" for name, value in options.items()),
-            f"{max(sent) / 1e6:.3g} MB" if sent else "–",
-            f"{at_party:.2g} s" if sent else "–",
-            f"{np.median([own['server_seconds'] for own in found]):.2g} s",
-        ])  # fmt: skip
+        rows.append(
+            [
+                title(method) + "".join(f", {name} = {value}" for name, value in options.items()),
+                f"{max(sent) / 1e6:.3g} MB" if sent else "–",
+                f"{at_party:.2g} s" if sent else "–",
+                f"{np.median([own['server_seconds'] for own in found]):.2g} s",
+            ]
+        )
     if not rows:
         return ""
-    head = [f"{page.scale.large}, ε = 0.8", "largest party sends", "a party computes", "the server computes"]
+    head = [
+        f"{page.scale.large}, ε = 0.8",
+        "largest party sends",
+        "a party computes",
+        "the server computes",
+    ]
     paper = [[f"paper: {name} (quoted)", *values] for name, *values in quoted.PAPER_COSTS]
     return table(head, rows + paper)
 
@@ -179,10 +252,14 @@ def splits_section(page: Page) -> str:
     for split in page.scale.splits:
         found = [page.figures(page.scale.small, method, 0.8, split) for method in methods]
         if any(found):
-            paper = [f"{value:.4f} ± {deviation:.3f}" for value, deviation in quoted.PAPER_SPLITS[split]]
+            paper = [
+                f"{value:.4f} ± {deviation:.3f}" for value, deviation in quoted.PAPER_SPLITS[split]
+            ]
             rows.append([split, *(spread(own, "tvd3", page.scale.seeds) for own in found), *paper])
     quotes = ["paper: FM (quoted)", "paper: FO (quoted)", "paper: VertiGAN (quoted)"]
-    return table([f"{page.scale.small}, ε = 0.8", *map(title, methods), *quotes], rows) if rows else ""
+    return (
+        table([f"{page.scale.small}, ε = 0.8", *map(title, methods), *quotes], rows) if rows else ""
+    )
 
 
 def ablations_section(page: Page) -> str:
@@ -192,11 +269,22 @@ def ablations_section(page: Page) -> str:
         rows = []
         for method in ("count-sketches", "one-round", "fo"):
             for label, options in variants:
-                found = [page.figures(data, method, epsilon, **options) for epsilon in page.scale.epsilons]
+                found = [
+                    page.figures(data, method, epsilon, **options)
+                    for epsilon in page.scale.epsilons
+                ]
                 if any(found):
-                    rows.append([f"{title(method)}: {label}", *(spread(own, "tvd3", page.scale.seeds) for own in found)])
+                    rows.append(
+                        [
+                            f"{title(method)}: {label}",
+                            *(spread(own, "tvd3", page.scale.seeds) for own in found),
+                        ]
+                    )
         if rows:
-            parts.append(f"**{name}, {data}**\n\n" + table(["variant \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows))
+            parts.append(
+                f"**{name}, {data}**\n\n"
+                + table(["variant \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows)
+            )
     return "\n\n".join(parts)
 
 
@@ -208,7 +296,9 @@ def message_verdicts(page: Page) -> list[Verdict]:
         data, method, epsilon, mb = case
         if found := page.sized(case):
             size = "" if mb is None else f", {mb:g} MB"
-            name = f"{data}, epsilon {epsilon:g}, {names.get(method, title(method))}{size}: 3-way TVD"
+            name = (
+                f"{data}, epsilon {epsilon:g}, {names.get(method, title(method))}{size}: 3-way TVD"
+            )
             out.append(Verdict(name, mean(found, "tvd3")))
     return out
 
@@ -219,29 +309,66 @@ def messages_section(page: Page) -> str:
     for case, verdict in zip(cases, message_verdicts(page), strict=True):
         found, row = page.sized(case), held(verdict, "message_size", FULL)
         size = float(np.mean([max(own["message_bytes"]) for own in found])) / 1e6
-        rows.append([
-            case[0], f"{case[2]:g}", title(case[1]), f"{size:.3g}", spread(found, "tvd3", 3), str(len(found)),
-            row.bar.removeprefix("<= "), {True: "yes", False: "no", None: ""}[row.holds],
-        ])  # fmt: skip
-    return table(["data", "ε", "encoder", "largest message [MB]", "3-way TVD", "runs", "at most", "holds"], rows) if rows else ""
+        rows.append(
+            [
+                case[0],
+                f"{case[2]:g}",
+                title(case[1]),
+                f"{size:.3g}",
+                spread(found, "tvd3", 3),
+                str(len(found)),
+                row.bar.removeprefix("<= "),
+                {True: "yes", False: "no", None: ""}[row.holds],
+            ]
+        )
+    return (
+        table(
+            [
+                "data",
+                "ε",
+                "encoder",
+                "largest message [MB]",
+                "3-way TVD",
+                "runs",
+                "at most",
+                "holds",
+            ],
+            rows,
+        )
+        if rows
+        else ""
+    )
 
 
 def utility_section(page: Page) -> str:
     """A line a method; the last one is of real rows. Columns without a figure are left out."""
-    lines = {title(method): found for method in useful(page.scale) if (found := page.useful(method))}
+    lines = {
+        title(method): found for method in useful(page.scale) if (found := page.useful(method))
+    }
     if not lines:
         return ""
-    real = [{name.removeprefix("real "): value for name, value in own.items() if name.startswith("real ")}
-            for own in page.useful(DEFAULT)]  # fmt: skip
+    real = [
+        {
+            name.removeprefix("real "): value
+            for name, value in own.items()
+            if name.startswith("real ")
+        }
+        for own in page.useful(DEFAULT)
+    ]
     every = [own for found in lines.values() for own in found]
-    shown = {head: column for head, column in COLUMNS.items() if any(column[0] in own for own in every)}
+    shown = {
+        head: column for head, column in COLUMNS.items() if any(column[0] in own for own in every)
+    }
 
     def cell(found: Figures, name: str, digits: int) -> str:
         values = [own[name] for own in found if name in own]
         more = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
         return f"{np.mean(values):.{digits}f}{more}" if values else "–"
 
-    rows = [[name, *(cell(found, *column) for column in shown.values())] for name, found in (*lines.items(), ("real rows", real))]
+    rows = [
+        [name, *(cell(found, *column) for column in shown.values())]
+        for name, found in (*lines.items(), ("real rows", real))
+    ]
     return table([f"{page.scale.large}, ε = 0.8: rows of", *shown], rows)
 
 
@@ -262,18 +389,28 @@ def utility_verdicts(page: Page) -> list[Verdict]:
 def peers_section(page: Page) -> str:
     """A table per epsilon: mechanisms by data, what is quoted below what was measured."""
     quotes = {
-        "SWIFT (dpsynth)": quoted.SWIFT, "MST (dpsynth)": quoted.DPSYNTH_MST, "MST (mbi 2)": quoted.MST,
+        "SWIFT (dpsynth)": quoted.SWIFT,
+        "MST (dpsynth)": quoted.DPSYNTH_MST,
+        "MST (mbi 2)": quoted.MST,
         "AIM (ported to mbi 2, all fits converged)": quoted.AIM,
-    }  # fmt: skip
+    }
     parts = []
     for epsilon in page.scale.bar_epsilons:
         rows = []
         for method in (DEFAULT, "centralized", *PEERS):
             found = [page.figures(data, method, epsilon)[:1] for data in page.scale.data]
-            cells = [f"{own[0]['tvd2']:.4f} / {own[0]['tvd3']:.4f}, {own[0]['seconds']:.0f} s" if own else "–" for own in found]
+            cells = [
+                f"{own[0]['tvd2']:.4f} / {own[0]['tvd3']:.4f}, {own[0]['seconds']:.0f} s"
+                if own
+                else "–"
+                for own in found
+            ]
             rows += [[title(method), *cells]] if any(found) else []
         for name, of in quotes.items():
-            cells = [f"*{of[data, epsilon]:g}*" if (data, epsilon) in of else "–" for data in page.scale.data]
+            cells = [
+                f"*{of[data, epsilon]:g}*" if (data, epsilon) in of else "–"
+                for data in page.scale.data
+            ]
             rows += [[f"*quoted:* {name}", *cells]] if rows and set(cells) != {"–"} else []
         if rows:
             parts.append(f"**ε = {epsilon:g}**\n\n" + table(["mechanism", *page.scale.data], rows))
@@ -286,18 +423,32 @@ def accuracy(page: Page, short: bool = False) -> str:
     for data in page.scale.data:
         for epsilon in page.scale.bar_epsilons:
             found = page.figures(data, DEFAULT, epsilon)
-            others = [(name, of.get((data, epsilon))) for name, of in (("MST", quoted.MST), ("AIM", quoted.AIM))]
+            others = [
+                (name, of.get((data, epsilon)))
+                for name, of in (("MST", quoted.MST), ("AIM", quoted.AIM))
+            ]
             said = [f"central {name}: {figure:g}" for name, figure in others if figure is not None]
             if not found or (short and (epsilon != 0.8 or not said)):
                 continue
-            rows.append([
-                data, f"{epsilon:g}",
-                f"{spread(found, 'tvd3', len(found))} ({len(found)} seed{'s' if len(found) > 1 else ''})",
-                f"{np.median([own['seconds'] for own in found]):.1f}",
-                f"{max(max(own['message_bytes']) for own in found) / 1e6:.1f} MB",
-                "; ".join([*said, *[quoted.PAPER_TVD[data, epsilon]] * ((data, epsilon) in quoted.PAPER_TVD)]),
-            ])  # fmt: skip
-    return table(["data", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows)
+            rows.append(
+                [
+                    data,
+                    f"{epsilon:g}",
+                    f"{spread(found, 'tvd3', len(found))} ({len(found)} seed{'s' if len(found) > 1 else ''})",
+                    f"{np.median([own['seconds'] for own in found]):.1f}",
+                    f"{max(max(own['message_bytes']) for own in found) / 1e6:.1f} MB",
+                    "; ".join(
+                        [
+                            *said,
+                            *[quoted.PAPER_TVD[data, epsilon]]
+                            * ((data, epsilon) in quoted.PAPER_TVD),
+                        ]
+                    ),
+                ]
+            )
+    return table(
+        ["data", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows
+    )
 
 
 @dataclass(frozen=True)
@@ -324,12 +475,22 @@ def bars(page: Page, size: str = FULL) -> list[Line]:
     out: list[Line] = []
     every: Figures = []
 
-    def add(what: str, epsilon: float, found: Figures, metric: str, figure: str, less: float = 0.0, over: float = 1.0) -> None:
+    def add(
+        what: str,
+        epsilon: float,
+        found: Figures,
+        metric: str,
+        figure: str,
+        less: float = 0.0,
+        over: float = 1.0,
+    ) -> None:
         if found and np.isfinite(less) and over > 0:
             values = [(result[metric] - less) / over for result in found]
             deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
             data, method = what.split(": ", 1)
-            verdict = Verdict(f"{data}, epsilon {epsilon:g}, {method}: {figure}", float(np.mean(values)))
+            verdict = Verdict(
+                f"{data}, epsilon {epsilon:g}, {method}: {figure}", float(np.mean(values))
+            )
             out.append(Line(what, epsilon, held(verdict, "tvd", size), len(values), deviation))
 
     for data in page.scale.data:
@@ -341,14 +502,30 @@ def bars(page: Page, size: str = FULL) -> list[Line]:
     for data in dict.fromkeys((page.scale.large, page.scale.small)):
         central = mean(page.folds(data, "centralized", 0.8), "misclassification")
         found = page.folds(data, DEFAULT, 0.8)
-        add(f"{data}: count sketches", 0.8, found, "misclassification", "SVM misclassification above Centralized's", less=central)
+        add(
+            f"{data}: count sketches",
+            0.8,
+            found,
+            "misclassification",
+            "SVM misclassification above Centralized's",
+            less=central,
+        )
     small = page.scale.small
     two = mean(page.figures(small, DEFAULT, 0.8), "tvd3")
     found = page.figures(small, DEFAULT, 0.8, "m=all")
     every += found
-    add(f"{small}: count sketches", 0.8, found, "tvd3", "a party per attribute, 3-way TVD over two parties'", over=two)
+    add(
+        f"{small}: count sketches",
+        0.8,
+        found,
+        "tvd3",
+        "a party per attribute, 3-way TVD over two parties'",
+        over=two,
+    )
     if every:
-        slowest = Verdict("slowest of these runs, seconds", max(result["seconds"] for result in every))
+        slowest = Verdict(
+            "slowest of these runs, seconds", max(result["seconds"] for result in every)
+        )
         out.append(Line(slowest.name, None, held(slowest, "tvd", size), len(every), None))
     return out
 
@@ -361,12 +538,15 @@ def bars_section(page: Page) -> str:
     rows = [
         [
             line.what if line.epsilon is None else f"{line.what}, {figure_of(line)}",
-            "" if line.epsilon is None else f"{line.epsilon:g}", f"{line.verdict.value:.4g}",
-            "–" if line.deviation is None else f"{line.deviation:.2g}", str(line.runs), line.verdict.bar,
+            "" if line.epsilon is None else f"{line.epsilon:g}",
+            f"{line.verdict.value:.4g}",
+            "–" if line.deviation is None else f"{line.deviation:.2g}",
+            str(line.runs),
+            line.verdict.bar,
             {True: "yes", False: "**no**", None: ""}[line.verdict.holds],
         ]
         for line in bars(page)
-    ]  # fmt: skip
+    ]
     return table(["bar", "ε", "measured", "s.d.", "runs", "bar", "holds"], rows) if rows else ""
 
 
@@ -379,7 +559,9 @@ def summary(page: Page) -> str:
         if line.epsilon is not None:
             no = " **no**" if line.verdict.holds is False else ""
             bar = f" ({line.verdict.bar.replace('<=', '≤')}{no})" if line.verdict.bar else ""
-            name = line.what if figure_of(line) == "3-way TVD" else f"{line.what}, {figure_of(line)}"
+            name = (
+                line.what if figure_of(line) == "3-way TVD" else f"{line.what}, {figure_of(line)}"
+            )
             rows.setdefault(name, {})[line.epsilon] = f"{line.verdict.value:.3g}{bar}"
     head = ["3-way TVD, mean (bar)", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
     cells = [[name, *(row.get(epsilon, "") for epsilon in epsilons)] for name, row in rows.items()]
@@ -389,32 +571,75 @@ def summary(page: Page) -> str:
 
 
 SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
-    "bars": ("Bars", "What the library is held to: means over seeds (SVM: folds) of 3-way TVD unless a line says otherwise; δ = "
-             "1/n, two parties, as many synthetic rows as records.", bars_section),
-    "tvd": ("Total variation distance against ε", "Mean ± standard deviation over seeds. The paper's figures are curves "
-            "without numbers; MST and AIM hold all data in one place, and are quoted where they have not been run. Rows are made "
-            "from a model by rounding its counts, not by independent draws, so a good model's rows can be nearer to the truth "
-            "than as many rows drawn from it.", tvd_section),
-    "svm": ("SVM misclassification", "Mean ± standard deviation over five folds; linear SVM on one-hot attributes, trained on "
-            "synthetic rows made from the other four fifths. Labels: adult `income`, br2000 `a00`, fire `priority` (its most "
-            "frequent value, or another); nltcs: mean over all 16 attributes.", svm_section),
-    "parties": ("Number of parties", "3-way TVD, ε = 0.8. Columns are dealt to m parties evenly and in order; m=all "
-                "is a party per attribute.", parties_section),
-    "shares": ("Budget share of LocMRF", "3-way TVD, ε = 0.8; θ is the local models' part of all but the record count.",
-               shares_section),
-    "costs": ("Communication and computation per role", "Medians over seeds, on a machine of two cores; planning, writing and "
-              "reading of messages included. VertiGAN's gradients for the server's batches are counted.", costs_section),
-    "splits": ("Attribute splits by importance and by correlation", "3-way TVD; splits as VertiBench defines them (drawn per "
-               "seed): importance=α deals attributes by Dirichlet(α) shares, the more even the larger α; correlation=β runs from "
-               "0, correlated attributes together, to 1, correlated attributes apart.", splits_section),
-    "ablations": ("Ablations", "3-way TVD. locmrf: local models against one-way marginals alone. recovery: what becomes of "
-                  "cross-party marginals measured in bins; HisRec spreads a bin's count over its values in proportion to "
-                  "one-way marginals, UniSam evenly, and a fit to the bins does the first implicitly. consistency: the paper's "
-                  "averaging of what several marginals say of one, before the fit.", ablations_section),
-    "messages": ("Accuracy against message size", "Means of at most three seeds.", messages_section),
-    "peers": ("Mechanisms of others", "2-way and 3-way TVD of one run, and its seconds.", peers_section),
-    "utility": ("What rows are good for", "The figures of `vertimrf evaluate --utility` for the SVM's label.", utility_section),
-}  # fmt: skip
+    "bars": (
+        "Bars",
+        "What the library is held to: means over seeds (SVM: folds) of 3-way TVD unless a line says otherwise; δ = "
+        "1/n, two parties, as many synthetic rows as records.",
+        bars_section,
+    ),
+    "tvd": (
+        "Total variation distance against ε",
+        "Mean ± standard deviation over seeds. The paper's figures are curves "
+        "without numbers; MST and AIM hold all data in one place, and are quoted where they have not been run. Rows are made "
+        "from a model by rounding its counts, not by independent draws, so a good model's rows can be nearer to the truth "
+        "than as many rows drawn from it.",
+        tvd_section,
+    ),
+    "svm": (
+        "SVM misclassification",
+        "Mean ± standard deviation over five folds; linear SVM on one-hot attributes, trained on "
+        "synthetic rows made from the other four fifths. Labels: adult `income`, br2000 `a00`, fire `priority` (its most "
+        "frequent value, or another); nltcs: mean over all 16 attributes.",
+        svm_section,
+    ),
+    "parties": (
+        "Number of parties",
+        "3-way TVD, ε = 0.8. Columns are dealt to m parties evenly and in order; m=all "
+        "is a party per attribute.",
+        parties_section,
+    ),
+    "shares": (
+        "Budget share of LocMRF",
+        "3-way TVD, ε = 0.8; θ is the local models' part of all but the record count.",
+        shares_section,
+    ),
+    "costs": (
+        "Communication and computation per role",
+        "Medians over seeds, on a machine of two cores; planning, writing and "
+        "reading of messages included. VertiGAN's gradients for the server's batches are counted.",
+        costs_section,
+    ),
+    "splits": (
+        "Attribute splits by importance and by correlation",
+        "3-way TVD; splits as VertiBench defines them (drawn per "
+        "seed): importance=α deals attributes by Dirichlet(α) shares, the more even the larger α; correlation=β runs from "
+        "0, correlated attributes together, to 1, correlated attributes apart.",
+        splits_section,
+    ),
+    "ablations": (
+        "Ablations",
+        "3-way TVD. locmrf: local models against one-way marginals alone. recovery: what becomes of "
+        "cross-party marginals measured in bins; HisRec spreads a bin's count over its values in proportion to "
+        "one-way marginals, UniSam evenly, and a fit to the bins does the first implicitly. consistency: the paper's "
+        "averaging of what several marginals say of one, before the fit.",
+        ablations_section,
+    ),
+    "messages": (
+        "Accuracy against message size",
+        "Means of at most three seeds.",
+        messages_section,
+    ),
+    "peers": (
+        "Mechanisms of others",
+        "2-way and 3-way TVD of one run, and its seconds.",
+        peers_section,
+    ),
+    "utility": (
+        "What rows are good for",
+        "The figures of `vertimrf evaluate --utility` for the SVM's label.",
+        utility_section,
+    ),
+}
 
 
 # What pages have of an experiment, by mark; and what bars hold of it.
@@ -447,7 +672,11 @@ def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:
     for name, (heading, note, section) in SECTIONS.items():
         if text := section(page):
             parts += [f"## {heading}", note, text]
-            parts += [f"![{heading}]({image})" for image in images if Path(image).name.startswith(f"{name}-")]
+            parts += [
+                f"![{heading}]({image})"
+                for image in images
+                if Path(image).name.startswith(f"{name}-")
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -462,31 +691,55 @@ def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
     import matplotlib.pyplot as plt
 
     page = Page(store, scale)
-    lookups = {"svm": ("misclassification", page.folds)} | {f"tvd-{way}way": (f"tvd{way}", page.figures) for way in (3, 4, 5)}
+    lookups = {"svm": ("misclassification", page.folds)} | {
+        f"tvd-{way}way": (f"tvd{way}", page.figures) for way in (3, 4, 5)
+    }
     names = []
     for stem, (metric, lookup) in lookups.items():
         lines = {
             data: {
                 method: points
                 for method in scale.methods
-                if len(points := [(e, mean(own, metric)) for e in scale.epsilons if (own := lookup(data, method, e))]) > 1
+                if len(
+                    points := [
+                        (e, mean(own, metric))
+                        for e in scale.epsilons
+                        if (own := lookup(data, method, e))
+                    ]
+                )
+                > 1
             }
             for data in scale.data
         }
         shown = [data for data in scale.data if lines[data]]
         if not shown:
             continue
-        figure, axes = plt.subplots(1, len(shown), figsize=(4 * len(shown), 3.6), squeeze=False, layout="constrained")
+        figure, axes = plt.subplots(
+            1, len(shown), figsize=(4 * len(shown), 3.6), squeeze=False, layout="constrained"
+        )
         legend: dict[str, Any] = {}
         for axis, data in zip(axes[0], shown, strict=True):
             for method, points in lines[data].items():
                 # A method keeps its colour in every panel, whichever methods were run there.
                 colour = f"C{list(METHODS).index(method)}"
-                (line,) = axis.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3, label=title(method))
+                (line,) = axis.plot(
+                    *zip(*points, strict=True),
+                    color=colour,
+                    marker="o",
+                    markersize=3,
+                    label=title(method),
+                )
                 legend.setdefault(title(method), line)
-            axis.set(title=data, xlabel="ε", xscale="log", yscale="log" if metric != "misclassification" else "linear")
+            axis.set(
+                title=data,
+                xlabel="ε",
+                xscale="log",
+                yscale="log" if metric != "misclassification" else "linear",
+            )
         axes[0][0].set_ylabel("misclassification" if stem == "svm" else f"{metric[3:]}-way TVD")
-        figure.legend(handles=list(legend.values()), loc="outside lower center", ncols=4, fontsize="small")
+        figure.legend(
+            handles=list(legend.values()), loc="outside lower center", ncols=4, fontsize="small"
+        )
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{stem}.svg" if "-" in stem else f"{stem}-curves.svg"
         figure.savefig(folder / name, metadata={"Date": None})

@@ -35,7 +35,9 @@ def even_counts(attributes: int, parties: int) -> tuple[int, ...]:
 def deal(counts: tuple[int, ...]) -> Split:
     """Attributes of each party, dealt in order."""
     ends = np.cumsum(counts)
-    return tuple(tuple(range(int(end) - count, int(end))) for end, count in zip(ends, counts, strict=True))
+    return tuple(
+        tuple(range(int(end) - count, int(end))) for end, count in zip(ends, counts, strict=True)
+    )
 
 
 def by_importance(attributes: int, parties: int, alpha: float, seed: int) -> Split:
@@ -44,7 +46,9 @@ def by_importance(attributes: int, parties: int, alpha: float, seed: int) -> Spl
     shares = rng.dirichlet([alpha] * parties)
     order = rng.permutation(attributes)
     held: list[list[int]] = [[int(order[party])] for party in range(parties)]
-    for attribute, party in zip(order[parties:], rng.choice(parties, attributes - parties, p=shares), strict=True):
+    for attribute, party in zip(
+        order[parties:], rng.choice(parties, attributes - parties, p=shares), strict=True
+    ):
         held[party].append(int(attribute))
     return tuple(tuple(sorted(own)) for own in held)
 
@@ -70,10 +74,14 @@ def icor(correlations: npt.NDArray[np.float64], split: Split) -> float:
     score = np.empty((m, m))
     for i, j in itertools.combinations_with_replacement(range(m), 2):
         score[i, j] = score[j, i] = pcor(correlations[np.ix_(split[i], split[j])])
-    return float(np.mean([(score[i].sum() - score[i, i]) / (m - 1) - score[i, i] for i in range(m)]))
+    return float(
+        np.mean([(score[i].sum() - score[i, i]) / (m - 1) - score[i, i] for i in range(m)])
+    )
 
 
-def by_correlation(codes: npt.NDArray[np.uint16], counts: Sequence[int], beta: float, seed: int) -> Split:
+def by_correlation(
+    codes: npt.NDArray[np.uint16], counts: Sequence[int], beta: float, seed: int
+) -> Split:
     """Attributes of each party, so many each, whose Icor lies at beta between the least and the greatest."""
     correlations = spearman(codes)
     rng = np.random.default_rng([seed, 2])

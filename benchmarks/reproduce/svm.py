@@ -12,7 +12,13 @@ from ..datasets import Codes, Dataset
 
 FOLDS = 5
 # What the classifier predicts; the paper takes each attribute of NLTCS in turn (None).
-LABELS: dict[str, str | None] = {"nltcs": None, "adult": "income", "br2000": "a00", "fire": "priority", "generated": "x0"}
+LABELS: dict[str, str | None] = {
+    "nltcs": None,
+    "adult": "income",
+    "br2000": "a00",
+    "fire": "priority",
+    "generated": "x0",
+}
 
 
 def labels_of(data: Dataset) -> tuple[int, ...]:
@@ -30,7 +36,10 @@ def folds(records: int, seed: int) -> list[tuple[npt.NDArray[np.intp], npt.NDArr
     """Rows to synthesise from (80 %) and rows to test on, once per fold; every row is tested on once."""
     order = np.random.default_rng([seed, 5]).permutation(records)
     parts = np.array_split(order, FOLDS)
-    return [(np.sort(np.concatenate(parts[:i] + parts[i + 1 :])), np.sort(parts[i])) for i in range(FOLDS)]
+    return [
+        (np.sort(np.concatenate(parts[:i] + parts[i + 1 :])), np.sort(parts[i]))
+        for i in range(FOLDS)
+    ]
 
 
 def one_hot(codes: Codes, sizes: Sequence[int], label: int) -> Any:
@@ -46,7 +55,11 @@ def one_hot(codes: Codes, sizes: Sequence[int], label: int) -> Any:
 
 
 def misclassification(
-    train: Codes, test: Codes, sizes: Sequence[int], labels: Sequence[int], positive: Sequence[int] | None = None
+    train: Codes,
+    test: Codes,
+    sizes: Sequence[int],
+    labels: Sequence[int],
+    positive: Sequence[int] | None = None,
 ) -> float:
     """Mean share of wrong predictions over labels.
 
@@ -62,7 +75,11 @@ def misclassification(
 
     wrong = []
     for i, label in enumerate(labels):
-        target = positive[i] if positive is not None else (1 if sizes[label] == 2 else majority(test[label]))
+        target = (
+            positive[i]
+            if positive is not None
+            else (1 if sizes[label] == 2 else majority(test[label]))
+        )
         known, truth = train[label] == target, test[label] == target
         if known.all() or not known.any():  # nothing to separate
             wrong.append(float(np.mean(truth != known[0])))

@@ -18,7 +18,9 @@ from .svm import labels_of
 __all__ = ["COLUMNS", "judged"]
 
 # Attributes that have an order, and correlations; the rest are categories. Of data sets that are not listed, all have one.
-ORDERED = {"adult": ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")}
+ORDERED = {
+    "adult": ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
+}
 # Heads of the table, each with its figure's name and digits.
 COLUMNS = {
     "AUC, scikit-learn": (f"{SCIKIT} auc", 4),
@@ -52,16 +54,27 @@ def judged(data: Dataset, rows: Codes, seed: int) -> dict[str, float]:
     drawn = data.codes[:, np.random.default_rng(seed).integers(data.records, size=data.records)]
 
     def columns(codes: Codes) -> dict[str, Any]:
-        return {a.name: row.astype(np.float64) for a, row in zip(attributes, codes, strict=True) if a.ordered}
+        return {
+            a.name: row.astype(np.float64)
+            for a, row in zip(attributes, codes, strict=True)
+            if a.ordered
+        }
 
     out = {"propensity": found["propensity"]}
-    for head, trained, compared, given in (("", "synthetic", "synthetic", rows), ("real ", "real", "resampled", drawn)):
+    for head, trained, compared, given in (
+        ("", "synthetic", "synthetic", rows),
+        ("real ", "real", "resampled", drawn),
+    ):
         for name, measure in itertools.product((SCIKIT, CATBOOST), ("auc", "accuracy")):
             if name in found["trees"]:
                 out[f"{head}{name} {measure}"] = found["trees"][name][trained][measure]
-        out |= {f"{head}k-marginal {k}": score for k, score in found["k_marginal"][compared].items()}
+        out |= {
+            f"{head}k-marginal {k}": score for k, score in found["k_marginal"][compared].items()
+        }
         if "quality" in found:
             out[f"{head}quality"] = found["quality"][compared]["score"]
         pairs = compare_correlations(columns(data.codes), columns(given))
-        out[f"{head}correlations"] = float(np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs]))
+        out[f"{head}correlations"] = float(
+            np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs])
+        )
     return out

@@ -103,7 +103,9 @@ class Generator(nn.Module):
 class Party:
     """One party's columns and discriminator."""
 
-    def __init__(self, codes: Codes, sizes: Sequence[int], training: Training, sigma: float) -> None:
+    def __init__(
+        self, codes: Codes, sizes: Sequence[int], training: Training, sigma: float
+    ) -> None:
         self.sizes = list(sizes)
         self.training = training
         self.sigma = sigma
@@ -113,7 +115,9 @@ class Party:
         output = nn.Linear(training.hidden, 1, bias=False)
         network = nn.Sequential(nn.Linear(width, training.hidden), nn.LeakyReLU(0.2), output)
         self.discriminator: Any = GradSampleModule(network)
-        self.optimizer = torch.optim.SGD(self.discriminator.parameters(), lr=training.critic_rate, weight_decay=training.decay)
+        self.optimizer = torch.optim.SGD(
+            self.discriminator.parameters(), lr=training.critic_rate, weight_decay=training.decay
+        )
         # Which records take part, and the noise on them, come from the operating system: a seed must not repeat them.
         self.private = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.seconds = 0.0
@@ -126,7 +130,9 @@ class Party:
         drawn = torch.nonzero(torch.rand(n, generator=self.private) < expected / n).squeeze(1)
         pairs = zip(self.clipped_sums(drawn), self.row_sums(fake), strict=True)
         for parameter, (real, made) in zip(self.discriminator.parameters(), pairs, strict=True):
-            noise = torch.normal(0.0, self.sigma * training.clip, real.shape, generator=self.private)
+            noise = torch.normal(
+                0.0, self.sigma * training.clip, real.shape, generator=self.private
+            )
             parameter.grad = made / len(fake) - (real + noise) / expected
         self.optimizer.step()
         self.seconds += time.perf_counter() - start
@@ -134,7 +140,11 @@ class Party:
     def clipped_sums(self, drawn: torch.Tensor) -> list[torch.Tensor]:
         """Sum over the drawn records of the clipped gradients of the output, one tensor per parameter."""
         columns = zip(self.codes, self.sizes, strict=True)
-        return self.row_sums(torch.cat([nn.functional.one_hot(row[drawn], size).float() for row, size in columns], dim=1))
+        return self.row_sums(
+            torch.cat(
+                [nn.functional.one_hot(row[drawn], size).float() for row, size in columns], dim=1
+            )
+        )
 
     def row_sums(self, rows: torch.Tensor) -> list[torch.Tensor]:
         """The same over rows of one-hot columns, real or generated."""
@@ -144,7 +154,9 @@ class Party:
         self.discriminator.zero_grad()
         # grad_sample is each row's own gradient under this sum.
         self.discriminator(rows).sum().backward()
-        own = [parameter.grad_sample.detach() * self._loss_scale(len(rows)) for parameter in parameters]
+        own = [
+            parameter.grad_sample.detach() * self._loss_scale(len(rows)) for parameter in parameters
+        ]
         norms = torch.sqrt(sum((grad.flatten(1) ** 2).sum(1) for grad in own))
         factors = (self.training.clip / norms.clamp(min=1e-12)).clamp(max=1.0)
         return [torch.einsum("i,i...->...", factors, grad) for grad in own]
@@ -170,7 +182,10 @@ def one_hot(logits: torch.Tensor, sizes: Sequence[int], temperature: float) -> t
     Records are one-hot: a discriminator that saw softer columns would tell them by that, and not by their codes.
     """
     parts = torch.split(logits, list(sizes), dim=1)
-    return torch.cat([nn.functional.gumbel_softmax(part, tau=temperature, hard=True, dim=1) for part in parts], dim=1)
+    return torch.cat(
+        [nn.functional.gumbel_softmax(part, tau=temperature, hard=True, dim=1) for part in parts],
+        dim=1,
+    )
 
 
 def train(
@@ -213,20 +228,30 @@ def _train(
     n = codes.shape[1]
     rate, composed = min(training.batch / n, 1.0), training.steps * len(split)
     sigma = get_noise_multiplier(
-        target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=composed, accountant="rdp",
+        target_epsilon=epsilon,
+        target_delta=delta,
+        sample_rate=rate,
+        steps=composed,
+        accountant="rdp",
         epsilon_tolerance=epsilon / 1000,
-    )  # fmt: skip
+    )
     accountant = RDPAccountant()
     accountant.history = [(sigma, rate, composed)]
     held = [[sizes[a] for a in own] for own in split]
-    parties = [Party(codes[list(own)], mine, training, sigma) for own, mine in zip(split, held, strict=True)]
+    parties = [
+        Party(codes[list(own)], mine, training, sigma)
+        for own, mine in zip(split, held, strict=True)
+    ]
     generator = Generator(training, [sum(mine) for mine in held])
     optimizer = torch.optim.Adam(generator.parameters(), lr=training.rate, betas=(0.5, 0.999))
     averaged = copy.deepcopy(generator)
 
     def generate(rows: int) -> list[torch.Tensor]:
         logits = generator(torch.randn(rows, training.latent))
-        return [one_hot(part, mine, training.temperature) for part, mine in zip(logits, held, strict=True)]
+        return [
+            one_hot(part, mine, training.temperature)
+            for part, mine in zip(logits, held, strict=True)
+        ]
 
     for step in range(training.steps):
         with torch.no_grad():
@@ -246,9 +271,13 @@ def _train(
 
     made = np.empty(codes.shape, np.uint16)
     with torch.no_grad():
-        for own, mine, logits in zip(split, held, averaged(torch.randn(n, training.latent)), strict=True):
+        for own, mine, logits in zip(
+            split, held, averaged(torch.randn(n, training.latent)), strict=True
+        ):
             for attribute, part in zip(own, torch.split(logits, mine, dim=1), strict=True):
-                made[attribute] = torch.distributions.Categorical(logits=part).sample().numpy().astype(np.uint16)
+                made[attribute] = (
+                    torch.distributions.Categorical(logits=part).sample().numpy().astype(np.uint16)
+                )
     spent = accountant.get_epsilon(delta)
     if not (math.isfinite(spent) and spent <= epsilon * 1.001):
         raise ArithmeticError(f"VertiGAN's noise spends epsilon {spent:.4f}, not {epsilon}.")

@@ -111,20 +111,30 @@ def people(records: int, seed: int) -> dict[str, pd.DataFrame]:
         "clinic": pd.concat([table.iloc[:both], rest.iloc[:alone]]),
         "pharmacy": pd.concat([table.iloc[:both], rest.iloc[alone:]]),
     }
-    columns = {"clinic": ["age", "diagnosis", "cancelled", "waited"], "pharmacy": ["medicines", "insured", "spent"]}
-    return {name: rows[["person", *columns[name]]].sample(frac=1, random_state=seed) for name, rows in held.items()}
+    columns = {
+        "clinic": ["age", "diagnosis", "cancelled", "waited"],
+        "pharmacy": ["medicines", "insured", "spent"],
+    }
+    return {
+        name: rows[["person", *columns[name]]].sample(frac=1, random_state=seed)
+        for name, rows in held.items()
+    }
 
 
 def impossible(rows: pd.DataFrame) -> int:
     """Rows of visits that cannot be."""
     cancelled = rows["cancelled"].astype("boolean")
-    return int((cancelled & rows["waited"].notna()).sum() + (~cancelled & rows["waited"].isna()).sum())
+    return int(
+        (cancelled & rows["waited"].notna()).sum() + (~cancelled & rows["waited"].isna()).sum()
+    )
 
 
 def protocol(folder: Path, population: str, agreed: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """One plan, carried out; returns the synthetic table and the report."""
     base = folder / population
-    exchanged(folder, base, f"{agreed} --population {population}", dict.fromkeys(PARTS, "--id person"))
+    exchanged(
+        folder, base, f"{agreed} --population {population}", dict.fromkeys(PARTS, "--id person")
+    )
     result = released(base, PARTS)
     real = " ".join(f"--real {folder}/{name}.csv" for name in PARTS)
     step("Were the tables ever in one place, as here: how near is it to the truth?")
@@ -136,7 +146,11 @@ def protocol(folder: Path, population: str, agreed: str) -> tuple[pd.DataFrame, 
 
 
 def main(
-    folder: Path | None = None, records: int = 15_000, epsilon: float = 2.0, megabytes: float = 1.0, seed: int = 0
+    folder: Path | None = None,
+    records: int = 15_000,
+    epsilon: float = 2.0,
+    megabytes: float = 1.0,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """The whole journey; returns the figures that it prints at the end."""
     if folder is None:
@@ -147,10 +161,16 @@ def main(
         rows.to_csv(folder / f"{name}.csv", index=False)
         (folder / f"{name}.toml").write_text(PARTS[name])
 
-    step("The clinic finds out which diagnoses are frequent, for a quarter of the budget; the price is in what it writes.")
-    finding = f"--schema {folder}/clinic.toml --epsilon {epsilon / 4} --out {folder}/clinic.found.toml"
+    step(
+        "The clinic finds out which diagnoses are frequent, for a quarter of the budget; the price is in what it writes."
+    )
+    finding = (
+        f"--schema {folder}/clinic.toml --epsilon {epsilon / 4} --out {folder}/clinic.found.toml"
+    )
     type_in(f"schema domains {folder}/clinic.csv {finding}")
-    type_in(f"schema merge {folder}/clinic.found.toml {folder}/pharmacy.toml --out {folder}/schema.toml")
+    type_in(
+        f"schema merge {folder}/clinic.found.toml {folder}/pharmacy.toml --out {folder}/schema.toml"
+    )
 
     agreed = f"--epsilon {epsilon} --expected-records {records} --message-mb {megabytes}"
     type_in(f"plan --schema {folder}/schema.toml {agreed}", most=40)
@@ -160,12 +180,20 @@ def main(
         step(f"A table of {of}.")
         made, report = protocol(folder, population, agreed)
         told = report["overlap"][population]
-        three = {what: float(report["quality"][what]["3"]) for what in ("tvd", "tvd_resampled", "tvd_independent")}
+        three = {
+            what: float(report["quality"][what]["3"])
+            for what in ("tvd", "tvd_resampled", "tvd_independent")
+        }
         figures[population] = {
-            "people": truth[population], "estimated": told["records"], "error": told["error"], "rows": len(made),
-            "impossible": impossible(made), "three_way": three, "diagnoses": int(made["diagnosis"].nunique()),
+            "people": truth[population],
+            "estimated": told["records"],
+            "error": told["error"],
+            "rows": len(made),
+            "impossible": impossible(made),
+            "three_way": three,
+            "diagnoses": int(made["diagnosis"].nunique()),
             "held_by": made["held_by"].value_counts().to_dict() if "held_by" in made else {},
-        }  # fmt: skip
+        }
     step("What was measured:")
     for population, found in figures.items():
         print(

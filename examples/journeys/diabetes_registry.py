@@ -31,7 +31,10 @@ HELD = {
     "hospital": ["sex", "age", "bmi", "systolic", "hba1c", "smoker", "admitted"],
     "insurer": ["sex", "region", "drugs", "cost", OUTCOME],
 }
-DIGITS = {"hospital": 7, "insurer": 0}  # patient 123 is 0000123 at the hospital, and 123 at the insurer
+DIGITS = {
+    "hospital": 7,
+    "insurer": 0,
+}  # patient 123 is 0000123 at the hospital, and 123 at the insurer
 
 
 def patients(records: int, seed: int) -> pd.DataFrame:
@@ -42,20 +45,37 @@ def patients(records: int, seed: int) -> pd.DataFrame:
     sex = rng.choice(["f", "m"], records, p=[0.46, 0.54])
     smoker = rng.choice(["no", "yes", "former"], records, p=[0.52, 0.19, 0.29])
     bmi = np.round(19 + rng.gamma(3.2, 2.9, records) * np.exp(0.12 * severe), 1)
-    systolic = np.round(96 + rng.gamma(5, 6, records) + 7 * np.maximum(severe, -1) + (age - 63) / 4).astype(int)
+    systolic = np.round(
+        96 + rng.gamma(5, 6, records) + 7 * np.maximum(severe, -1) + (age - 63) / 4
+    ).astype(int)
     hba1c = np.round(5.4 + rng.gamma(2.4, 0.55, records) * np.exp(0.3 * severe), 1)
     drugs = np.minimum(rng.poisson(np.exp(0.6 + 0.35 * severe)), 12)
     cost = np.round(np.exp(rng.normal(7 + 0.12 * drugs, 0.7, records)), 2)
-    risk = -3.4 + 0.55 * (hba1c - 6.8) + 0.03 * (systolic - 128) + 0.25 * (drugs - 2) + 1.0 * (smoker == "yes")
+    risk = (
+        -3.4
+        + 0.55 * (hba1c - 6.8)
+        + 0.03 * (systolic - 128)
+        + 0.25 * (drugs - 2)
+        + 1.0 * (smoker == "yes")
+    )
     day = rng.integers(0, 3 * 365, records)
     return pd.DataFrame(
         {
-            "sex": sex, "age": age, "bmi": bmi, "systolic": systolic, "hba1c": hba1c, "smoker": smoker,
+            "sex": sex,
+            "age": age,
+            "bmi": bmi,
+            "systolic": systolic,
+            "hba1c": hba1c,
+            "smoker": smoker,
             "admitted": (np.datetime64("2021-01-01") + day).astype(str),
-            "region": rng.choice(["north", "east", "south", "west"], records, p=[0.4, 0.3, 0.2, 0.1]),
-            "drugs": drugs, "cost": cost, OUTCOME: np.where(rng.random(records) < 1 / (1 + np.exp(-risk)), "yes", "no"),
+            "region": rng.choice(
+                ["north", "east", "south", "west"], records, p=[0.4, 0.3, 0.2, 0.1]
+            ),
+            "drugs": drugs,
+            "cost": cost,
+            OUTCOME: np.where(rng.random(records) < 1 / (1 + np.exp(-risk)), "yes", "no"),
         }
-    )  # fmt: skip
+    )
 
 
 # What is known about the columns whatever the tables hold: classes that physicians and tariffs use, and the calendar. A draft
@@ -67,7 +87,10 @@ KNOWN: dict[str, list[Any]] = {
     "systolic": [70, 90, 100, 110, 115, 120, 125, 130, 135, 140, 150, 160, 180, 210],
     "hba1c": [5, 5.7, 6, 6.5, 7, 7.5, 8, 8.5, 9, 10, 11, 13, 16],
     "cost": [0, 250, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10000, 20000],
-    "admitted": [str((DAY.astype("datetime64[M]") + month).astype("datetime64[D]")) for month in range(0, 36, 3)]
+    "admitted": [
+        str((DAY.astype("datetime64[M]") + month).astype("datetime64[D]"))
+        for month in range(0, 36, 3)
+    ]
     + ["2023-12-31"],
 }
 MOMENTS = ("age", "bmi", "systolic", "hba1c", "cost")
@@ -90,10 +113,14 @@ def review(part: Path) -> None:
 
 def protocol(folder: Path, base: Path, agreed: str) -> Path:
     """One plan carried out by both parties and the server; returns the folder of the result."""
-    step("Each role has a folder. The server makes the plan of everybody's offers; parties check their tables, and accept it.")
+    step(
+        "Each role has a folder. The server makes the plan of everybody's offers; parties check their tables, and accept it."
+    )
     exchanged(folder, base, agreed, dict.fromkeys(HELD, "--id person"))
 
-    step("Before anything is released: do both write the ids alike? One draws the secret that this takes, the server relays it.")
+    step(
+        "Before anything is released: do both write the ids alike? One draws the secret that this takes, the server relays it."
+    )
     type_in(f"align {base}.hospital --out {base}.ids")
     type_in(f"run server {base}.server")
     told = type_in(f"align {base}.insurer --with {base}.ids")
@@ -103,19 +130,33 @@ def protocol(folder: Path, base: Path, agreed: str) -> Path:
     for name, formats in zip(("insurer", "hospital"), found.groups(), strict=True):
         settings = Path(f"{base}.{name}/run.toml")
         given = [] if formats == "none" else formats.split(",")
-        settings.write_text(settings.read_text().replace("id_format = []", f"id_format = {json.dumps(given)}"))
+        settings.write_text(
+            settings.read_text().replace("id_format = []", f"id_format = {json.dumps(given)}")
+        )
 
-    step("Each party makes its one message, with the ids as `align` said; the server makes the table and the model.")
+    step(
+        "Each party makes its one message, with the ids as `align` said; the server makes the table and the model."
+    )
     return released(base, HELD)
 
 
 def features(rows: pd.DataFrame) -> pd.DataFrame:
     """What the trees see: numbers as they are, days as numbers, and the rest as indicators."""
-    known = rows.drop(columns=OUTCOME).assign(admitted=(pd.to_datetime(rows["admitted"]) - pd.Timestamp(DAY)).dt.days)
-    levels = {"sex": ["f", "m"], "smoker": ["no", "yes", "former"], "region": ["north", "east", "south", "west"]}
+    known = rows.drop(columns=OUTCOME).assign(
+        admitted=(pd.to_datetime(rows["admitted"]) - pd.Timestamp(DAY)).dt.days
+    )
+    levels = {
+        "sex": ["f", "m"],
+        "smoker": ["no", "yes", "former"],
+        "region": ["north", "east", "south", "west"],
+    }
     return pd.DataFrame(
         {name: known[name].astype(float) for name in known.columns.difference(levels)}
-        | {f"{name}={level}": known[name] == level for name, each in levels.items() for level in each}
+        | {
+            f"{name}={level}": known[name] == level
+            for name, each in levels.items()
+            for level in each
+        }
     )
 
 
@@ -125,14 +166,24 @@ def area_under_curve(train: pd.DataFrame, test: pd.DataFrame) -> float:
     from sklearn.metrics import roc_auc_score
     from threadpoolctl import threadpool_limits
 
-    trees = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.05, max_leaf_nodes=8, random_state=0)
-    with threadpool_limits(1):  # its threads wait for each other by spinning: on a busy machine ten times as long
+    trees = HistGradientBoostingClassifier(
+        max_iter=60, learning_rate=0.05, max_leaf_nodes=8, random_state=0
+    )
+    with threadpool_limits(
+        1
+    ):  # its threads wait for each other by spinning: on a busy machine ten times as long
         trees.fit(features(train), train[OUTCOME] == "yes")
-        return float(roc_auc_score(test[OUTCOME] == "yes", trees.predict_proba(features(test))[:, 1]))
+        return float(
+            roc_auc_score(test[OUTCOME] == "yes", trees.predict_proba(features(test))[:, 1])
+        )
 
 
 def main(
-    folder: Path | None = None, records: int = 20_000, epsilon: float = 2.0, megabytes: float = 1.0, seed: int = 0
+    folder: Path | None = None,
+    records: int = 20_000,
+    epsilon: float = 2.0,
+    megabytes: float = 1.0,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """The whole journey; returns the figures that it prints at the end."""
     if folder is None:
@@ -144,9 +195,13 @@ def main(
         own = real[columns].assign(person=ids)
         own.sample(frac=1, random_state=1).to_csv(folder / f"{name}.csv", index=False)
 
-    step("Each party drafts its own part of the schema, and puts public knowledge where the draft read its own table.")
+    step(
+        "Each party drafts its own part of the schema, and puts public knowledge where the draft read its own table."
+    )
     for name in HELD:
-        type_in(f"schema draft {folder}/{name}.csv --id person --name {name} --out {folder}/{name}.toml")
+        type_in(
+            f"schema draft {folder}/{name}.csv --id person --name {name} --out {folder}/{name}.toml"
+        )
         review(folder / f"{name}.toml")
     step("The parts make one schema. Sex is in both tables: one column, which both hold.")
     type_in(f"schema merge {folder}/hospital.toml {folder}/insurer.toml --out {folder}/schema.toml")
@@ -167,33 +222,61 @@ def main(
         wanted = protocol(folder, folder / "wanted", f"{agreed} {workload}")
     type_in(f"plan {folder}/plain.server/plan {folder}/wanted.server/plan", most=20)
 
-    step("One party looks at how well its own columns came out; that figure is exact, so it stays there.")
+    step(
+        "One party looks at how well its own columns came out; that figure is exact, so it stays there."
+    )
     evaluating = f"--real {folder}/hospital.csv --synthetic {wanted}/synthetic.parquet --id person --schema {folder}/schema.toml"
     type_in(f"evaluate {evaluating} --name hospital --marginals 50", most=30)
     step("Patients with the outcome alone, from the model: exact conditionals, at no price.")
-    type_in(f"sample {wanted}/model --rows 2000 --where {OUTCOME}=yes --seed 1 --out {folder}/ill.parquet")
+    type_in(
+        f"sample {wanted}/model --rows 2000 --where {OUTCOME}=yes --seed 1 --out {folder}/ill.parquet"
+    )
 
-    made = {name: pd.read_parquet(path / "synthetic.parquet") for name, path in (("plain", plain), ("wanted", wanted))}
+    made = {
+        name: pd.read_parquet(path / "synthetic.parquet")
+        for name, path in (("plain", plain), ("wanted", wanted))
+    }
     ill = pd.read_parquet(folder / "ill.parquet")
     step("Means and standard deviations, real and synthetic:")
     moments = {}
     for column in MOMENTS:
-        both = [float(each) for rows in (real, made["wanted"]) for each in (rows[column].mean(), rows[column].std())]
+        both = [
+            float(each)
+            for rows in (real, made["wanted"])
+            for each in (rows[column].mean(), rows[column].std())
+        ]
         moments[column] = both
-        print(f"  {column:9} mean {both[0]:9.2f} -> {both[2]:9.2f}   standard deviation {both[1]:9.2f} -> {both[3]:9.2f}")
+        print(
+            f"  {column:9} mean {both[0]:9.2f} -> {both[2]:9.2f}   standard deviation {both[1]:9.2f} -> {both[3]:9.2f}"
+        )
     figures: dict[str, Any] = {
         "moments": moments,
-        "rate": (float((real[OUTCOME] == "yes").mean()), float((made["wanted"][OUTCOME] == "yes").mean())),
+        "rate": (
+            float((real[OUTCOME] == "yes").mean()),
+            float((made["wanted"][OUTCOME] == "yes").mean()),
+        ),
         "sampled": set(ill[OUTCOME]),
-        "hba1c_of_ill": (float(real.loc[real[OUTCOME] == "yes", "hba1c"].mean()), float(ill["hba1c"].mean())),
+        "hba1c_of_ill": (
+            float(real.loc[real[OUTCOME] == "yes", "hba1c"].mean()),
+            float(ill["hba1c"].mean()),
+        ),
         "dates": (str(made["wanted"]["admitted"].min()), str(made["wanted"]["admitted"].max())),
-        "auc": {"real": area_under_curve(real, unseen)} | {name: area_under_curve(rows, unseen) for name, rows in made.items()},
+        "auc": {"real": area_under_curve(real, unseen)}
+        | {name: area_under_curve(rows, unseen) for name, rows in made.items()},
     }
-    step(f"The outcome: {figures['rate'][0]:.1%} of the real patients, {figures['rate'][1]:.1%} of the synthetic ones;")
-    print("# mean HbA1c of those who have it {:.2f}, and {:.2f} in the sample of them.".format(*figures["hba1c_of_ill"]))
+    step(
+        f"The outcome: {figures['rate'][0]:.1%} of the real patients, {figures['rate'][1]:.1%} of the synthetic ones;"
+    )
+    print(
+        "# mean HbA1c of those who have it {:.2f}, and {:.2f} in the sample of them.".format(
+            *figures["hba1c_of_ill"]
+        )
+    )
     auc = figures["auc"]
     step("AUC on patients whom nobody has seen, of trees trained on")
-    print(f"  real rows {auc['real']:.3f}; synthetic rows {auc['plain']:.3f}, with the outcome as workload {auc['wanted']:.3f}")
+    print(
+        f"  real rows {auc['real']:.3f}; synthetic rows {auc['plain']:.3f}, with the outcome as workload {auc['wanted']:.3f}"
+    )
     return figures
 
 

@@ -29,9 +29,13 @@ def exchanged(folder: Path, base: Path, agreed: str, tables: dict[str, str], see
     """
     place = Path(f"{base}.exchange")
     place.mkdir()
-    type_in(f"run server {base}.server --schema {folder}/schema.toml {agreed} --seed {seed} --exchange {place}")
+    type_in(
+        f"run server {base}.server --schema {folder}/schema.toml {agreed} --seed {seed} --exchange {place}"
+    )
     for name, more in tables.items():
-        type_in(f"run party {base}.{name} --name {name} --table {folder}/{name}.csv {more} --exchange {place}")
+        type_in(
+            f"run party {base}.{name} --name {name} --table {folder}/{name}.csv {more} --exchange {place}"
+        )
     type_in(f"run server {base}.server")
     for name in tables:
         type_in(f"run party {base}.{name}")

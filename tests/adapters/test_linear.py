@@ -65,4 +65,9 @@ def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(NotOurs, match="3 values for 4 cells"):
         fitted(SIZES, [Observation((0,), np.zeros(3), 1.0, np.ones(4))], TOTAL, FRONT_END)
     with pytest.raises(NotOurs, match="too far apart"):
-        fitted(SIZES, [Observation((0,), np.full(4, 250.0), s, np.ones(4)) for s in (1e-9, 1.0)], TOTAL, FRONT_END)
+        fitted(
+            SIZES,
+            [Observation((0,), np.full(4, 250.0), s, np.ones(4)) for s in (1e-9, 1.0)],
+            TOTAL,
+            FRONT_END,
+        )

@@ -23,14 +23,21 @@ def measurements():
     joint = rng.gamma(0.5, size=DOMAIN.shape)
     data = mbi.Factor(DOMAIN, joint * TOTAL / joint.sum())
     return [
-        mbi.LinearMeasurement(np.asarray(data.project(c).datavector()) + 10 * rng.normal(size=DOMAIN.size(c)), c, 10.0)
+        mbi.LinearMeasurement(
+            np.asarray(data.project(c).datavector()) + 10 * rng.normal(size=DOMAIN.size(c)), c, 10.0
+        )
         for c in [("a", "b"), ("c", "b"), ("c", "d"), ("a",), ()]
     ]
 
 
 def loss(model, measurements):
     return sum(
-        0.5 * float(np.square((np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev).sum())
+        0.5
+        * float(
+            np.square(
+                (np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev
+            ).sum()
+        )
         for m in measurements
     )
 
@@ -42,7 +49,13 @@ def test_the_model_is_mbis_and_answers_as_it(measurements):
     exact = mbi.marginal_oracles.message_passing_stable(model.potentials, model.total)
     peer = mbi.MarkovRandomField(potentials=model.potentials, marginals=exact, total=model.total)
     for attributes in [("a",), "d", ("b", "a"), ("a", "d"), ("d", "c", "b", "a")]:
-        assert np.abs(np.asarray(model.project(attributes).values) - np.asarray(peer.project(attributes).values)).max() < 1e-6
+        assert (
+            np.abs(
+                np.asarray(model.project(attributes).values)
+                - np.asarray(peer.project(attributes).values)
+            ).max()
+            < 1e-6
+        )
     rows = model.synthetic_data(1000)
     assert rows.df.shape == (1000, 4)
     theirs = mbi.estimation.mirror_descent(DOMAIN, measurements, known_total=TOTAL)
@@ -57,6 +70,8 @@ def test_warm_starts_and_what_goes_to_mbi(measurements):
     with pytest.warns(RuntimeWarning, match="does not say"):
         model = estimate(DOMAIN, made, known_total=TOTAL, iters=10)
     assert not isinstance(model, Model)
-    odd = mbi.LinearMeasurement(np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True))
+    odd = mbi.LinearMeasurement(
+        np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True)
+    )
     with pytest.warns(RuntimeWarning, match="none that the engine knows"):
         assert not isinstance(estimate(DOMAIN, [*measurements, odd], iters=10), Model)

@@ -33,7 +33,9 @@ def truth(seed=0):
 def counts(joint, clique):
     axes = [DOMAIN.attributes.index(a) for a in clique]
     kept = sorted(axes)
-    return joint.sum(axis=tuple(i for i in range(joint.ndim) if i not in axes)).transpose([kept.index(a) for a in axes])
+    return joint.sum(axis=tuple(i for i in range(joint.ndim) if i not in axes)).transpose(
+        [kept.index(a) for a in axes]
+    )
 
 
 def measured(joint, cliques=CLIQUES, sigma=10.0, seed=1, query=None):
@@ -42,13 +44,22 @@ def measured(joint, cliques=CLIQUES, sigma=10.0, seed=1, query=None):
     out = []
     for clique in cliques:
         exact = np.asarray(query(mbi.Factor(DOMAIN.project(clique), counts(joint, clique))))
-        out.append(mbi.LinearMeasurement(exact + sigma * rng.normal(size=exact.shape), clique, sigma, query))
+        out.append(
+            mbi.LinearMeasurement(
+                exact + sigma * rng.normal(size=exact.shape), clique, sigma, query
+            )
+        )
     return out
 
 
 def loss(model, measurements):
     return sum(
-        0.5 * float(np.square((np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev).sum())
+        0.5
+        * float(
+            np.square(
+                (np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev
+            ).sum()
+        )
         for m in measurements
     )
 
@@ -72,12 +83,25 @@ def test_project_marginals_and_total_are_mbis_own_at_the_same_factors():
     assert model.total == TOTAL
     exact = mbi.marginal_oracles.message_passing_stable(model.potentials, model.total)
     peer = mbi.MarkovRandomField(potentials=model.potentials, marginals=exact, total=model.total)
-    for attributes in [(), ("a",), "d", ("b", "a"), ("a", "d"), ("d", "a", "c"), ("d", "c", "b", "a")]:
+    for attributes in [
+        (),
+        ("a",),
+        "d",
+        ("b", "a"),
+        ("a", "d"),
+        ("d", "a", "c"),
+        ("d", "c", "b", "a"),
+    ]:
         ours, theirs = model.project(attributes), peer.project(attributes)
         assert ours.domain == theirs.domain
         assert np.abs(np.asarray(ours.values) - np.asarray(theirs.values)).max() < 1e-6
     for clique in model.cliques:
-        assert np.abs(np.asarray(model.marginals[clique].values) - np.asarray(exact[clique].values)).max() < 1e-6
+        assert (
+            np.abs(
+                np.asarray(model.marginals[clique].values) - np.asarray(exact[clique].values)
+            ).max()
+            < 1e-6
+        )
     for rows, method in ((20_000, "round"), (20_000, "sample")):
         made, others = model.synthetic_data(rows, method), peer.synthetic_data(rows, method)
         assert made.domain == others.domain
@@ -85,7 +109,10 @@ def test_project_marginals_and_total_are_mbis_own_at_the_same_factors():
             expected = np.asarray(peer.project(clique).values) * rows / TOTAL
             # Five standard errors of independent rows, which mbi's rounding keeps within as well.
             for found in (made, others):
-                assert (np.abs(np.asarray(found.project(clique).values) - expected) < 5 * np.sqrt(expected) + 2).all()
+                assert (
+                    np.abs(np.asarray(found.project(clique).values) - expected)
+                    < 5 * np.sqrt(expected) + 2
+                ).all()
     assert len(model.synthetic_data().to_dict()["a"]) == round(TOTAL)
 
 
@@ -103,11 +130,19 @@ def test_the_total_is_mbis_estimate_unless_given():
 
 
 @pytest.mark.parametrize(
-    "query", [mbi.WeightedQuery(np.array([0.5, 2.0, -1.0, 0.0] * 3)), mbi.SlicedQuery(2), mbi.Factor.datavector]
+    "query",
+    [
+        mbi.WeightedQuery(np.array([0.5, 2.0, -1.0, 0.0] * 3)),
+        mbi.SlicedQuery(2),
+        mbi.Factor.datavector,
+    ],
 )
 def test_mbis_own_queries_are_fitted_by_the_engine(query):
     joint = truth(3)
-    measurements = [*measured(joint, [("a", "b")], query=query), *measured(joint, [("c",), ("c", "d")])]
+    measurements = [
+        *measured(joint, [("a", "b")], query=query),
+        *measured(joint, [("c",), ("c", "d")]),
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         model = Estimator().estimate(DOMAIN, measurements, known_total=TOTAL)
@@ -124,7 +159,10 @@ def test_a_loss_made_of_measurements_is_the_same_as_they():
     measurements = measured(truth())
     made = mbi.marginal_loss.from_linear_measurements(measurements, DOMAIN)
     direct = Estimator().estimate(DOMAIN, measurements, known_total=TOTAL)
-    assert np.allclose(Estimator().estimate(DOMAIN, made, known_total=TOTAL).project("d").values, direct.project("d").values)
+    assert np.allclose(
+        Estimator().estimate(DOMAIN, made, known_total=TOTAL).project("d").values,
+        direct.project("d").values,
+    )
 
 
 class HandedOn(mbi.estimation.MirrorDescent):
@@ -134,7 +172,13 @@ class HandedOn(mbi.estimation.MirrorDescent):
 
 @pytest.mark.parametrize(
     ("case", "word"),
-    [("l1", "squares"), ("normalised", "squares"), ("query", "none of mbi's own"), ("sigma", "far apart"), ("total", "records")],
+    [
+        ("l1", "squares"),
+        ("normalised", "squares"),
+        ("query", "none of mbi's own"),
+        ("sigma", "far apart"),
+        ("total", "records"),
+    ],
 )
 def test_what_the_engine_lacks_is_mbis_with_a_warning(case, word):
     measurements, known = measured(truth()), TOTAL
@@ -143,7 +187,9 @@ def test_what_the_engine_lacks_is_mbis_with_a_warning(case, word):
         norm = {"l1": {"norm": "l1"}, "normalised": {"normalize": True}}[case]
         given = mbi.marginal_loss.from_linear_measurements(measurements, DOMAIN, **norm)
     elif case == "query":
-        summed = mbi.LinearMeasurement(np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True))
+        summed = mbi.LinearMeasurement(
+            np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True)
+        )
         given = [*measurements, summed]
     elif case == "sigma":
         given = [*measurements, mbi.LinearMeasurement(counts(truth(), ("d",)), ("d",), 1e-9)]
@@ -151,7 +197,9 @@ def test_what_the_engine_lacks_is_mbis_with_a_warning(case, word):
         known = 10.0
     # One is really estimated; of the others it is enough that they are handed on as they came.
     with pytest.warns(RuntimeWarning, match=word):
-        made = Estimator(**({} if case == "l1" else {"fallback": HandedOn()})).estimate(DOMAIN, given, known, iters=50)
+        made = Estimator(**({} if case == "l1" else {"fallback": HandedOn()})).estimate(
+            DOMAIN, given, known, iters=50
+        )
     if case == "l1":
         assert not isinstance(made, Model)
         assert isinstance(made, mbi.MarkovRandomField)
@@ -167,7 +215,9 @@ def allowed_of(constraint):
     "constraint",
     [
         mbi.Constraint(DOMAIN.project(("a", "b")), invalid=np.array([[0, 1], [2, 3], [1, 1]])),
-        mbi.Constraint(DOMAIN.project(("d", "a")), valid=np.array([[0, 1], [1, 1], [2, 0], [0, 2], [2, 2]])),
+        mbi.Constraint(
+            DOMAIN.project(("d", "a")), valid=np.array([[0, 1], [1, 1], [2, 0], [0, 2], [2, 2]])
+        ),
         mbi.Constraint(DOMAIN.project(("b", "c")), mapping=np.array([0, 0, 1, 1])),
     ],
 )
@@ -183,7 +233,9 @@ def test_structural_zeros_hold_exactly_and_cost_no_accuracy(constraint):
     rows = model.synthetic_data(2000).to_dict()
     assert allowed[tuple(rows[a] for a in attributes)].all()
     if constraint.invalid is not None:
-        theirs = mbi.estimation.MirrorDescent().estimate(DOMAIN, measurements, TOTAL, [constraint], iters=3000)
+        theirs = mbi.estimation.MirrorDescent().estimate(
+            DOMAIN, measurements, TOTAL, [constraint], iters=3000
+        )
         assert loss(model, measurements) <= 1.02 * loss(theirs, measurements)
     again = Estimator().estimate(DOMAIN, measurements, TOTAL, [constraint], warm_start=model)
     assert (np.asarray(again.project(attributes).values)[~allowed] == 0).all()
@@ -196,8 +248,12 @@ def test_warm_starts_from_either_side():
     for start in (first, first.potentials):
         model = Estimator().estimate(DOMAIN, measurements, known_total=TOTAL, warm_start=start)
         assert loss(model, measurements) <= loss(cold, measurements) + 1.0
-    assert isinstance(mbi.estimation.MirrorDescent().estimate(DOMAIN, measurements, TOTAL, iters=50, warm_start=first),
-                      mbi.MarkovRandomField)  # fmt: skip
+    assert isinstance(
+        mbi.estimation.MirrorDescent().estimate(
+            DOMAIN, measurements, TOTAL, iters=50, warm_start=first
+        ),
+        mbi.MarkovRandomField,
+    )
 
 
 def test_callbacks_and_compilation():
@@ -217,9 +273,12 @@ def test_every_pair_of_a_larger_domain():
     domain = mbi.Domain(range(6), [2, 3, 2, 3, 2, 3])
     rng = np.random.default_rng(0)
     measurements = [
-        mbi.LinearMeasurement(rng.dirichlet(np.ones(domain.size(c))) * 1000, c, 5.0) for c in [(1, 0), (1, 2), (3, 2), (5, 4)]
+        mbi.LinearMeasurement(rng.dirichlet(np.ones(domain.size(c))) * 1000, c, 5.0)
+        for c in [(1, 0), (1, 2), (3, 2), (5, 4)]
     ]
     model = Estimator().estimate(domain, measurements, known_total=1000.0)
     for pair in itertools.permutations(range(6), 2):
         assert np.asarray(model.project(pair).values).shape == tuple(domain[a] for a in pair)
-        assert np.allclose(model.project(pair).values, np.asarray(model.project(pair[::-1]).values).T)
+        assert np.allclose(
+            model.project(pair).values, np.asarray(model.project(pair[::-1]).values).T
+        )

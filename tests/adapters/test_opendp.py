@@ -21,12 +21,18 @@ def context(rho=2.0, delta=None):
     dp.enable_features("contrib")
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, ROWS)
-    frame = pl.LazyFrame({"a": a, "b": (a + (rng.random(ROWS) < 0.2)) % 3, "c": rng.integers(0, 2, ROWS)})
+    frame = pl.LazyFrame(
+        {"a": a, "b": (a + (rng.random(ROWS) < 0.2)) % 3, "c": rng.integers(0, 2, ROWS)}
+    )
     loss = dp.loss_of(rho=rho) if delta is None else dp.loss_of(rho=rho, delta=delta)
-    return dp.Context.compositor(data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=loss), frame
+    return dp.Context.compositor(
+        data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=loss
+    ), frame
 
 
-@pytest.mark.parametrize("algorithm", [dp.mbi.MST(estimator=estimator), dp.mbi.AIM(estimator=estimator, queries=2)])
+@pytest.mark.parametrize(
+    "algorithm", [dp.mbi.MST(estimator=estimator), dp.mbi.AIM(estimator=estimator, queries=2)]
+)
 def test_its_algorithms_fit_by_the_engine(algorithm):
     made, frame = context()
     keys = {"a": [0, 1, 2], "b": [0, 1, 2], "c": [0, 1]}
@@ -45,6 +51,9 @@ def test_columns_without_keys_leave_a_cell_unmeasured():
     algorithm = dp.mbi.MST(estimator=estimator)
     table = made.query(rho=2.0, delta=1e-6).contingency_table(algorithm=algorithm).release()
     assert isinstance(table.model, Model)
-    assert sum(m.query.__class__.__name__ == "SelectPrefixQuery" for m in table.marginals.flatten()) == 3
+    assert (
+        sum(m.query.__class__.__name__ == "SelectPrefixQuery" for m in table.marginals.flatten())
+        == 3
+    )
     found = np.asarray(table.project("a"))
     assert np.abs(found[:3] - ROWS / 3).max() < 200

@@ -15,7 +15,9 @@ from vertimrf.errors import ModelError  # noqa: E402
 def test_it_fits_and_samples_as_smartnoise_does():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, 4000)
-    frame = pd.DataFrame({"a": np.array(["x", "y", "z"])[a], "b": (a + (rng.random(4000) < 0.2)) % 3})
+    frame = pd.DataFrame(
+        {"a": np.array(["x", "y", "z"])[a], "b": (a + (rng.random(4000) < 0.2)) % 3}
+    )
     made = VertiMRFSynthesizer(epsilon=3.0, expected_records=4000)
     with pytest.raises(ModelError, match="not been fitted"):
         made.sample(1)

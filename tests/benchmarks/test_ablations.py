@@ -11,7 +11,9 @@ from benchmarks.reproduce.methods import METHODS
 TREATMENTS = [{"consistency": True}, {"reduction": "hisrec"}, {"reduction": "unisam"}]
 
 
-def synthesized(method: str, codes: np.ndarray, split: tuple[tuple[int, ...], ...], **options) -> np.ndarray:
+def synthesized(
+    method: str, codes: np.ndarray, split: tuple[tuple[int, ...], ...], **options
+) -> np.ndarray:
     sizes = [int(own.max()) + 1 for own in codes]
     return METHODS[method].synthesize(codes, sizes, split, 4.0, 1e-5, 0, **options).codes
 

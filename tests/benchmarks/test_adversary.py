@@ -35,12 +35,19 @@ def test_the_relay_is_noticed_in_every_position(positions):
     assert len({name for name, _ in positions}) == len(positions) >= 130
     # No party, role or file is left out.
     for name in NAMES:
-        for what in (f"offer of {name!r} swapped, one plan", f"offer of {name!r} swapped, a plan", f"wrapped again for {name!r}",
-                     f"the secret of {name!r} opened", f"party message of {name!r}",
-                     f"message of {name!r} held back"):  # fmt: skip
+        for what in (
+            f"offer of {name!r} swapped, one plan",
+            f"offer of {name!r} swapped, a plan",
+            f"wrapped again for {name!r}",
+            f"the secret of {name!r} opened",
+            f"party message of {name!r}",
+            f"message of {name!r} held back",
+        ):
             assert any(what in position for position, _ in positions), what
     assert sum("offer of the server swapped" in position for position, _ in positions) == 3
-    assert Counter(position.split(":")[0] for position, _ in positions)["envelope for 'insurer'"] == 11
+    assert (
+        Counter(position.split(":")[0] for position, _ in positions)["envelope for 'insurer'"] == 11
+    )
 
 
 def test_chosen_ids_work_against_unkeyed_digests_and_not_against_parties(monkeypatch):
@@ -55,7 +62,9 @@ def test_without_a_relay_nothing_is_refused(run):
     for name in NAMES:
         message = Message.unseal(run.sealed_messages[name], run.plan, run.ring.server)
         assert message.to_bytes(run.plan) == run.messages[name].to_bytes(run.plan)
-        assert not relay.refused(lambda name=name: run.plan.sealing_keys().check(run.ring.parties[name]))
+        assert not relay.refused(
+            lambda name=name: run.plan.sealing_keys().check(run.ring.parties[name])
+        )
     assert not relay.seen_apart(run.plan, replace(run.plan))
 
 
@@ -87,7 +96,10 @@ def test_a_sealed_message_gives_none(filled):
     assert len(hidden) == len(filled.plain)
     assert bucket.recovered(filled, hidden) <= chance(filled)
     # Two numbers to a byte, 16 of them: chance alone makes them agree. A million numbers have a standard error of 0.0002.
-    assert abs(bucket.agreement(filled) - 1 / 16) < 5 * (15 / 256 / (2 * filled.plan.message_size(0))) ** 0.5
+    assert (
+        abs(bucket.agreement(filled) - 1 / 16)
+        < 5 * (15 / 256 / (2 * filled.plan.message_size(0))) ** 0.5
+    )
     assert filled.plain[:-32] not in filled.file
     header, _ = sealed.peek(filled.file, "file")
     assert set(header) == {"kind", "plan", "from", "to", "ephemeral"}
@@ -102,7 +114,9 @@ def test_without_the_secret_the_plain_message_gives_none(filled):
         filled.secret = known
 
 
-def test_who_writes_into_an_exchange_gets_out_of_it_only_where_names_are_opened_as_they_come(monkeypatch):
+def test_who_writes_into_an_exchange_gets_out_of_it_only_where_names_are_opened_as_they_come(
+    monkeypatch,
+):
     monkeypatch.setattr(exchange, "PATIENCE", 2.0)
     assert [name for name, won in exchange.play(exchange.PlainStore) if not won] == []
     assert [name for name, won in exchange.play(None) if won] == []
@@ -125,14 +139,23 @@ def test_the_program_prints_every_row_and_writes_them(tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit) as exit_:
         adversary.main()
     assert exit_.value.code == 1
-    assert [row["holds"] for row in json.loads((tmp_path / "rows.json").read_text())] == [True, False]
+    assert [row["holds"] for row in json.loads((tmp_path / "rows.json").read_text())] == [
+        True,
+        False,
+    ]
     assert "2  <= 1       FAILS b" in capsys.readouterr().out
 
 
 def test_the_program_runs_as_a_program(tmp_path):
     program, out = str(adversary.__file__), tmp_path / "rows.json"
-    subprocess.run([sys.executable, program, "--only", "fingerprints", "--json", str(out)], capture_output=True, check=True)
-    assert json.loads(out.read_text()) == [{"name": "fingerprints: bits read out", "value": 140, "bar": ">= 128", "holds": True}]
+    subprocess.run(
+        [sys.executable, program, "--only", "fingerprints", "--json", str(out)],
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(out.read_text()) == [
+        {"name": "fingerprints: bits read out", "value": 140, "bar": ">= 128", "holds": True}
+    ]
 
 
 def test_no_victim_is_told_by_a_refusal():

@@ -36,7 +36,9 @@ def papers_two_steps(values, rows, columns, sweeps):
 def alone(values, margins, total, **limits):
     """One unbinned table brought to agree with its own margins."""
     axes = tuple(range(values.ndim))
-    (found,) = enforce([Measurement(axes, (None,) * values.ndim, values, 1.0)], margins, total, **limits)
+    (found,) = enforce(
+        [Measurement(axes, (None,) * values.ndim, values, 1.0)], margins, total, **limits
+    )
     return found.counts
 
 
@@ -46,7 +48,9 @@ def test_pairs_follow_the_paper_step_by_step():
     rows, columns = rng.normal(80, 60, 4), rng.normal(100, 60, 3)
     for sweeps in (1, 2, 5):
         table = alone(values, {(0,): rows, (1,): columns}, 300.0, tolerance=0.0, sweeps=sweeps)
-        np.testing.assert_allclose(table, 300 * papers_two_steps(values, rows, columns, sweeps), atol=1e-9)
+        np.testing.assert_allclose(
+            table, 300 * papers_two_steps(values, rows, columns, sweeps), atol=1e-9
+        )
 
 
 @settings(max_examples=60)
@@ -60,14 +64,23 @@ def test_tables_of_any_order_end_consistent(seed, shape):
     assert table.min() >= 0
     assert table.sum() == pytest.approx(500)
     # Margins that overlap have found a common answer: once more changes nothing.
-    again = alone(table, {a: table.sum(axis=tuple(set(range(len(shape))) - set(a))) for a in margins}, 500.0, tolerance=1e-6)
+    again = alone(
+        table,
+        {a: table.sum(axis=tuple(set(range(len(shape))) - set(a))) for a in margins},
+        500.0,
+        tolerance=1e-6,
+    )
     assert np.abs(again - table).sum() <= 500 * 1e-5
 
 
 def test_a_consistent_table_stays_as_it_is():
     rng = np.random.default_rng(1)
     values = rng.uniform(1, 50, (3, 2, 4))
-    margins = {(0,): values.sum(axis=(1, 2)), (1, 2): values.sum(axis=0), (2,): values.sum(axis=(0, 1))}
+    margins = {
+        (0,): values.sum(axis=(1, 2)),
+        (1, 2): values.sum(axis=0),
+        (2,): values.sum(axis=(0, 1)),
+    }
     np.testing.assert_allclose(alone(values, margins, values.sum()), values)
 
 
@@ -85,7 +98,9 @@ def test_margins_pull_a_noisy_table_towards_the_truth():
 
 def test_one_measurement_among_many_is_enforced_as_alone():
     rng = np.random.default_rng(3)
-    measured = Measurement((1, 4), (None, None), rng.normal(50, 40, (3, 4)), rng.uniform(1, 2, (3, 4)), "sketches")
+    measured = Measurement(
+        (1, 4), (None, None), rng.normal(50, 40, (3, 4)), rng.uniform(1, 2, (3, 4)), "sketches"
+    )
     margins = {(1,): rng.uniform(10, 90, 3), (4,): rng.uniform(10, 90, 4)}
     (found,) = enforce([measured], {**margins, (7,): np.ones(2)}, 200.0)
     table = alone(measured.counts, {(0,): margins[(1,)], (1,): margins[(4,)]}, 200.0)
@@ -112,7 +127,9 @@ def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins()
     # Of attribute 0 in two bins, of attribute 2 in two bins, and of the pair (0, 1).
     bins = np.eye(2)[two]
     np.testing.assert_allclose(first.sum(axis=1), bins.T @ third.sum(axis=(1, 2)), atol=1e-3)
-    np.testing.assert_allclose(second.sum(axis=1), np.eye(3)[three].T @ third.sum(axis=(1, 2)), atol=1e-3)
+    np.testing.assert_allclose(
+        second.sum(axis=1), np.eye(3)[three].T @ third.sum(axis=(1, 2)), atol=1e-3
+    )
     np.testing.assert_allclose(second.sum(axis=0), third.sum(axis=(0, 1)), atol=1e-3)
     np.testing.assert_allclose(first, bins.T @ third.sum(axis=2), atol=1e-3)
     turned = enforce(measurements[::-1], margins, 500.0, tolerance=1e-8, sweeps=20_000)[::-1]
@@ -145,9 +162,15 @@ def test_bad_input_is_one_sentence():
         ("not finite", lambda: alone(values, {(0,): rows * np.nan}, 5.0)),
         ("above 0, not 0.0", lambda: alone(values, {}, 0.0)),
         ("above 0, not nan", lambda: enforce([measured], {}, float("nan"))),
-        ("attributes \\(4,\\) has no count above zero", lambda: enforce([measured], {(4,): np.zeros(4)}, 5.0)),
+        (
+            "attributes \\(4,\\) has no count above zero",
+            lambda: enforce([measured], {(4,): np.zeros(4)}, 5.0),
+        ),
         ("strictly increasing order", lambda: enforce([measured], {(4, 1): np.ones((4, 2))}, 5.0)),
-        ("4 values of attribute 4, the margin over \\(4,\\) 3", lambda: enforce([measured], {(4,): np.ones(3)}, 5.0)),
+        (
+            "4 values of attribute 4, the margin over \\(4,\\) 3",
+            lambda: enforce([measured], {(4,): np.ones(3)}, 5.0),
+        ),
     ):
         with pytest.raises(ModelError, match=words) as caught:
             call()

@@ -20,7 +20,9 @@ TABLE = generated(400)
 
 def test_rows_come_back_as_they_were_written(tmp_path):
     write_rows(tmp_path / "rows.csv.gz", TABLE.names, TABLE.codes)
-    np.testing.assert_array_equal(read_rows(tmp_path / "rows.csv.gz", TABLE.names, TABLE.sizes), TABLE.codes)
+    np.testing.assert_array_equal(
+        read_rows(tmp_path / "rows.csv.gz", TABLE.names, TABLE.sizes), TABLE.codes
+    )
     with pytest.raises(ValueError, match="not those of the table"):
         read_rows(tmp_path / "rows.csv.gz", TABLE.names[::-1], TABLE.sizes)
     with pytest.raises(ValueError, match="column x0 has codes outside 0 to 0"):
@@ -41,13 +43,26 @@ def test_the_program_runs_a_peer_and_refuses_bad_targets(tmp_path, monkeypatch, 
     assert seen == [(0.5, 1 / 5000, 3)]
     rows = read_rows(out, TABLE.names, TABLE.sizes)
     np.testing.assert_array_equal(rows, np.roll(generated().codes, 1, axis=1))
-    refused = (["generated", "--epsilon", "-1"], ["nowhere", "--epsilon", "1"], ["generated", "--epsilon", "1", "--delta", "2"])
+    refused = (
+        ["generated", "--epsilon", "-1"],
+        ["nowhere", "--epsilon", "1"],
+        ["generated", "--epsilon", "1", "--delta", "2"],
+    )
     for words in refused:
         with pytest.raises(SystemExit) as ended:
             main(["fake", *words, "--data", str(tmp_path), "--out", str(out)])
         assert ended.value.code == 2
     with pytest.raises(SystemExit):
-        main(["fake", "generated", "--epsilon", "1", "--out", str(tmp_path / "absent" / "rows.csv.gz")])
+        main(
+            [
+                "fake",
+                "generated",
+                "--epsilon",
+                "1",
+                "--out",
+                str(tmp_path / "absent" / "rows.csv.gz"),
+            ]
+        )
     assert "there is no folder" in capsys.readouterr().err
 
 
@@ -107,11 +122,19 @@ def test_annealed_aim_spends_its_budget_and_finds_what_hangs_together():
     assert sum(1 / (2 * s**2) for s in sigmas) + sum(e**2 / 8 for e in chosen) == pytest.approx(rho)
     assert len(rounds) == len(chosen) == len(run.selected)
     assert set(singles) == {rounds[0]}
-    assert {round(after / before, 9) for before, after in itertools.pairwise(rounds[:-1])} == {0.5, 1.0}
+    assert {round(after / before, 9) for before, after in itertools.pairwise(rounds[:-1])} == {
+        0.5,
+        1.0,
+    }
     # A tenth of the budget of every round selects.
     assert [e**2 / 8 for e in chosen] == pytest.approx([1 / (2 * s**2) / 9 for s in rounds])
-    apart = np.stack([np.random.default_rng(i).permutation(own) for i, own in enumerate(table.codes)])
-    assert tvd(table.codes, run.codes, table.sizes, (3,))[3] < 0.25 * tvd(table.codes, apart, table.sizes, (3,))[3]
+    apart = np.stack(
+        [np.random.default_rng(i).permutation(own) for i, own in enumerate(table.codes)]
+    )
+    assert (
+        tvd(table.codes, run.codes, table.sizes, (3,))[3]
+        < 0.25 * tvd(table.codes, apart, table.sizes, (3,))[3]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

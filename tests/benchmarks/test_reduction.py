@@ -16,11 +16,14 @@ from vertimrf.plan.binning import equal_width
 def binned(rng, sizes, bins, sigma=3.0):
     maps = tuple(None if b is None else equal_width(s, b) for s, b in zip(sizes, bins, strict=True))
     shape = tuple(s if b is None else b for s, b in zip(sizes, bins, strict=True))
-    return Measurement(tuple(range(2, 2 + len(sizes))), maps, rng.uniform(-5, 100, shape), sigma, "sketches")
+    return Measurement(
+        tuple(range(2, 2 + len(sizes))), maps, rng.uniform(-5, 100, shape), sigma, "sketches"
+    )
 
 
 @pytest.mark.parametrize(
-    ("sizes", "bins"), [((7,), (3,)), ((5, 4), (2, 3)), ((6, 3, 1), (3, None, 1)), ((4, 2, 5, 3), (2, 2, 2, None))]
+    ("sizes", "bins"),
+    [((7,), (3,)), ((5, 4), (2, 3)), ((6, 3, 1), (3, None, 1)), ((4, 2, 5, 3), (2, 2, 2, None))],
 )
 def test_recovery_is_the_papers_formula_on_any_number_of_axes(sizes, bins):
     rng = np.random.default_rng(len(sizes))
@@ -52,13 +55,22 @@ def test_stated_errors_are_those_of_repetitions():
     rng = np.random.default_rng(9)
     bins = (equal_width(5, 2), equal_width(3, 2))
     low = np.array([[4000.0, 900.0], [500.0, 3000.0]])
-    one_way = {0: np.array([1500.0, 2500.0, 900.0, 600.0, 2900.0]), 1: np.array([3000.0, 1500.0, 3900.0])}
+    one_way = {
+        0: np.array([1500.0, 2500.0, 900.0, 600.0, 2900.0]),
+        1: np.array([3000.0, 1500.0, 3900.0]),
+    }
     spread = {0: 60.0, 1: 40.0}
     truth = hisrec(Measurement((0, 1), bins, low, 1.0), one_way).counts
     runs = []
     for _ in range(4000):
-        noisy = {a: counts + rng.normal(0, spread[a], counts.shape) for a, counts in one_way.items()}
-        runs.append(hisrec(Measurement((0, 1), bins, low + rng.normal(0, 80, low.shape), 80.0), noisy, spread))
+        noisy = {
+            a: counts + rng.normal(0, spread[a], counts.shape) for a, counts in one_way.items()
+        }
+        runs.append(
+            hisrec(
+                Measurement((0, 1), bins, low + rng.normal(0, 80, low.shape), 80.0), noisy, spread
+            )
+        )
     values = np.array([run.counts for run in runs])
     stated = hisrec(Measurement((0, 1), bins, low, 80.0), one_way, spread).sigma
     # The spread of 4000 errors is 1.1 %; terms beyond the first order are below 1 %.

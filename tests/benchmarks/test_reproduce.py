@@ -19,7 +19,16 @@ from benchmarks.reproduce import report
 from benchmarks.reproduce.execute import execute, split_of
 from benchmarks.reproduce.experiments import EXPERIMENTS, MESSAGES, Scale, available, message
 from benchmarks.reproduce.methods import METHODS, Outcome
-from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, deal, even_counts, icor, pcor, spearman
+from benchmarks.reproduce.splits import (
+    by_correlation,
+    by_importance,
+    candidates,
+    deal,
+    even_counts,
+    icor,
+    pcor,
+    spearman,
+)
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
 from benchmarks.reproduce.usefulness import judged
@@ -28,10 +37,20 @@ from vertimrf.distances import distance
 
 NOWHERE = Path("no such folder")
 SCALE = Scale(
-    ("generated",), "generated", "generated", (0.8,), 1, 20, ("one-round", "independent-parties"), False,
-    shares=(0.5,), parties=("m=2",), splits=("importance=1",), bar_epsilons=(0.8,),
+    ("generated",),
+    "generated",
+    "generated",
+    (0.8,),
+    1,
+    20,
+    ("one-round", "independent-parties"),
+    False,
+    shares=(0.5,),
+    parties=("m=2",),
+    splits=("importance=1",),
+    bar_epsilons=(0.8,),
     messages=(("generated", "one-round", 0.8, 0.1),),
-)  # fmt: skip
+)
 
 
 class Copies:
@@ -76,7 +95,9 @@ def test_smaller_alpha_makes_less_equal_parties():
 
 
 def test_pcor_of_identical_and_of_unrelated_attributes():
-    assert pcor(np.ones((3, 3))) == pytest.approx(1.0)  # singular values 3, 0, 0: their deviation is sqrt(3)
+    assert pcor(np.ones((3, 3))) == pytest.approx(
+        1.0
+    )  # singular values 3, 0, 0: their deviation is sqrt(3)
     assert pcor(np.eye(3)) == pytest.approx(0.0)
     assert pcor(np.ones((1, 4))) == 0.0
 
@@ -117,7 +138,9 @@ def test_splits_by_name():
 def test_folds_test_every_record_once():
     parts = folds(103, 0)
     assert sorted(np.concatenate([test for _, test in parts])) == list(range(103))
-    assert all(not set(train) & set(test) and len(train) + len(test) == 103 for train, test in parts)
+    assert all(
+        not set(train) & set(test) and len(train) + len(test) == 103 for train, test in parts
+    )
 
 
 def test_svm_finds_what_is_there_and_no_more():
@@ -133,7 +156,9 @@ def test_svm_finds_what_is_there_and_no_more():
     assert misclassification(shuffled, codes[:, 3000:], (4, 4, 2), (2,)) > 0.3
     constant = codes[:, :3000].copy()
     constant[2] = 1
-    assert misclassification(constant, codes[:, 3000:], (4, 4, 2), (2,)) == pytest.approx(np.mean(codes[2, 3000:] == 0))
+    assert misclassification(constant, codes[:, 3000:], (4, 4, 2), (2,)) == pytest.approx(
+        np.mean(codes[2, 3000:] == 0)
+    )
 
 
 def test_svm_takes_the_most_frequent_value_of_a_larger_label():
@@ -183,7 +208,15 @@ def test_a_failing_run_is_named_and_left_for_later(tmp_path, monkeypatch):
 
 def test_every_experiment_runs_and_is_reported(tmp_path, copies, monkeypatch):
     monkeypatch.setattr(runner, "quick_scale", lambda folder, seeds: SCALE)
-    out = ["--quick", "--data", str(NOWHERE), "--out", str(tmp_path), "--docs", str(tmp_path / "docs")]
+    out = [
+        "--quick",
+        "--data",
+        str(NOWHERE),
+        "--out",
+        str(tmp_path),
+        "--docs",
+        str(tmp_path / "docs"),
+    ]
     assert runner.main(out) == 0
     calls = copies.calls
     assert runner.main(out) == 0
@@ -191,9 +224,16 @@ def test_every_experiment_runs_and_is_reported(tmp_path, copies, monkeypatch):
     page = (tmp_path / "docs" / "experiments.md").read_text()
     for heading, _, section in report.SECTIONS.values():
         # No classifier; bars are about the paper's data.
-        if section not in (report.svm_section, report.utility_section, report.bars_section, report.peers_section):
+        if section not in (
+            report.svm_section,
+            report.utility_section,
+            report.bars_section,
+            report.peers_section,
+        ):
             assert f"## {heading}" in page
-    assert (tmp_path / "runs.csv").read_text().count("\n") == len(Store(tmp_path / "runs.jsonl").runs()) + 1
+    assert (tmp_path / "runs.csv").read_text().count("\n") == len(
+        Store(tmp_path / "runs.jsonl").runs()
+    ) + 1
 
 
 def test_copies_are_at_distance_zero(copies):
@@ -215,7 +255,11 @@ def test_bars_say_whether_they_hold(tmp_path):
     store = Store(tmp_path / "runs.jsonl")
     scale = replace(SCALE, data=("nltcs",), small="nltcs")
     for method, tvd3 in (("count-sketches", 0.004), ("centralized", 0.007)):
-        store.add(scale.run("tvd", "nltcs", method, 0.8, 0), {"tvd3": tvd3, "seconds": 9.0, "message_bytes": []}, "abc")
+        store.add(
+            scale.run("tvd", "nltcs", method, 0.8, 0),
+            {"tvd3": tvd3, "seconds": 9.0, "message_bytes": []},
+            "abc",
+        )
     page = report.Page(store, scale)
     assert [line.verdict.holds for line in report.bars(page)] == [True, False, True]
     assert "2 of 3 bars hold" in report.summary(page)
@@ -239,13 +283,17 @@ def test_what_rows_are_good_for_beside_centralized_and_real_rows(tmp_path):
     scale = replace(SCALE, methods=("count-sketches", "centralized"), classify=True, seeds=2)
     for run in EXPERIMENTS["utility"](scale):
         auc = (0.88 if run.method == "count-sketches" else 0.9) + run.seed / 100
-        store.add(run, {"scikit-learn auc": auc, "propensity": 0.6, "real scikit-learn auc": 0.91}, "abc")
+        store.add(
+            run, {"scikit-learn auc": auc, "propensity": 0.6, "real scikit-learn auc": 0.91}, "abc"
+        )
     page = report.Page(store, scale)
     text = report.utility_section(page)
     assert "| count sketches (the default) | 0.8850 ± 0.0071 | 0.600 ± 0.000 |" in text
     assert "| real rows | 0.9100 ± 0.0000 | – |" in text
     assert "CatBoost" not in text
-    (verdict,) = [held(verdict, "utility", FULL) for verdict in report.VERDICTS["utility"](page, FULL)]
+    (verdict,) = [
+        held(verdict, "utility", FULL) for verdict in report.VERDICTS["utility"](page, FULL)
+    ]
     assert (verdict.holds, round(verdict.value, 3)) == (False, -0.02)
 
 
@@ -279,7 +327,10 @@ def test_few_runs_say_how_many():
 
 
 def test_missing_data_is_one_sentence(tmp_path, capsys):
-    assert runner.main(["--only", "costs", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert (
+        runner.main(["--only", "costs", "--data", str(tmp_path), "--out", str(tmp_path / "out")])
+        == 2
+    )
     assert "has no adult.csv.gz" in capsys.readouterr().err
 
 
@@ -303,7 +354,9 @@ def test_methods_return_rows_of_the_table_in_its_own_order(method, options):
     # One-way counts agree attribute by attribute, so none was swapped for another.
     for real, other, size in zip(data.codes, made.codes, data.sizes, strict=True):
         assert other.max() < size
-        difference = np.abs(np.bincount(real, minlength=size) - np.bincount(other, minlength=size)).sum()
+        difference = np.abs(
+            np.bincount(real, minlength=size) - np.bincount(other, minlength=size)
+        ).sum()
         assert difference / 2 < 0.15 * data.records
     assert made.spent <= 3.0 * (1 + 1e-6)
     assert len(made.message_bytes) == (0 if method == "centralized" else 3)
@@ -367,7 +420,20 @@ def test_mechanisms_of_others_stand_beside_ours_and_what_is_quoted(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_quick_mode_ends(tmp_path):
-    assert runner.main(["--quick", "--data", str(tmp_path), "--out", str(tmp_path), "--docs", str(tmp_path / "docs")]) == 0
+    assert (
+        runner.main(
+            [
+                "--quick",
+                "--data",
+                str(tmp_path),
+                "--out",
+                str(tmp_path),
+                "--docs",
+                str(tmp_path / "docs"),
+            ]
+        )
+        == 0
+    )
     page = (tmp_path / "docs" / "experiments.md").read_text()
     assert page.count("\n## ") >= (7 if importlib.util.find_spec("sklearn") else 6)
 
@@ -405,7 +471,9 @@ def test_vertigan_learns_where_noise_does_not_hinder_it(monkeypatch):
     monkeypatch.setattr("os.urandom", lambda size: bytes(range(size)))
     rng = np.random.default_rng(0)
     hidden = rng.random(3000) < 0.2
-    codes = (hidden ^ (rng.random((6, 3000)) < 0.05)).astype(np.uint16)  # six copies with errors, a quarter of them ones
+    codes = (hidden ^ (rng.random((6, 3000)) < 0.05)).astype(
+        np.uint16
+    )  # six copies with errors, a quarter of them ones
     split = ((0, 1, 2), (3, 4, 5))
     # So large an epsilon leaves next to no noise.
     made = train(codes, (2,) * 6, split, 1000.0, 1e-3, 0, Training(steps=400, batch=256)).codes
@@ -415,4 +483,6 @@ def test_vertigan_learns_where_noise_does_not_hinder_it(monkeypatch):
 
     alone = np.stack([rng.permutation(row) for row in codes])
     assert np.abs(made.mean(1) - codes.mean(1)).max() < 0.1  # uniform rows are 0.27 away
-    assert within(made) < 0.75 * within(alone)  # without the fixed draws, 14 runs gave shares of 0.17 to 0.43
+    assert within(made) < 0.75 * within(
+        alone
+    )  # without the fixed draws, 14 runs gave shares of 0.17 to 0.43

@@ -23,7 +23,9 @@ def test_a_table_is_written_with_its_birth(tmp_path: Path, monkeypatch: pytest.M
     assert (bare.page, bare.name, bare.commit) == ("benchmarks/results/page.md", "bars", None)
     put_between(page, "bars", "new")
     birth = r"Measured at abc1234, .*, \d+ cores\. <!-- depends on .* -->\n"
-    assert re.fullmatch(rf"a\n<!-- table: bars -->\n{birth}\nnew\n<!-- end: bars -->\nb\n", page.read_text())
+    assert re.fullmatch(
+        rf"a\n<!-- table: bars -->\n{birth}\nnew\n<!-- end: bars -->\nb\n", page.read_text()
+    )
     (born,) = tables(tmp_path)
     assert born.commit == "abc1234"
     assert "vertimrf/model" in born.depends
@@ -33,7 +35,9 @@ def test_a_table_is_written_with_its_birth(tmp_path: Path, monkeypatch: pytest.M
         put_between(page, "other", "new")
 
 
-def test_a_table_is_old_once_a_path_that_it_depends_on_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_old_once_a_path_that_it_depends_on_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def git(*words: str) -> None:
         who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
         subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)

@@ -21,22 +21,36 @@ from benchmarks.verdict import Verdict
 ROOT = Path(vertimrf.__file__).parents[1]
 # What each needs beside the package's own dependencies.
 SCRIPTS = {
-    "adversary": (), "audit": (),
-    "encode": (), "estimation": (), "front_ends": (), "larger": ("distributed",),
-    "model": (), "network": ("flwr",), "overlap": (), "reproduce": (), "wide": (),
-}  # fmt: skip
+    "adversary": (),
+    "audit": (),
+    "encode": (),
+    "estimation": (),
+    "front_ends": (),
+    "larger": ("distributed",),
+    "model": (),
+    "network": ("flwr",),
+    "overlap": (),
+    "reproduce": (),
+    "wide": (),
+}
 # Programs that other tests call, and modules that scripts import.
 ELSEWHERE = {
-    "bars": "benchmarks/test_verdict.py", "peers": "benchmarks/test_peers.py",
-    "results": "benchmarks/test_results.py", "size": "test_size.py",
-}  # fmt: skip
+    "bars": "benchmarks/test_verdict.py",
+    "peers": "benchmarks/test_peers.py",
+    "results": "benchmarks/test_results.py",
+    "size": "test_size.py",
+}
 LIBRARIES = {"datasets", "limited", "verdict", "attacks"}
 EXAMPLES = {
-    "aim_through_opendp.py": "test_examples.py", "attack_published.py": "privacy/test_attack.py",
-    "every_role.py": "test_examples.py", "mst_through_mbi.py": "test_examples.py", "notebook.ipynb": "test_examples.py",
-    "flower": "flower/test_network.py", "journeys/clinic.py": "test_journeys.py",
+    "aim_through_opendp.py": "test_examples.py",
+    "attack_published.py": "privacy/test_attack.py",
+    "every_role.py": "test_examples.py",
+    "mst_through_mbi.py": "test_examples.py",
+    "notebook.ipynb": "test_examples.py",
+    "flower": "flower/test_network.py",
+    "journeys/clinic.py": "test_journeys.py",
     "journeys/diabetes_registry.py": "test_journeys.py",
-}  # fmt: skip
+}
 
 
 def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -44,8 +58,12 @@ def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = ["-m", f"benchmarks.{name}"] if path.is_dir() else [f"benchmarks/{name}.py"]
     return subprocess.run(
         [sys.executable, *words, "--smoke", "--json", str(folder / f"{name}.json")],
-        cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +71,11 @@ def runs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]]:
     folder = tmp_path_factory.mktemp("smoke")
-    asked = [name for name in SCRIPTS if any(item.name.endswith(f"[{name}]") for item in request.session.items)]
+    asked = [
+        name
+        for name in SCRIPTS
+        if any(item.name.endswith(f"[{name}]") for item in request.session.items)
+    ]
     with ThreadPoolExecutor(2) as pool:
         yield folder, {name: pool.submit(smoke, name, folder) for name in asked}
 
@@ -79,10 +101,16 @@ def test_a_script_runs_at_its_smallest_size(
 
 def test_no_script_is_left_out() -> None:
     folder = ROOT / "benchmarks"
-    there = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    there = {path.stem for path in folder.glob("*.py")} | {
+        path.parent.name for path in folder.glob("*/__init__.py")
+    }
     assert there - {"__init__"} == {*SCRIPTS, *ELSEWHERE, *LIBRARIES}
-    examples = {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").rglob("*.py")}
+    examples = {
+        str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").rglob("*.py")
+    }
     # What types the journeys' commands is no example by itself; flower/ is an app.
     assert examples - {"journeys/shown.py"} | {"notebook.ipynb", "flower"} == set(EXAMPLES)
     for name, test in {**ELSEWHERE, **EXAMPLES}.items():
-        assert Path(name).stem in (ROOT / "tests" / test).read_text().lower(), f"tests/{test} does not call {name}"
+        assert Path(name).stem in (ROOT / "tests" / test).read_text().lower(), (
+            f"tests/{test} does not call {name}"
+        )

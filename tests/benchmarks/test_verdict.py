@@ -40,7 +40,14 @@ def test_bars_are_met_at_their_edge_and_not_by_what_is_no_number():
 
 
 def test_what_is_printed_and_written(tmp_path, capsys):
-    lines = show([at_most("seconds", np.float64(1.25), 2), at_least("ratio", 1, 3), at_most("peer", None, 1), Verdict("rows", 7)])
+    lines = show(
+        [
+            at_most("seconds", np.float64(1.25), 2),
+            at_least("ratio", 1, 3),
+            at_most("peer", None, 1),
+            Verdict("rows", 7),
+        ]
+    )
     assert conclude(lines, tmp_path / "out.json") == 1
     printed = capsys.readouterr().out
     for word in ("1.25", "<= 2", "holds", "FAILS", "not measured", "1 of 2 bars hold."):
@@ -63,7 +70,12 @@ def test_a_bar_is_about_rows_and_has_a_width_in_quick_runs():
     assert [bar.judge(row, size).holds for size in (FULL, QUICK)] == [False, True]
     least = Bar("a.c", "x", at_least=2.0, width=0.5)
     assert [least.judge(Verdict("x", 1.6), size).holds for size in (FULL, QUICK)] == [False, True]
-    for wrong in ({}, {"at_most": 1.0, "at_least": 1.0}, {"at_most": 1.0, "width": -1.0}, {"at_most": 1.0, "kind": "other"}):
+    for wrong in (
+        {},
+        {"at_most": 1.0, "at_least": 1.0},
+        {"at_most": 1.0, "width": -1.0},
+        {"at_most": 1.0, "kind": "other"},
+    ):
         with pytest.raises(ValueError, match="either at_most or at_least"):
             Bar("a.d", "x", **wrong)
 
@@ -90,13 +102,26 @@ def test_every_section_of_the_list_has_a_command_and_no_row_two_bars():
 
 
 def test_the_runner_says_what_misses_and_whether_it_is_known(tmp_path, monkeypatch):
-    bars = [Bar("s.a", "a*", at_most=1.0), Bar("s.b", "b", at_least=1.0), Bar("s.c", "c", at_most=1.0)]
-    rows = [Verdict("a1", 0.5), Verdict("a2", 2.0), Verdict("b", 0.5), at_most("own", 2, 1), Verdict("stated", 9.0)]
+    bars = [
+        Bar("s.a", "a*", at_most=1.0),
+        Bar("s.b", "b", at_least=1.0),
+        Bar("s.c", "c", at_most=1.0),
+    ]
+    rows = [
+        Verdict("a1", 0.5),
+        Verdict("a2", 2.0),
+        Verdict("b", 0.5),
+        at_most("own", 2, 1),
+        Verdict("stated", 9.0),
+    ]
     monkeypatch.setattr(datasets, "FOLDER", tmp_path)
     found = list(judged(bars, rows, FULL, {"s.b"}))
     assert [(one.name, one.holds, one.known, one.bad) for one in found] == [
-        ("s.a", True, False, False), ("s.a", False, False, True), ("s.b", False, True, False), ("s.c", False, False, True),
-    ]  # fmt: skip
+        ("s.a", True, False, False),
+        ("s.a", False, False, True),
+        ("s.b", False, True, False),
+        ("s.c", False, False, True),
+    ]
     # What needs the paper's data is not measured where they are not.
     monkeypatch.setattr(datasets, "FOLDER", tmp_path / "nowhere")
     assert next(one for one in judged(bars, rows, FULL, ()) if one.name == "s.c").holds is None
@@ -104,7 +129,9 @@ def test_the_runner_says_what_misses_and_whether_it_is_known(tmp_path, monkeypat
     assert (own.name, own.holds, own.bad) == ("s: own", False, False)
     assert "missed, as listed" in str(own)
     page = tmp_path / "page.md"
-    page.write_text("| `not.this` |\n## Known misses\n\n| bar | figure |\n|---|---|\n| `s.b` | 0.5 |\n\n## Next\n| `nor.it` |\n")
+    page.write_text(
+        "| `not.this` |\n## Known misses\n\n| bar | figure |\n|---|---|\n| `s.b` | 0.5 |\n\n## Next\n| `nor.it` |\n"
+    )
     assert known_misses(page) == {"s.b"}
     assert isinstance(own, Outcome)
 

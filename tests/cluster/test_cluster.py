@@ -39,7 +39,12 @@ from vertimrf.tables.read_options import ReadOptions  # noqa: E402
 
 ROWS, PARTS = 4000, 4
 SHARED = Attribute.categorical("sex", ["f", "m"])
-MINE = (Attribute.integer("a", 4), SHARED, Attribute.integer("long", 400), Attribute.integer("b", 3))
+MINE = (
+    Attribute.integer("a", 4),
+    SHARED,
+    Attribute.integer("long", 400),
+    Attribute.integer("b", 3),
+)
 SCHEMA = Schema.of(
     {"one": MINE, "two": (SHARED, Attribute.integer("c", 5))}, impossible=[Impossible.of(a=3, b=2)]
 )
@@ -50,7 +55,12 @@ def frame(rows: int = ROWS) -> pd.DataFrame:
     rng = np.random.default_rng(3)
     ids = [f"P{i:05d}" for i in rng.permutation(rows)]
     a = rng.integers(0, 3, rows)
-    columns = {"a": a, "sex": rng.choice(["f", "m"], rows), "long": rng.integers(0, 400, rows), "b": (a + a // 2) % 3}
+    columns = {
+        "a": a,
+        "sex": rng.choice(["f", "m"], rows),
+        "long": rng.integers(0, 400, rows),
+        "b": (a + a // 2) % 3,
+    }
     return pd.DataFrame({"id": ids, **columns, "who": rng.integers(0, rows // 3, rows)})
 
 
@@ -68,7 +78,9 @@ def client():
     with (
         # A worker that starts anew on a busy machine may take longer than the 15 seconds that it would be given.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "120 s"}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -81,7 +93,14 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     table = frame()
     for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
         table.iloc[part].to_parquet(tmp_path / f"part{i}.parquet", index=False)
-    encode = partial(encode_partitions, client=client, id="id", attributes=MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
+    encode = partial(
+        encode_partitions,
+        client=client,
+        id="id",
+        attributes=MINE,
+        read=ReadOptions(ignore_extra=True),
+        keys=KEYS,
+    )
     folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
     assert folder.counts == (10, 1490, 0, 2500)
     plan = plan_of()
@@ -90,13 +109,20 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     for records in (folder, cut):
         assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == expected
     pairs = plan_of(encoder="scheduled-pairs")
-    assert Party(pairs, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(pairs) == one_machine(pairs, table)
+    assert Party(pairs, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(pairs) == one_machine(
+        pairs, table
+    )
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     party = Party(plan, "one", SECRET, key=ring.parties["one"])
     released = party.release(folder)
     monkeypatch.setenv(STATE, str(tmp_path / "another machine"))
-    assert party.release(encode_table(table, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)) == released
+    assert (
+        party.release(
+            encode_table(table, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
+        )
+        == released
+    )
     baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
         Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
@@ -106,14 +132,25 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table, plan = frame(), plan_of(records_per_person=2)
     records = encode_partitions(
-        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)], client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS
+        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)],
+        client,
+        "id",
+        MINE,
+        read=ReadOptions(person="who"),
+        keys=KEYS,
     )
     limited = records.limited(2, bytes(32))
-    kept = InMemory(encode_table(table, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)).limited(2, bytes(32))
+    kept = InMemory(
+        encode_table(table, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)
+    ).limited(2, bytes(32))
     assert limited.count == kept.count < ROWS
     assert limited.limited(2, bytes(32)) is limited
-    assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(plan, table, person="who")
-    without = encode_partitions([delayed(table)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
+    assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(
+        plan, table, person="who"
+    )
+    without = encode_partitions(
+        [delayed(table)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS
+    )
     with pytest.raises(TableError, match="--person"):
         Party(plan, "one", SECRET).run(without)
 
@@ -137,9 +174,13 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         (impossible, "2 records (the first is row 2501) have what the schema calls impossible"),
         (every, "do not fit"),
     ):
-        one = encode_table(own, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled)
+        one = encode_table(
+            own, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
+        )
         cut = dd.from_pandas(own, npartitions=PARTS, sort=False)
-        many = encode_partitions(cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled)
+        many = encode_partitions(
+            cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
+        )
         assert words in " ".join(one.dropped.lines())
         assert sorted(many.dropped.lines()) == sorted(one.dropped.lines())
         assert many.count == one.records
@@ -156,9 +197,18 @@ def test_a_table_without_records_is_released(client):
     none = table.assign(id=None)
     plan = plan_of()
     for own in (none, table.iloc[:0]):
-        cut = encode_partitions([delayed(own), delayed(own)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
+        cut = encode_partitions(
+            [delayed(own), delayed(own)],
+            client,
+            "id",
+            MINE,
+            read=ReadOptions(ignore_extra=True),
+            keys=KEYS,
+        )
         assert cut.count == 0
-        assert Party(plan, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(plan) == one_machine(plan, own)
+        assert Party(plan, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(plan) == one_machine(
+            plan, own
+        )
 
 
 def test_refusals_are_those_of_the_whole_table(client, tmp_path):
@@ -166,10 +216,16 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
     with pytest.raises(VertiMRFError) as one:
         encode_table(table, "id", MINE, keys=KEYS)
     with pytest.raises(VertiMRFError) as many:
-        encode_partitions(dd.from_pandas(table, npartitions=PARTS, sort=False), client, "id", MINE, keys=KEYS)
+        encode_partitions(
+            dd.from_pandas(table, npartitions=PARTS, sort=False), client, "id", MINE, keys=KEYS
+        )
     assert "lacks the column 'b'" in str(one.value)
     assert str(many.value) == str(one.value)
-    for source, sentence in ((tmp_path, "has no files"), (tmp_path / "absent", "no folder"), (table, "no table of partitions")):
+    for source, sentence in (
+        (tmp_path, "has no files"),
+        (tmp_path / "absent", "no folder"),
+        (table, "no table of partitions"),
+    ):
         with pytest.raises(TableError, match=sentence):
             encode_partitions(source, client, "id", MINE, keys=KEYS)
 
@@ -197,7 +253,14 @@ def deadly():
 @pytest.mark.slow
 def test_a_task_that_kills_workers_is_one_sentence(client):
     with pytest.raises(TableError, match=r"workers died of one task.*nothing is released"):
-        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
+        encode_partitions(
+            [delayed(frame()), delayed(deadly, pure=False)()],
+            client,
+            "id",
+            MINE,
+            read=ReadOptions(ignore_extra=True),
+            keys=KEYS,
+        )
     client.wait_for_workers(2, timeout=120)
 
 
@@ -215,9 +278,18 @@ def test_a_worker_that_is_killed_changes_nothing(client):
                 os.kill(sorted(victims.values())[0], signal.SIGKILL)
             return super().gaussian(values, sigma)
 
-    records = encode_partitions(dd.from_pandas(table, npartitions=8), client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
+    records = encode_partitions(
+        dd.from_pandas(table, npartitions=8),
+        client,
+        "id",
+        MINE,
+        read=ReadOptions(ignore_extra=True),
+        keys=KEYS,
+    )
     workers = set(client.run(os.getpid).values())
-    assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(plan, table)
+    assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(
+        plan, table
+    )
     assert len(asked) > 9
     client.wait_for_workers(2, timeout=120)
     assert set(client.run(os.getpid).values()) != workers

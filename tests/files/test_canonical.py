@@ -53,7 +53,14 @@ def test_every_bit_that_is_read_out_counts(bit):
 
 def test_people_write_it_as_they_like_and_whole():
     own = fingerprint(hashlib.sha256(b"some plan").digest())
-    for written in (own, own.lower(), own.replace("-", " "), own.replace("-", ""), f" {own}\n", own.replace("-", "–")):
+    for written in (
+        own,
+        own.lower(),
+        own.replace("-", " "),
+        own.replace("-", ""),
+        f" {own}\n",
+        own.replace("-", "–"),
+    ):
         assert same_fingerprint(written, own)
     for letter, mistaken in (("0", "o"), ("1", "l"), ("1", "I")):
         assert same_fingerprint(own.replace(letter, mistaken), own)

@@ -12,7 +12,11 @@ from vertimrf.files import container
 
 
 def example():
-    arrays = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.zeros((0, 4), np.uint8), "c": np.array(2.5)}
+    arrays = {
+        "a": np.arange(6, dtype=np.int64).reshape(2, 3),
+        "b": np.zeros((0, 4), np.uint8),
+        "c": np.array(2.5),
+    }
     return container.pack("thing", {"x": [1, None, "y"]}, arrays), arrays
 
 

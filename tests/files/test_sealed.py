@@ -25,7 +25,9 @@ def small_chunks():
 
 
 def make(contents, key=KEY, header=None):
-    return sealed.seal_chunks(sealed.pack_head({"kind": "test"} if header is None else header), key, contents)
+    return sealed.seal_chunks(
+        sealed.pack_head({"kind": "test"} if header is None else header), key, contents
+    )
 
 
 def open_file(data, key=KEY):
@@ -52,7 +54,9 @@ def test_what_is_sealed_opens(contents, key):
     assert open_file(data, KEY if key != KEY else bytes(32)) is None
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK - 1, 3 * CHUNK])
+@pytest.mark.parametrize(
+    "size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK - 1, 3 * CHUNK]
+)
 def test_sizes_at_the_edges_of_chunks(size):
     contents = os.urandom(size)
     data = make(contents)
@@ -91,7 +95,9 @@ def test_chunks_cannot_be_dropped_reordered_repeated_or_added():
         head, chunks = pieces(make(contents))
         assert open_file(head + b"".join(chunks)) == contents
         n = len(chunks)
-        changed = [list(order) for length in range(n) for order in itertools.permutations(chunks, length)]
+        changed = [
+            list(order) for length in range(n) for order in itertools.permutations(chunks, length)
+        ]
         changed += [list(order) for order in itertools.permutations(chunks)][1:]
         changed += [[*chunks, chunk] for chunk in (*chunks, *other)]
         changed += [[*chunks[:i], chunk, *chunks[i + 1 :]] for i in range(n) for chunk in other]
@@ -126,7 +132,7 @@ def test_nothing_but_the_header_shows():
         (sealed.MAGIC + b"\x01\x00\x02\x00\x00\x00[]" + bytes(60), "cannot be read"),
         (sealed.MAGIC + b"\x01\x00\x88\x13\x00\x00" + b"[" * 5000 + bytes(60), "cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_sealed_file_is_told_in_one_sentence(data, said):
     with pytest.raises(MessageError, match=said) as caught:
         sealed.peek(data, "file")

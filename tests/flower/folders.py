@@ -43,8 +43,12 @@ def make_folders(folder: Path) -> Folders:
     (folder / "parties").mkdir()
     for name, sizes in PARTIES.items():
         columns = {attribute: rng.integers(0, size, records) for attribute, size in sizes.items()}
-        parquet.write_table(pa.table({"id": np.arange(records), **columns}), folder / f"{name}.parquet")
-        PartyRun.create(folder / "parties" / name, name=name, table=folder / f"{name}.parquet", id="id")
+        parquet.write_table(
+            pa.table({"id": np.arange(records), **columns}), folder / f"{name}.parquet"
+        )
+        PartyRun.create(
+            folder / "parties" / name, name=name, table=folder / f"{name}.parquet", id="id"
+        )
     server = ServerRun.create(
         folder / "server",
         schema=schema_of(**PARTIES),

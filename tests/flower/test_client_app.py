@@ -40,11 +40,13 @@ def ask(parcel: Parcel | RecordDict, settings: dict[str, Any], **run: Any) -> Pa
 
 def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders: Folders) -> None:
     server = ServerRun(folders.server)
-    nodes = {name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties}
-    offers = {name: ask(Parcel(name, wants=ALL), node) for name, node in nodes.items()}
-    assert {name: (parcel.party, parcel.word, set(parcel.files)) for name, parcel in offers.items()} == {
-        name: (name, "plan", {"offer"}) for name in nodes
+    nodes = {
+        name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties
     }
+    offers = {name: ask(Parcel(name, wants=ALL), node) for name, node in nodes.items()}
+    assert {
+        name: (parcel.party, parcel.word, set(parcel.files)) for name, parcel in offers.items()
+    } == {name: (name, "plan", {"offer"}) for name in nodes}
     out = server.advance({name: parcel.files for name, parcel in offers.items()})
     answer = ask(Parcel("hospital", wants=ALL, files=out["hospital"]), nodes["hospital"])
     assert (answer.word, set(answer.files)) == ("acceptance", {"offer"})
@@ -61,24 +63,36 @@ def test_files_for_another_party_are_left_alone(folders: Folders) -> None:
 
 
 def test_a_node_that_is_set_up_for_another_party_gives_nothing(folders: Folders) -> None:
-    answer = ask(Parcel("", wants=ALL), {"party": "insurer", "run-folder": str(folders.parties / "hospital")})
+    answer = ask(
+        Parcel("", wants=ALL), {"party": "insurer", "run-folder": str(folders.parties / "hospital")}
+    )
     assert answer == Parcel("insurer", "failed")
 
 
-@pytest.mark.parametrize("error", [TableError("Column 'diagnosis' has the value 'HIV'."), KeyError("HIV"), MemoryError("HIV")])
-def test_no_word_of_an_error_leaves_the_machine(folders: Folders, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [TableError("Column 'diagnosis' has the value 'HIV'."), KeyError("HIV"), MemoryError("HIV")],
+)
+def test_no_word_of_an_error_leaves_the_machine(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def fails(self: PartyRun, received: object) -> None:
         raise error
 
     monkeypatch.setattr(PartyRun, "advance", fails)
     node = {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
-    reply = app(Message(Parcel("hospital", wants=ALL).to_records(), 7, "query.exchange"), Context(1, 7, node, RecordDict(), {}))
+    reply = app(
+        Message(Parcel("hospital", wants=ALL).to_records(), 7, "query.exchange"),
+        Context(1, 7, node, RecordDict(), {}),
+    )
     assert Parcel.from_records(reply.content).word == "failed"
     assert b"HIV" not in b"".join(record.deflate() for record in reply.content.values())
 
 
 @pytest.mark.parametrize("added", [{}, {"a": [99]}, {"b": [None]}, {"id": [None]}, {"id": [7]}])
-def test_a_record_that_does_not_fit_changes_no_answer(folders: Folders, added: dict[str, list[Any]]) -> None:
+def test_a_record_that_does_not_fit_changes_no_answer(
+    folders: Folders, added: dict[str, list[Any]]
+) -> None:
     """One word and the same files, whatever a record holds: whoever wrote the schema could have asked for just that."""
     run = folders.party("hospital")
     whole = pq.read_table(run.settings.table)
@@ -86,12 +100,20 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders: Folders, added: d
         row = pa.table({"id": [5000], "a": [1], "b": [1]} | added, whole.schema)
         pq.write_table(pa.concat_tables([whole, row]), run.settings.table)
     server = ServerRun(folders.server)
-    nodes = {name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties}
-    out = server.advance({name: ask(Parcel(name, wants=ALL), node).files for name, node in nodes.items()})
+    nodes = {
+        name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties
+    }
+    out = server.advance(
+        {name: ask(Parcel(name, wants=ALL), node).files for name, node in nodes.items()}
+    )
     ask(Parcel("hospital", wants=ALL, files=out["hospital"]), nodes["hospital"])
     folders.accept("hospital")
     answer = ask(Parcel("hospital", wants=ALL), nodes["hospital"])
-    assert (answer.party, answer.word, set(answer.files)) == ("hospital", "done", {"offer", "envelopes", "message"})
+    assert (answer.party, answer.word, set(answer.files)) == (
+        "hospital",
+        "done",
+        {"offer", "envelopes", "message"},
+    )
     # The operator's own `status` says so.
     assert len(run.state().left_out) == (2 if added else 0)
 
@@ -100,22 +122,37 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders: Folders, added: d
 def test_names_that_lead_elsewhere_are_refused(folders: Folders, tmp_path: Path, name: str) -> None:
     asked = Parcel("hospital").to_records()
     asked["vertimrf"]["wants"], asked["vertimrf"]["most"] = [name], [1000]
-    assert ask(asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}) == Parcel("hospital", "failed")
-    assert ask(asked, {"party": "hospital", "exchange": str(tmp_path)}) == Parcel("hospital", "failed")
+    assert ask(
+        asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
+    ) == Parcel("hospital", "failed")
+    assert ask(asked, {"party": "hospital", "exchange": str(tmp_path)}) == Parcel(
+        "hospital", "failed"
+    )
 
 
 def test_what_is_no_parcel_is_answered_with_one_word(folders: Folders) -> None:
     asked = RecordDict({"vertimrf": ConfigRecord({"party": "hospital"})})
-    assert ask(asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}) == Parcel("hospital", "failed")
+    assert ask(
+        asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
+    ) == Parcel("hospital", "failed")
 
 
 def test_a_node_without_settings_takes_no_folder_from_the_network(folders: Folders) -> None:
     asked = Parcel("hospital", wants=ALL)
     assert ask(asked, {}, **{"simulated-parties": str(folders.parties)}) == Parcel("", "failed")
-    assert ask(asked, {"partition-id": 1, "num-partitions": 3}, **{"simulated-parties": str(folders.parties)}).party == "insurer"
+    assert (
+        ask(
+            asked,
+            {"partition-id": 1, "num-partitions": 3},
+            **{"simulated-parties": str(folders.parties)},
+        ).party
+        == "insurer"
+    )
 
 
-def test_files_are_carried_to_and_from_the_party_own_process(folders: Folders, tmp_path: Path) -> None:
+def test_files_are_carried_to_and_from_the_party_own_process(
+    folders: Folders, tmp_path: Path
+) -> None:
     place = tmp_path / "place"
     place.mkdir()
     node = {"party": "hospital", "exchange": str(place)}
@@ -127,7 +164,9 @@ def test_files_are_carried_to_and_from_the_party_own_process(folders: Folders, t
     assert answer == Parcel("hospital", "carried", files={"offer": b"an offer"})
     assert exchange.get(None, "hospital", "plan", 100) == b"the plan"
     # Nothing larger than the server can take, and nothing for another party.
-    assert carried(Parcel("hospital", wants={"offer": 3}), "hospital", exchange, 0) == Parcel("hospital", "carried")
+    assert carried(Parcel("hospital", wants={"offer": 3}), "hospital", exchange, 0) == Parcel(
+        "hospital", "carried"
+    )
     carried(Parcel("insurer", files={"plan": b"theirs"}), "hospital", exchange, 0)
     assert exchange.get(None, "insurer", "plan", 100) is None
 
@@ -142,14 +181,18 @@ def test_another_plan_in_the_exchange_is_replaced_and_named_on_this_machine(
     assert "had something else at server/hospital/plan" in caplog.text
 
 
-def test_what_is_in_the_way_of_one_file_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_in_the_way_of_one_file_holds_up_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     exchange = Exchange(tmp_path)
     (tmp_path / "server" / "hospital" / "plan").mkdir(parents=True)
     (tmp_path / "parties" / "hospital").mkdir(parents=True)
     (tmp_path / "parties" / "hospital" / "offer").symlink_to(tmp_path / "server")
     exchange.put("hospital", "hospital", "message", b"a message")
     asked = Parcel("hospital", wants=ALL, files={"plan": b"the plan", "envelopes": b"sealed"})
-    assert carried(asked, "hospital", exchange, 0) == Parcel("hospital", "carried", files={"message": b"a message"})
+    assert carried(asked, "hospital", exchange, 0) == Parcel(
+        "hospital", "carried", files={"message": b"a message"}
+    )
     assert exchange.get(None, "hospital", "envelopes", 100) == b"sealed"
     assert "plan is a folder, not a file" in caplog.text
     assert "offer is a link, not a file" in caplog.text

@@ -58,11 +58,19 @@ class PlayedRun:
         return {party: {"plan": b"the plan"} if offers else {} for party in PARTIES}
 
     def wants(self) -> dict[str, dict[str, int]]:
-        return {party: {name: 99 for name in ("offer", "message") if name not in files} for party, files in self.came.items()}
+        return {
+            party: {name: 99 for name in ("offer", "message") if name not in files}
+            for party, files in self.came.items()
+        }
 
     def state(self) -> RunState:
         steps = [
-            Step("message", DONE if "message" in files else WAITS, f"the message of {party!r}", repr(party))
+            Step(
+                "message",
+                DONE if "message" in files else WAITS,
+                f"the message of {party!r}",
+                repr(party),
+            )
             for party, files in self.came.items()
         ]
         return RunState("the server", "/run", tuple(steps), self.refused)
@@ -81,8 +89,14 @@ class Played:
         parcel = Parcel.from_records(content)
         self.asked.append(parcel)
         self.had |= parcel.files
-        files = {"offer": b"offer of " + self.name.encode()} | ({"message": self.message} if "plan" in self.had else {})
-        return Parcel(self.name, "message", files={name: data for name, data in files.items() if name in parcel.wants})
+        files = {"offer": b"offer of " + self.name.encode()} | (
+            {"message": self.message} if "plan" in self.had else {}
+        )
+        return Parcel(
+            self.name,
+            "message",
+            files={name: data for name, data in files.items() if name in parcel.wants},
+        )
 
 
 class PlayedGrid:
@@ -115,10 +129,12 @@ class PlayedGrid:
             failed = isinstance(answer, Error)
             out.append(
                 SimpleNamespace(
-                    metadata=SimpleNamespace(reply_to_message_id=sent), has_error=lambda failed=failed: failed,
-                    error=answer, content=None if failed else answer.to_records(),
+                    metadata=SimpleNamespace(reply_to_message_id=sent),
+                    has_error=lambda failed=failed: failed,
+                    error=answer,
+                    content=None if failed else answer.to_records(),
                 )
-            )  # fmt: skip
+            )
         return out
 
 
@@ -136,7 +152,9 @@ class Clock:
             event[1]()
 
 
-def held(grid: PlayedGrid, run: Any, clock: Clock | None = None, patience: float = 300.0) -> Conversation:
+def held(
+    grid: PlayedGrid, run: Any, clock: Clock | None = None, patience: float = 300.0
+) -> Conversation:
     clock = clock or Clock()
     talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)  # type: ignore[arg-type]
     talk.hold()
@@ -164,30 +182,56 @@ def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothin
         assert (second.party, second.files) == (party.name, {"plan": b"the plan"})
 
 
-def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     registered, claims = Played("bank"), Played("bank")
-    nodes = {Node(1, "bank"): registered, Node(2): claims, Node(7, "hospital"): Played("hospital"), Node(9): Played("insurer")}
+    nodes = {
+        Node(1, "bank"): registered,
+        Node(2): claims,
+        Node(7, "hospital"): Played("hospital"),
+        Node(9): Played("insurer"),
+    }
     with caplog.at_level("WARNING", "flwr"):
         held(PlayedGrid(nodes), PlayedRun())
     assert not registered.asked
     assert [parcel.files for parcel in claims.asked] == [{}]
-    assert "Node 2 is refused: 'bank' is no party of this run, whose parties are hospital, insurer." in caplog.text
+    assert (
+        "Node 2 is refused: 'bank' is no party of this run, whose parties are hospital, insurer."
+        in caplog.text
+    )
 
 
-def test_a_node_registered_as_one_party_cannot_speak_for_another(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_registered_as_one_party_cannot_speak_for_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     run = PlayedRun()
-    nodes = {Node(7, "hospital"): Played("insurer", b"forged"), Node(9, "insurer"): Played("insurer")}
-    with pytest.raises(RunError, match="no node of 'hospital' is online"), caplog.at_level("WARNING", "flwr"):
+    nodes = {
+        Node(7, "hospital"): Played("insurer", b"forged"),
+        Node(9, "insurer"): Played("insurer"),
+    }
+    with (
+        pytest.raises(RunError, match="no node of 'hospital' is online"),
+        caplog.at_level("WARNING", "flwr"),
+    ):
         held(PlayedGrid(nodes), run)
-    assert "Node 7 is refused: it is registered as 'hospital' and says that it is 'insurer'." in caplog.text
+    assert (
+        "Node 7 is refused: it is registered as 'hospital' and says that it is 'insurer'."
+        in caplog.text
+    )
     assert run.came == {"hospital": {}, "insurer": {"offer": b"offer of insurer"}}
 
 
-def test_of_two_nodes_that_speak_for_a_party_the_second_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_of_two_nodes_that_speak_for_a_party_the_second_is_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     run = PlayedRun()
     second = Played("hospital", b"forged")
     with caplog.at_level("WARNING", "flwr"):
-        held(PlayedGrid({Node(7): Played("hospital"), Node(8): second, Node(9): Played("insurer")}), run)
+        held(
+            PlayedGrid({Node(7): Played("hospital"), Node(8): second, Node(9): Played("insurer")}),
+            run,
+        )
     assert run.came["hospital"]["message"] == b"message"
     assert "Node 8 is refused: another node that is online speaks for 'hospital'." in caplog.text
     assert [parcel.files for parcel in second.asked] == [{}]
@@ -216,12 +260,17 @@ def test_a_node_that_starts_anew_is_asked_again_at_once() -> None:
     assert clock.now < 60
 
 
-def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     told = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
     good = Played("hospital")
     run = PlayedRun()
     with caplog.at_level("INFO", "flwr"):
-        nodes = {Node(7, "hospital"): lambda content: next(told, None) or good(content), Node(9): Played("insurer")}
+        nodes = {
+            Node(7, "hospital"): lambda content: next(told, None) or good(content),
+            Node(9): Played("insurer"),
+        }
         held(PlayedGrid(nodes), run)
     assert run.state().done
     assert "HIV" not in caplog.text
@@ -229,7 +278,13 @@ def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog:
 
 
 def test_it_ends_and_says_what_it_waits_for() -> None:
-    grid = PlayedGrid({Node(7, "hospital"): lambda content: Parcel("hospital", "acceptance", files={"offer": b"offer"})})
+    grid = PlayedGrid(
+        {
+            Node(7, "hospital"): lambda content: Parcel(
+                "hospital", "acceptance", files={"offer": b"offer"}
+            )
+        }
+    )
     clock = Clock()
     with pytest.raises(RunError) as caught:
         held(grid, PlayedRun(), clock, patience=500.0)
@@ -245,7 +300,10 @@ def test_messages_of_other_apps_are_refused(caplog: pytest.LogCaptureFixture) ->
     grid = PlayedGrid({Node(7, "hospital"): lambda content: SimpleNamespace(to_records=RecordDict)})  # type: ignore[dict-item,return-value]
     with pytest.raises(RunError), caplog.at_level("WARNING", "flwr"):
         held(grid, PlayedRun())
-    assert "is refused: A Flower message is no parcel of a run; is another app at work there?" in caplog.text
+    assert (
+        "is refused: A Flower message is no parcel of a run; is another app at work there?"
+        in caplog.text
+    )
 
 
 def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders) -> None:
@@ -255,7 +313,10 @@ def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders)
         said: list[Parcel] = []
 
         def answer(content: RecordDict) -> Parcel:
-            asked = replace(Parcel.from_records(content), wants=dict.fromkeys(("offer", "envelopes", "message"), 1 << 24))
+            asked = replace(
+                Parcel.from_records(content),
+                wants=dict.fromkeys(("offer", "envelopes", "message"), 1 << 24),
+            )
             said.append(advanced(asked, name, folders.parties / name))
             return said[-1] if len(said) % 2 else said[len(said) // 2 - 1]
 
@@ -268,5 +329,7 @@ def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders)
     held(grid, ServerRun(folders.server), clock)
     assert not ServerRun(folders.server).state().refused
     for name in THREE:
-        assert (folders.server / "received" / name / "message").read_bytes() == folders.party(name).outgoing()["message"]
+        assert (folders.server / "received" / name / "message").read_bytes() == folders.party(
+            name
+        ).outgoing()["message"]
     assert (folders.server / "result" / "synthetic.parquet").exists()

@@ -15,7 +15,10 @@ pytest.importorskip("flwr")
 from folders import PARTIES, Folders
 from tools.loopback import Loopback
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds its processes by /proc")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds its processes by /proc"),
+]
 
 # Seconds; a busy machine takes a while to start so many processes.
 LONG = 300.0
@@ -31,7 +34,11 @@ def until(what: Callable[[], object], why: Callable[[], str], pause: float = 0.3
 def ended(network: Loopback, run: str) -> str:
     """The state in which a run ended."""
     # To ask is to start a process, which would take the cores from those that are asked about.
-    until(lambda: network.run_state(run)["status"].startswith("finished"), lambda: network.run_log(run), 3.0)
+    until(
+        lambda: network.run_state(run)["status"].startswith("finished"),
+        lambda: network.run_log(run),
+        3.0,
+    )
     return str(network.run_state(run)["status"])
 
 
@@ -43,16 +50,24 @@ def test_a_simulated_run_ends_with_a_table(folders: Folders, tmp_path: Path) -> 
     pytest.importorskip("ray")
     with Loopback(tmp_path / "network", simulation=True) as network:
         run = network.run_app(
-            {"run-folder": str(folders.server), "simulated-parties": str(folders.parties), "pause": 0.2, "longest-pause": 2.0},
-            "--federation-config", "num-supernodes=3 client-resources-num-cpus=1 init-args-num-cpus=3",
-        )  # fmt: skip
+            {
+                "run-folder": str(folders.server),
+                "simulated-parties": str(folders.parties),
+                "pause": 0.2,
+                "longest-pause": 2.0,
+            },
+            "--federation-config",
+            "num-supernodes=3 client-resources-num-cpus=1 init-args-num-cpus=3",
+        )
         until(lambda: everybody_has_the_plan(folders), lambda: network.run_log(run))
         folders.accept(*PARTIES)
         assert ended(network, run) == "finished:completed", network.run_log(run)
     assert parquet.read_table(folders.server / "result" / "synthetic.parquet").num_rows == 500
 
 
-def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders: Folders, tmp_path: Path) -> None:
+def test_a_run_over_tls_survives_what_happens_to_its_nodes(
+    folders: Folders, tmp_path: Path
+) -> None:
     """Three parties and a stranger. One party's node is killed midway; one party's run is a process of its own; one's is not."""
     settings = {"run-folder": str(folders.server), "pause": 1.0, "longest-pause": 4.0}
     place = tmp_path / "place"
@@ -62,7 +77,17 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders: Folders, tmp
     # The SuperLink knows it, the run does not; and it would like to speak for a party.
     nodes["bank"] = {"party": "insurer", "run-folder": str(folders.parties / "insurer")}
     with Loopback(tmp_path / "network") as network:
-        own = [sys.executable, "-m", "vertimrf", "run", "party", folders.parties / "hospital", "--exchange", place, "--wait"]
+        own = [
+            sys.executable,
+            "-m",
+            "vertimrf",
+            "run",
+            "party",
+            folders.parties / "hospital",
+            "--exchange",
+            place,
+            "--wait",
+        ]
         network.start("own", *own)
         for name, node in nodes.items():
             network.register(name)
@@ -71,7 +96,10 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders: Folders, tmp
         until(lambda: everybody_has_the_plan(folders), lambda: network.run_log(run))
 
         folders.accept("hospital", "registry")
-        until(lambda: "message" in folders.party("registry").outgoing(), lambda: network.log_of("registry"))
+        until(
+            lambda: "message" in folders.party("registry").outgoing(),
+            lambda: network.log_of("registry"),
+        )
         network.kill("registry")
         made = folders.party("registry").outgoing()["message"]
         folders.accept("insurer")
@@ -84,7 +112,10 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders: Folders, tmp
         again = network.run_app(settings)
         assert ended(network, again) == "finished:completed", network.run_log(again)
         assert (folders.server / "result" / "synthetic.parquet").read_bytes() == result
-    assert "is refused: 'bank' is no party of this run, whose parties are hospital, insurer, registry." in told
+    assert (
+        "is refused: 'bank' is no party of this run, whose parties are hospital, insurer, registry."
+        in told
+    )
     assert "query.exchange" not in network.log_of("bank")
     came = {name: (folders.server / "received" / name / "message").read_bytes() for name in PARTIES}
     assert came == {name: folders.party(name).outgoing()["message"] for name in PARTIES}

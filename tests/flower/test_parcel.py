@@ -17,7 +17,9 @@ PIECE = 5 * 2**20 + 10_000
 
 
 def test_a_message_of_any_size_travels_in_small_pieces_and_arrives() -> None:
-    parcel = Parcel("hospital", "done", files={"message": bytes(range(256)) * (64 * 2**12), "offer": b"{}"})
+    parcel = Parcel(
+        "hospital", "done", files={"message": bytes(range(256)) * (64 * 2**12), "offer": b"{}"}
+    )
     records = parcel.to_records()
     pieces = {name: piece.deflate() for name, piece in get_all_nested_objects(records).items()}
     assert max(map(len, pieces.values())) < PIECE
@@ -31,7 +33,9 @@ def test_a_question_arrives() -> None:
     assert Parcel.from_records(inflate_object_from_contents(records.object_id, pieces)) == parcel
 
 
-@pytest.mark.parametrize("files", [{"../plan": b""}, {"Plan": b""}, {f"a{'b' * i}": b"" for i in range(17)}])
+@pytest.mark.parametrize(
+    "files", [{"../plan": b""}, {"Plan": b""}, {f"a{'b' * i}": b"" for i in range(17)}]
+)
 def test_files_that_no_run_has_are_refused(files: dict[str, bytes]) -> None:
     with pytest.raises(MessageError, match="files that no run has"):
         Parcel("hospital", files=files)

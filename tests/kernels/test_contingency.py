@@ -55,7 +55,9 @@ def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = table(np.random.default_rng(4), sizes, 50_001)
     for count in (1, 2):
         with threads(count):
-            np.testing.assert_array_equal(contingency(codes, sizes, (0, 1, 2)), oracle(codes, sizes, (0, 1, 2)))
+            np.testing.assert_array_equal(
+                contingency(codes, sizes, (0, 1, 2)), oracle(codes, sizes, (0, 1, 2))
+            )
 
 
 def test_joint_tables_hold_every_pair_within_the_limit() -> None:

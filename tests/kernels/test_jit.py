@@ -44,7 +44,16 @@ def test_shared_keys_encode_every_record_into_one_of_the_tables(several: int, ta
     rng = np.random.default_rng(3)
     digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
     codes = rng.integers(0, 4, (2, 500)).astype(np.uint16)
-    arguments = np.uint64(1), np.uint64(2), digests, codes, np.array([0, 4]), np.ones(8, np.uint8), 0, *hazards(20)
+    arguments = (
+        np.uint64(1),
+        np.uint64(2),
+        digests,
+        codes,
+        np.array([0, 4]),
+        np.ones(8, np.uint8),
+        0,
+        *hazards(20),
+    )
     expected, found = np.ones((1, 8, 64), np.uint8), np.ones((tables, 8, 64), np.uint8)
     with threads(1):
         encode_shared(*arguments, expected)

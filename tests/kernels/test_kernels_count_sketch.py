@@ -31,7 +31,9 @@ KEY = (np.uint64(3), np.uint64(1 << 60))
 def table(n, sizes, seed=0):
     rng = np.random.default_rng(seed)
     digests = rng.integers(0, 2**64, n, dtype=np.uint64)
-    return digests, np.array([rng.integers(0, size, n) for size in sizes], np.uint16).reshape(len(sizes), n)
+    return digests, np.array([rng.integers(0, size, n) for size in sizes], np.uint16).reshape(
+        len(sizes), n
+    )
 
 
 def layout(sizes, contrasts=()):
@@ -57,7 +59,9 @@ def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
     out = np.zeros((repetitions, layout(sizes, contrasts)[1], 1 << log_buckets), np.int32)
     for i, digest in enumerate(digests):
         for j in range(repetitions):
-            message = int(digest).to_bytes(8, "little") + (j // per_word).to_bytes(4, "little") + bytes(3)
+            message = (
+                int(digest).to_bytes(8, "little") + (j // per_word).to_bytes(4, "little") + bytes(3)
+            )
             word = siphash(np.array(KEY, "<u8").tobytes(), message)
             slot = word >> (j % per_word * (log_buckets + 1))
             bucket, sign = slot % (1 << log_buckets), 1 - 2 * (slot >> log_buckets & 1)
@@ -71,7 +75,9 @@ def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
     return out
 
 
-@pytest.mark.parametrize(("log_buckets", "repetitions"), [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)])
+@pytest.mark.parametrize(
+    ("log_buckets", "repetitions"), [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)]
+)
 def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
     sizes = (3, 5)
     digests, codes = table(200, sizes)
@@ -96,7 +102,10 @@ def test_contrasts_are_differences_of_values():
     """What contrasts tell is what the values' own counters would, under the same buckets and signs."""
     sizes, contrasts = (2, 2, 3), (0, 1)
     digests, codes = table(5000, sizes, 2)
-    values, found = sketch(digests, codes, sizes, 3, 20), sketch(digests, codes, sizes, 3, 20, contrasts=contrasts)
+    values, found = (
+        sketch(digests, codes, sizes, 3, 20),
+        sketch(digests, codes, sizes, 3, 20, contrasts=contrasts),
+    )
     np.testing.assert_array_equal(found[:, :2], values[:, (0, 2)] - values[:, (1, 3)])
     np.testing.assert_array_equal(found[:, 2:], values[:, 4:])
 
@@ -114,14 +123,21 @@ def test_parts_add_up_and_can_be_taken_out(cut, seed, log_buckets, repetitions, 
     sizes = (2, 2, 1)
     make = functools.partial(sketch, contrasts=contrasts)
     digests, codes = table(60, sizes, seed)
-    parts = [(digests[rows], np.ascontiguousarray(codes[:, rows])) for rows in (slice(0, cut), slice(cut, None))]
+    parts = [
+        (digests[rows], np.ascontiguousarray(codes[:, rows]))
+        for rows in (slice(0, cut), slice(cut, None))
+    ]
     with threads(workers):
         whole = make(digests, codes, sizes, log_buckets, repetitions)
         one, other = (make(*part, sizes, log_buckets, repetitions) for part in parts)
         np.testing.assert_array_equal(whole, one + other)
-        np.testing.assert_array_equal(make(*parts[1], sizes, log_buckets, repetitions, -1, whole.copy()), one)
+        np.testing.assert_array_equal(
+            make(*parts[1], sizes, log_buckets, repetitions, -1, whole.copy()), one
+        )
     order = np.random.default_rng(seed).permutation(60)
-    shuffled = make(digests[order], np.ascontiguousarray(codes[:, order]), sizes, log_buckets, repetitions)
+    shuffled = make(
+        digests[order], np.ascontiguousarray(codes[:, order]), sizes, log_buckets, repetitions
+    )
     np.testing.assert_array_equal(shuffled, whole)
 
 
@@ -132,7 +148,9 @@ def test_buckets_and_signs_are_uniform_and_independent_from_one_repetition_to_th
     both = np.zeros((repetitions, 16))
     for i in range(0, n, 400):
         # One record at a time shows its bucket and sign.
-        state = sketch(digests[i : i + 1], codes[:, i : i + 1].copy(), (1,), log_buckets, repetitions)
+        state = sketch(
+            digests[i : i + 1], codes[:, i : i + 1].copy(), (1,), log_buckets, repetitions
+        )
         assert (np.abs(state).sum(axis=(1, 2)) == 1).all()
         bucket = np.abs(state[:, 0]).argmax(axis=1)
         both[np.arange(repetitions), 2 * bucket + (state[:, 0].sum(axis=1) > 0)] += 1
@@ -151,7 +169,10 @@ def test_noise_has_the_exact_law(variance):
     weights = np.exp(-(values**2.0) / (8 * variance))
     weights /= weights.sum()
     # The thresholds' law, as exact fractions of 2^-144.
-    exact = [int(f) << 128 | int(h) << 64 | int(lo) for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)]
+    exact = [
+        int(f) << 128 | int(h) << 64 | int(lo)
+        for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)
+    ]
     edges = [0, *exact, 1 << 144]
     law = np.array([(b - a) / 2**144 for a, b in itertools.pairwise(edges)])
     np.testing.assert_allclose(law, weights, rtol=1e-9, atol=1e-43)
@@ -170,12 +191,17 @@ def test_noise_has_the_exact_law(variance):
     seen = np.array([(counters == v).sum() for v in values[common]])
     rest = draws - seen.sum()
     expected = weights[common] * draws
-    assert stats.chisquare([*seen, rest + 20], [*expected, draws - expected.sum() + 20]).pvalue > 1e-4
+    assert (
+        stats.chisquare([*seen, rest + 20], [*expected, draws - expected.sum() + 20]).pvalue > 1e-4
+    )
 
 
 def test_the_words_of_unsettled_draws_decide_as_the_thresholds_say():
     noise = noise_table(4.0)
-    thresholds = [int(f) << 128 | int(h) << 64 | int(lo) for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)]
+    thresholds = [
+        int(f) << 128 | int(h) << 64 | int(lo)
+        for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)
+    ]
     for threshold in thresholds[10:-10]:
         for word in (threshold - 1, threshold):
             counters, words = np.array([7], np.int32), np.array([word >> 128], np.uint16)

@@ -55,27 +55,39 @@ def test_any_number_of_threads_and_pieces(count: int) -> None:
     for i in range(0, len(strings), 997):
         strings[i] = rng.bytes(300)
     offsets, data = arrow(strings)
-    chosen = np.unique(np.append(rng.integers(0, len(strings), 2000), np.arange(0, len(strings), 997)))
+    chosen = np.unique(
+        np.append(rng.integers(0, len(strings), 2000), np.arange(0, len(strings), 997))
+    )
     with threads(count):
         whole = digest_strings(KEY, offsets, data)
         assert whole[chosen].tolist() == expected([strings[i] for i in chosen])
         numbers = digest_integers(KEY, np.arange(150_000) - 70_000)
-    pieces = [digest_strings(KEY, own, data) for own in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])]
+    pieces = [
+        digest_strings(KEY, own, data)
+        for own in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])
+    ]
     assert np.array_equal(np.concatenate(pieces), whole)
-    assert numbers[::1234].tolist() == expected([str(v).encode() for v in range(-70_000, 80_000, 1234)])
+    assert numbers[::1234].tolist() == expected(
+        [str(v).encode() for v in range(-70_000, 80_000, 1234)]
+    )
 
 
 def test_few_bytes_in_all() -> None:
     """Fewer than a word has: what lies behind them is no part of an id."""
     for text in (b"", b"a", b"ab" * 3, b"seven b"):
         for cut in range(len(text) + 1):
-            assert digest_strings(KEY, *arrow([text[:cut], text[cut:]])).tolist() == expected([text[:cut], text[cut:]])
+            assert digest_strings(KEY, *arrow([text[:cut], text[cut:]])).tolist() == expected(
+                [text[:cut], text[cut:]]
+            )
 
 
 def test_what_a_key_does() -> None:
     """Digests under two keys, or of two ids, are independent: half of their bits differ, as do those of keys one bit apart."""
     ids = np.arange(20_000)
-    digests = [digest_integers(key, ids) for key in (KEY, KEY[:-1] + b"\xff", bytes([KEY[0] ^ 1]) + KEY[1:], bytes(16))]
+    digests = [
+        digest_integers(key, ids)
+        for key in (KEY, KEY[:-1] + b"\xff", bytes([KEY[0] ^ 1]) + KEY[1:], bytes(16))
+    ]
     differences = [one ^ other for i, one in enumerate(digests) for other in digests[:i]]
     for words in (*digests, *differences, digests[0][1:] ^ digests[0][:-1]):
         bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1)
@@ -118,7 +130,9 @@ def test_no_strings() -> None:
     assert digest_strings(KEY, np.zeros(1, np.int32), np.zeros(0, np.uint8)).size == 0
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]
+)
 def test_integers_are_their_decimal_text(dtype: type) -> None:
     info = np.iinfo(dtype)
     rng = np.random.default_rng(3)
@@ -128,7 +142,9 @@ def test_integers_are_their_decimal_text(dtype: type) -> None:
             rng.integers(info.min, info.max, 50, dtype, endpoint=True),
         ]
     )
-    assert digest_integers(KEY, values).tolist() == expected([str(v).encode() for v in values.tolist()])
+    assert digest_integers(KEY, values).tolist() == expected(
+        [str(v).encode() for v in values.tolist()]
+    )
 
 
 def test_the_same_id_as_number_string_and_bytes() -> None:
@@ -139,7 +155,9 @@ def test_the_same_id_as_number_string_and_bytes() -> None:
 def test_fixed_width_strings() -> None:
     texts = ["", "a", "naïve", "日本語", "😀", "x" * 50, "\U0010ffff"]
     assert digest_fixed(KEY, np.array(texts)).tolist() == expected([t.encode() for t in texts])
-    assert digest_fixed(KEY, np.array(texts).astype(">U50")).tolist() == expected([t.encode() for t in texts])
+    assert digest_fixed(KEY, np.array(texts).astype(">U50")).tolist() == expected(
+        [t.encode() for t in texts]
+    )
     raw = [b"", b"a", b"in\x00side", b"y" * 70]
     assert digest_fixed(KEY, np.array(raw)).tolist() == expected(raw)
     assert digest_fixed(KEY, np.array(raw)[::2]).tolist() == expected(raw[::2])

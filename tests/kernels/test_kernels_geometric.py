@@ -15,9 +15,22 @@ from scipy import stats
 
 from vertimrf.kernels import geometric
 from vertimrf.kernels.dense import encode_dense
-from vertimrf.kernels.geometric import SHARE, TILE, encode_rows, encode_shared, group_by_value, hazards, raise_row
+from vertimrf.kernels.geometric import (
+    SHARE,
+    TILE,
+    encode_rows,
+    encode_shared,
+    group_by_value,
+    hazards,
+    raise_row,
+)
 from vertimrf.kernels.jit import threads
-from vertimrf.kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
+from vertimrf.kernels.phantoms import (
+    phantom_table,
+    phantom_thresholds,
+    raise_by_phantoms,
+    raise_unsettled,
+)
 
 K0, K1 = np.uint64(0x0123456789ABCDEF), np.uint64(0xFEDCBA9876543210)
 KEY = int(K0).to_bytes(8, "little") + int(K1).to_bytes(8, "little")
@@ -34,10 +47,6 @@ def row_of(
     work, real = np.empty((3, TILE), np.uint64), np.empty((3, TILE))
     raise_row(K0, K1, digests, block, stop, row, *hazards(ceiling), work, real)
     return row
-
-
-
-
 
 
 # --- arithmetic ---
@@ -106,7 +115,11 @@ def slow_row(digests: np.ndarray, keys: int, block: int, base: int, ceiling: int
     for digest in digests.tolist():
         x, counter = 0.0, 0
         while True:
-            message = digest.to_bytes(8, "little") + block.to_bytes(4, "little") + counter.to_bytes(3, "little")
+            message = (
+                digest.to_bytes(8, "little")
+                + block.to_bytes(4, "little")
+                + counter.to_bytes(3, "little")
+            )
             x -= math.log1p(-(2**64 - siphash(KEY, message)) / 2**64) / keys
             counter += 1
             if x >= start[1]:
@@ -129,7 +142,9 @@ def test_stopping_early_changes_nothing_above_the_stop() -> None:
     digests = some_digests(700, 8)
     full = row_of(digests, 900)
     for stop in range(1, 20):
-        assert np.array_equal(np.maximum(row_of(digests, 900, stop=stop), stop), np.maximum(full, stop))
+        assert np.array_equal(
+            np.maximum(row_of(digests, 900, stop=stop), stop), np.maximum(full, stop)
+        )
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 1000, 5 * SHARE + 7])
@@ -163,11 +178,23 @@ def test_shared_keys_give_a_record_one_level_in_all_attributes() -> None:
     first_row = np.cumsum([0, *sizes[:-1]])
     for workers in (1, 3):
         tables = np.ones((workers, sum(sizes), keys), np.uint8)
-        encode_shared(K0, K1, digests, codes, first_row, np.ones(sum(sizes), np.uint8), 4, *hazards(20), tables)
+        encode_shared(
+            K0,
+            K1,
+            digests,
+            codes,
+            first_row,
+            np.ones(sum(sizes), np.uint8),
+            4,
+            *hazards(20),
+            tables,
+        )
         table = tables.max(axis=0)
         for j, u in enumerate(sizes):
             for v in range(u):
-                assert np.array_equal(table[first_row[j] + v], row_of(digests[codes[j] == v], keys, 4, ceiling=20))
+                assert np.array_equal(
+                    table[first_row[j] + v], row_of(digests[codes[j] == v], keys, 4, ceiling=20)
+                )
 
 
 # --- the law ---
@@ -181,7 +208,8 @@ def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records: int) -> No
     counts = np.zeros(ceiling + 1, int)
     for block in range(8):
         counts += np.bincount(
-            row_of(some_digests(records, 100 + block), 20_000, block, ceiling=ceiling), minlength=ceiling + 1
+            row_of(some_digests(records, 100 + block), 20_000, block, ceiling=ceiling),
+            minlength=ceiling + 1,
         )
     assert chi_square(counts[1:], law) > ALPHA
 
@@ -191,8 +219,15 @@ def test_levels_agree_with_the_dense_kernel(records: int) -> None:
     keys, ceiling = 20_000, 16
     digests = some_digests(records, 12)
     table = np.zeros((1, keys), np.uint8)
-    encode_dense(K0, K1, digests, np.zeros((1, records), np.uint16), np.zeros(1, np.int64), ceiling, table)
-    seen = np.stack([np.bincount(r, minlength=ceiling + 1) for r in (table[0], row_of(digests, keys, ceiling=ceiling))])
+    encode_dense(
+        K0, K1, digests, np.zeros((1, records), np.uint16), np.zeros(1, np.int64), ceiling, table
+    )
+    seen = np.stack(
+        [
+            np.bincount(r, minlength=ceiling + 1)
+            for r in (table[0], row_of(digests, keys, ceiling=ceiling))
+        ]
+    )
     seen = seen[:, seen.sum(axis=0) >= 10]
     assert stats.chi2_contingency(seen).pvalue > ALPHA
     law = np.diff(cdf(np.arange(0, ceiling + 1), records, ceiling))
@@ -208,7 +243,9 @@ def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
     starts = group_by_value(digests, codes, size, grouped)
     state, minima = np.ones(size * keys, np.uint8), np.ones(size, np.uint8)
     tasks = np.array([[starts[v], starts[v + 1], 3, keys, v * keys, 4] for v in range(size)])
-    encode_rows(K0, K1, grouped, tasks, np.array([0, size // 2, size]), *hazards(ceiling), state, minima)
+    encode_rows(
+        K0, K1, grouped, tasks, np.array([0, size // 2, size]), *hazards(ceiling), state, minima
+    )
     held = np.bincount(codes, minlength=size)
     p_values = []
     for v, row in enumerate(state.reshape(size, keys)):
@@ -220,8 +257,12 @@ def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
     assert min(p_values) > ALPHA / len(p_values)
 
 
-@pytest.mark.parametrize(("only_left", "only_right", "both"), [(0, 0, 3), (20, 30, 10), (100, 5, 100), (40, 40, 0)])
-def test_joint_law_of_two_attributes_of_the_same_records(only_left: int, only_right: int, both: int) -> None:
+@pytest.mark.parametrize(
+    ("only_left", "only_right", "both"), [(0, 0, 3), (20, 30, 10), (100, 5, 100), (40, 40, 0)]
+)
+def test_joint_law_of_two_attributes_of_the_same_records(
+    only_left: int, only_right: int, both: int
+) -> None:
     """P(W_v <= x, W_w <= y) = F(x)^a F(y)^b F(min(x, y))^c, the likelihood that CarEst inverts."""
     keys, ceiling = 50_000, 12
     digests = some_digests(only_left + only_right + both, 14)
@@ -272,7 +313,17 @@ def test_two_secrets_are_independent() -> None:
     rows = []
     for k0 in (K0, K0 ^ np.uint64(1)):
         row = np.ones(60_000, np.uint8)
-        raise_row(k0, K1, digests, 0, 1, row, *hazards(30), np.empty((3, TILE), np.uint64), np.empty((3, TILE)))
+        raise_row(
+            k0,
+            K1,
+            digests,
+            0,
+            1,
+            row,
+            *hazards(30),
+            np.empty((3, TILE), np.uint64),
+            np.empty((3, TILE)),
+        )
         rows.append(np.clip(row, 5, 9))
     table = np.zeros((10, 10), int)
     np.add.at(table, tuple(rows), 1)
@@ -294,7 +345,8 @@ def draw_phantoms(count: int, phantoms: int, floor: int, ceiling: int, seed: int
 
 
 @pytest.mark.parametrize(
-    ("phantoms", "floor", "ceiling"), [(1, 0, 20), (2, 1, 10), (1000, 6, 17), (6326, 9, 20), (10**6, 16, 40)]
+    ("phantoms", "floor", "ceiling"),
+    [(1, 0, 20), (2, 1, 10), (1000, 6, 17), (6326, 9, 20), (10**6, 16, 40)],
 )
 def test_phantoms_have_the_law_of_their_maximum(phantoms: int, floor: int, ceiling: int) -> None:
     levels = draw_phantoms(300_000, phantoms, floor, ceiling, 19)
@@ -310,11 +362,15 @@ def test_phantom_levels_are_those_of_the_whole_word() -> None:
     thresholds = phantom_thresholds(1000, floor, ceiling)
     table = phantom_table(thresholds, floor)
     one = np.uint64(1)
-    for word in np.concatenate([thresholds, thresholds - one, thresholds + one, some_digests(200, 20)]):
+    for word in np.concatenate(
+        [thresholds, thresholds - one, thresholds + one, some_digests(200, 20)]
+    ):
         level, unsettled = np.ones(1, np.uint8), np.empty(1, np.int64)
         first = np.array([word >> np.uint64(56)], np.uint8)
         left = raise_by_phantoms(level, first, table, unsettled)
-        raise_unsettled(level, first, unsettled[:left], np.array([word << np.uint64(8)]), thresholds, floor)
+        raise_unsettled(
+            level, first, unsettled[:left], np.array([word << np.uint64(8)]), thresholds, floor
+        )
         assert level[0] == floor + (thresholds <= word).sum()
 
 

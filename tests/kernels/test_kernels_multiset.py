@@ -27,7 +27,10 @@ def test_records_are_hashed_and_added(attributes: int) -> None:
     digests = rng.integers(0, 1 << 64, 50, dtype=np.uint64)
     codes = rng.integers(0, 1 << 16, (attributes, 50)).astype(np.uint16)
     key = rng.bytes(16)
-    messages = [d.tobytes() + np.ascontiguousarray(row).tobytes() for d, row in zip(digests, codes.T, strict=True)]
+    messages = [
+        d.tobytes() + np.ascontiguousarray(row).tobytes()
+        for d, row in zip(digests, codes.T, strict=True)
+    ]
     words = [siphash(key, message, wide=True) for message in messages]
     assert record_sum(key, digests, codes) == sum(words) % MODULUS
 

@@ -84,7 +84,9 @@ print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.el
 
 def run(script: str, **environment: str) -> list:
     environment = {**os.environ, **environment}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
+    )
     return json.loads(done.stdout)
 
 
@@ -101,7 +103,9 @@ def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path
     script = tmp_path / "script.py"
     script.write_text(TWICE)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment, check=True
+    )
     names = ["ids in NumPy arrays", "junction trees"]
     assert json.loads(done.stdout) == [True, names, [[1, 2], [2, 2]], True]
 

@@ -52,7 +52,9 @@ def test_kernel_equals_the_plain_implementation() -> None:
     for block, counter in [(0, 0), (1, 2), (2**31, 2**23), (2**32 - 1, 2**24 - 1)]:
         for key in (bytes(16), b"\xff" * 16, rng.bytes(16)):
             tails = block.to_bytes(4, "little") + counter.to_bytes(3, "little")
-            expected = [siphash(key, int(digest).to_bytes(8, "little") + tails) for digest in digests]
+            expected = [
+                siphash(key, int(digest).to_bytes(8, "little") + tails) for digest in digests
+            ]
             assert words(key, digests, block, counter).tolist() == expected
 
 
@@ -74,7 +76,9 @@ def test_threads_are_restored_and_checked() -> None:
         pass
 
 
-def test_kernels_run_uncached_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_run_uncached_where_no_cache_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import numba
 
     real = numba.njit

@@ -25,14 +25,20 @@ def lookups(wanted: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray, 
         tables.append((len(terms), len(terms) + len(own), offset))
         terms += [(a, math.prod(SIZES[b] for b in own[i + 1 :])) for i, a in enumerate(own)]
         offset += math.prod(SIZES[a] for a in own)
-    return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2), offset
+    return (
+        np.array(tables, np.int64).reshape(-1, 3),
+        np.array(terms, np.int64).reshape(-1, 2),
+        offset,
+    )
 
 
 def rows_of(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.array([rng.integers(0, size, n) for size in SIZES], np.uint16)
 
 
-def counted(codes: np.ndarray, wanted: Sequence[tuple[int, ...]], weights: np.ndarray) -> np.ndarray:
+def counted(
+    codes: np.ndarray, wanted: Sequence[tuple[int, ...]], weights: np.ndarray
+) -> np.ndarray:
     """Cells of all tables, one row after the other."""
     tables = [np.zeros([SIZES[a] for a in own]) for own in wanted]
     for i in range(codes.shape[1]):
@@ -86,18 +92,27 @@ def cells_of(stems: np.ndarray, lasts: np.ndarray, row: Sequence[int]) -> list[l
     out = []
     for first, stride, second, strides, base, begin, end in stems.astype(int):
         cell = base + int(row[first]) * stride + int(row[second]) * strides
-        out.append([int(cell + start + row[column]) for column, start in lasts[begin:end].astype(int)])
+        out.append(
+            [int(cell + start + row[column]) for column, start in lasts[begin:end].astype(int)]
+        )
     return out
 
 
 @given(st.lists(st.sampled_from(SUBSETS), max_size=12, unique=True))
-def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(wanted: list[tuple[int, ...]]) -> None:
+def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(
+    wanted: list[tuple[int, ...]],
+) -> None:
     stems, lasts, cells = stems_of(SIZES, wanted)
     assert cells == sum(math.prod(SIZES[a] for a in own) for own in wanted)
     assert len(lasts) == len(wanted)
     rows = list(itertools.product(*map(range, SIZES)))
     # In the order of stems: those that differ in their last attribute alone, where the first of them comes.
-    order = [own for first in dict.fromkeys(own[:-1] for own in wanted) for own in wanted if own[:-1] == first]
+    order = [
+        own
+        for first in dict.fromkeys(own[:-1] for own in wanted)
+        for own in wanted
+        if own[:-1] == first
+    ]
     held: dict[int, set[tuple]] = {}
     for row in rows:
         for own, cell in zip(order, itertools.chain(*cells_of(stems, lasts, row)), strict=True):
@@ -107,7 +122,12 @@ def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(wante
 
 
 def evened(
-    rows: np.ndarray, stems: np.ndarray, lasts: np.ndarray, second: np.ndarray, prices: np.ndarray, passes: int
+    rows: np.ndarray,
+    stems: np.ndarray,
+    lasts: np.ndarray,
+    second: np.ndarray,
+    prices: np.ndarray,
+    passes: int,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Choices, gaps and how many turns, pair by pair, from what all cells would come to either way."""
     choice, gaps, turned = second.astype(int), np.zeros(prices.size), 0
@@ -137,7 +157,9 @@ def evened(
     st.integers(0, 3),
     st.integers(0, 2**32),
 )
-def test_halving_decides_as_sums_over_all_cells_do(wanted: list[tuple[int, ...]], pairs: int, passes: int, seed: int) -> None:
+def test_halving_decides_as_sums_over_all_cells_do(
+    wanted: list[tuple[int, ...]], pairs: int, passes: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     codes = rows_of(rng, 2 * pairs)
     rows = np.ascontiguousarray(codes.T)
@@ -153,7 +175,12 @@ def test_halving_decides_as_sums_over_all_cells_do(wanted: list[tuple[int, ...]]
     np.testing.assert_array_equal(kept[:, 1], cells[:, 1])
     assert turned == turns
     # Gaps are counts of what is taken less half of what there is.
-    order = [own for first in dict.fromkeys(own[:-1] for own in wanted) for own in wanted if own[:-1] == first]
+    order = [
+        own
+        for first in dict.fromkeys(own[:-1] for own in wanted)
+        for own in wanted
+        if own[:-1] == first
+    ]
     counts = counted(codes, order, np.stack([0.5 - mine, mine - 0.5], axis=1).ravel())
     assert np.abs(counts).sum() == np.abs(gaps).sum()
     # The other coins lead to the other rows: so each row of a pair is as likely as the other.
@@ -164,7 +191,11 @@ def test_halving_decides_as_sums_over_all_cells_do(wanted: list[tuple[int, ...]]
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True), st.integers(0, 25), st.integers(0, 2**32))
+@given(
+    st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True),
+    st.integers(0, 25),
+    st.integers(0, 2**32),
+)
 def test_rows_are_counted_stem_by_stem(wanted: list[tuple[int, ...]], n: int, seed: int) -> None:
     rows = np.ascontiguousarray(rows_of(np.random.default_rng(seed), n).T)
     stems, lasts, size = stems_of(SIZES, wanted)

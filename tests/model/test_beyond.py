@@ -44,15 +44,24 @@ def of(joint: np.ndarray, pair: tuple[int, ...]) -> np.ndarray:
     return joint.sum(axis=tuple(a for a in range(4) if a not in pair))
 
 
-def measured(joint: np.ndarray, pairs: list[tuple[int, ...]], seed: int, sigma: float = SIGMA) -> list[Measurement]:
+def measured(
+    joint: np.ndarray, pairs: list[tuple[int, ...]], seed: int, sigma: float = SIGMA
+) -> list[Measurement]:
     rng = np.random.default_rng(seed)
-    return [Measurement(p, (None,) * len(p), (c := of(joint, p)) + sigma * rng.normal(size=c.shape), sigma) for p in pairs]
+    return [
+        Measurement(
+            p, (None,) * len(p), (c := of(joint, p)) + sigma * rng.normal(size=c.shape), sigma
+        )
+        for p in pairs
+    ]
 
 
 def of_chain(measurements: list[Measurement]) -> MarkovRandomField:
     """Fitted to what the chain holds."""
     tree = junction_tree(SIZES, CHAIN)
-    return fit(SIZES, [m for m in measurements if tree.covering(m.attributes) >= 0], TOTAL, tree=tree)
+    return fit(
+        SIZES, [m for m in measurements if tree.covering(m.attributes) >= 0], TOTAL, tree=tree
+    )
 
 
 def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> None:
@@ -64,7 +73,9 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> 
     assert closed.tree is model.tree
     assert {(0, 3), *CHAIN} <= {f.attributes for f in closed.beyond}
     for pair in (*CHAIN, *OUTSIDE):
-        far, near = (np.abs(marginals_of_rows(m, [pair])[0] - of(joint, pair)) for m in (model, closed))
+        far, near = (
+            np.abs(marginals_of_rows(m, [pair])[0] - of(joint, pair)) for m in (model, closed)
+        )
         # Noise of the measurement, of 2^17 rows that weights are fitted on and of 2^18 that answer, weighed.
         spread = np.sqrt(SIGMA**2 + 4 * TOTAL**2 / 2**17 * of(joint, pair) / TOTAL)
         assert (near < 5 * spread).all(), pair
@@ -84,7 +95,9 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
     rng = np.random.default_rng(3)
     measurements = measured(joint, CHAIN, 3)
     model = of_chain(measurements)
-    triple = Measurement((0, 1, 3), (None, bins, None), rough + SIGMA * rng.normal(size=rough.shape), SIGMA)
+    triple = Measurement(
+        (0, 1, 3), (None, bins, None), rough + SIGMA * rng.normal(size=rough.shape), SIGMA
+    )
     closed = fit_beyond(model, [*measurements, triple])[0]
     factor = next(f for f in closed.beyond if f.attributes == (0, 1, 3))
     assert factor.logs.shape == (4, 5, 4)
@@ -98,10 +111,21 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
 @pytest.mark.parametrize(
     ("lookups", "of_few_cells", "rows_per_cell", "tables"),
     # Tables have 16, 12, 20, 20, 15 and 12 cells, 48 of them outside.
-    [(6, 6, 1e9, 6), (2, 6, 1e9, 2), (0, 6, 1e9, 1), (2, 6, (1 << 17) / 48, 3), (2, 6, (1 << 17) / 47, 2), (2, 4, 1, 4)],
+    [
+        (6, 6, 1e9, 6),
+        (2, 6, 1e9, 2),
+        (0, 6, 1e9, 1),
+        (2, 6, (1 << 17) / 48, 3),
+        (2, 6, (1 << 17) / 47, 2),
+        (2, 4, 1, 4),
+    ],
 )
 def test_more_tables_are_looked_up_where_their_cells_are_few(
-    monkeypatch: pytest.MonkeyPatch, lookups: int, of_few_cells: int, rows_per_cell: float, tables: int
+    monkeypatch: pytest.MonkeyPatch,
+    lookups: int,
+    of_few_cells: int,
+    rows_per_cell: float,
+    tables: int,
 ) -> None:
     rows = 1 << 17
     monkeypatch.setattr(beyond, "MOST_LOOKUPS", lookups * rows)
@@ -113,13 +137,16 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
     assert len(fit_beyond(of_chain(measurements), measurements)[0].beyond) == tables
 
 
-@pytest.mark.parametrize(("worth", "steps", "held"), [
-    # Each step that is taken back is followed by one five times shorter, three times where none has stood.
-    ([0.1, 0.1, 0.1, 0.9, 0.1], [1, 5, 25, 125, 125], True),
-    ([0.1, 0.1, 0.1, 0.1], [1, 5, 25, 125], False),
-    ([0.1, 0.9, 0.1], [1, 5, 5], True),
-    ([0.9, 0.1, 0.1], [1, 1, 5], True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("worth", "steps", "held"),
+    [
+        # Each step that is taken back is followed by one five times shorter, three times where none has stood.
+        ([0.1, 0.1, 0.1, 0.9, 0.1], [1, 5, 25, 125, 125], True),
+        ([0.1, 0.1, 0.1, 0.1], [1, 5, 25, 125], False),
+        ([0.1, 0.9, 0.1], [1, 5, 5], True),
+        ([0.9, 0.1, 0.1], [1, 1, 5], True),
+    ],
+)
 def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones_tried(
     monkeypatch: pytest.MonkeyPatch, worth: list[float], steps: list[int], held: bool
 ) -> None:
@@ -151,7 +178,12 @@ def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -
     assert fit_beyond(model, []) == (model, frozenset())
     # What the model says itself, with noise.
     rng = np.random.default_rng(5)
-    said = [Measurement(p, (None, None), (c := model.marginal(p)) + SIGMA * rng.normal(size=c.shape), SIGMA) for p in OUTSIDE]
+    said = [
+        Measurement(
+            p, (None, None), (c := model.marginal(p)) + SIGMA * rng.normal(size=c.shape), SIGMA
+        )
+        for p in OUTSIDE
+    ]
     quiet = [replace(m, sigma=2 * SIGMA) for m in said]
     assert fit_beyond(model, [*inside, *quiet]) == (model, frozenset())
 
@@ -162,7 +194,12 @@ def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
     rng = np.random.default_rng(7)
     runs, out = 60, 0
     for _ in range(runs):
-        own = Measurement((0, 3), (None, None), (c := model.marginal((0, 3))) + SIGMA * rng.normal(size=c.shape), SIGMA)
+        own = Measurement(
+            (0, 3),
+            (None, None),
+            (c := model.marginal((0, 3))) + SIGMA * rng.normal(size=c.shape),
+            SIGMA,
+        )
         out += fit_beyond(model, [own])[0] is not model
     # P(chi-square of 16 > 16 + 1.5 * sqrt(32)) is 0.08: five standard errors above.
     assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
@@ -203,7 +240,9 @@ def test_combinations_that_cannot_occur_stay_impossible() -> None:
 def test_attributes_of_one_value_and_none_that_is_measured() -> None:
     sizes = (1, 3, 2)
     tree = junction_tree(sizes, [])
-    singles = [Measurement((a,), (None,), np.full(size, 300.0 / size), 1.0) for a, size in enumerate(sizes)]
+    singles = [
+        Measurement((a,), (None,), np.full(size, 300.0 / size), 1.0) for a, size in enumerate(sizes)
+    ]
     model = fit(sizes, singles, 300.0, tree=tree)
     pair = Measurement((1, 2), (None, None), np.array([[100.0, 0], [0, 100], [50, 50]]), 1.0)
     lone = Measurement((0, 1), (None, None), np.full((1, 3), 100.0), 1.0)
@@ -230,7 +269,10 @@ def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
     assert np.abs(model.marginal(pair) - field.marginal((0, 3))).max() > 20 * SIGMA
     # So many rows on a condition as the marginal says.
     drawn = model.sample(given={names[0]: 1, names[3]: 2}, seed=1)
-    assert abs(drawn.num_rows - model.marginal(pair)[1, 2]) < 5 * np.sqrt(4 * TOTAL / 2**18 * model.marginal(pair)[1, 2]) + 1
+    assert (
+        abs(drawn.num_rows - model.marginal(pair)[1, 2])
+        < 5 * np.sqrt(4 * TOTAL / 2**18 * model.marginal(pair)[1, 2]) + 1
+    )
 
 
 @pytest.mark.parametrize("given", [{0: [1, 3]}, {3: [0], 1: [4, 2]}])
@@ -260,7 +302,9 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> Non
     counts = np.concatenate([m.counts.ravel() for m in measurements])
     assert dual.held.mean() > 0.5
     # A row stands for twenty records: a cell of c of them has the variance 20 c, at most.
-    np.testing.assert_allclose(dual.sigma[dual.held], np.sqrt(4 + 20 * np.maximum(counts, 1))[dual.held])
+    np.testing.assert_allclose(
+        dual.sigma[dual.held], np.sqrt(4 + 20 * np.maximum(counts, 1))[dual.held]
+    )
     before = dual.calibrate(np.zeros_like(counts))[1]
     assert dual.effective == pytest.approx(1)
     theta, after = dual.step(0.01, np.zeros_like(counts), 0.1, 300, None)

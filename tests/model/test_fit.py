@@ -23,7 +23,9 @@ from vertimrf.model.propagation import Propagation
 from vertimrf.model.proximal_step import Dual, LogFactors
 
 
-def measurement(attributes: tuple[int, ...], values: object, sigma: float = 1.0, bins: object = None) -> Measurement:
+def measurement(
+    attributes: tuple[int, ...], values: object, sigma: float = 1.0, bins: object = None
+) -> Measurement:
     maps = (None,) * len(attributes) if bins is None else bins
     return Measurement(attributes, maps, np.asarray(values, np.float64), sigma, "test")
 
@@ -35,23 +37,39 @@ def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarra
     factors = []
     logs = np.zeros(sizes)
     for _ in range(rng.integers(1, 9)):
-        attributes = tuple(sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 5))), replace=False)))
+        attributes = tuple(
+            sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 5))), replace=False))
+        )
         table = 3 * rng.normal(size=[sizes[a] for a in attributes])
         factors.append(Factor(attributes, table))
         logs += table.reshape([sizes[a] if a in attributes else 1 for a in range(d)])
-    tree = junction_tree(sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)})
+    tree = junction_tree(
+        sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)}
+    )
     top = logs.max()
     joint = np.exp(logs - top)
-    return MarkovRandomField(tree, 1000.0, factors), joint / joint.sum(), top + math.log(joint.sum())
+    return (
+        MarkovRandomField(tree, 1000.0, factors),
+        joint / joint.sum(),
+        top + math.log(joint.sum()),
+    )
 
 
 def random_measurements(rng: np.random.Generator, model: MarkovRandomField) -> list[Measurement]:
     """Measurements of the model's factors, some attributes binned."""
     out = []
     for f in model.factors:
-        bins = [rng.integers(0, 2, model.sizes[a]) if rng.random() < 0.3 else None for a in f.attributes]
-        shape = [model.sizes[a] if b is None else 2 for a, b in zip(f.attributes, bins, strict=True)]
-        out.append(Measurement(f.attributes, tuple(bins), 10 * rng.normal(size=shape), 1 + rng.random(shape)))
+        bins = [
+            rng.integers(0, 2, model.sizes[a]) if rng.random() < 0.3 else None for a in f.attributes
+        ]
+        shape = [
+            model.sizes[a] if b is None else 2 for a, b in zip(f.attributes, bins, strict=True)
+        ]
+        out.append(
+            Measurement(
+                f.attributes, tuple(bins), 10 * rng.normal(size=shape), 1 + rng.random(shape)
+            )
+        )
     return out
 
 
@@ -68,7 +86,12 @@ def test_marginals_equal_brute_force_on_random_models() -> None:
         for _ in range(5):
             k = int(rng.integers(1, joint.ndim + 1))
             attributes = tuple(int(a) for a in rng.choice(joint.ndim, k, replace=False))
-            np.testing.assert_allclose(model.marginal(attributes) / 1000, marginal_of(joint, attributes), rtol=0, atol=1e-12)
+            np.testing.assert_allclose(
+                model.marginal(attributes) / 1000,
+                marginal_of(joint, attributes),
+                rtol=0,
+                atol=1e-12,
+            )
 
 
 def test_normaliser_and_gradient_equal_finite_differences() -> None:
@@ -83,14 +106,20 @@ def test_normaliser_and_gradient_equal_finite_differences() -> None:
         theta = np.zeros_like(dual.measured)
         found, counts = dual.calibrate(theta)
         assert found == pytest.approx(log_total, rel=1e-12, abs=1e-12)
-        np.testing.assert_allclose(counts, 50 * np.concatenate([binned(joint, m).ravel() for m in measurements]), atol=1e-11)
+        np.testing.assert_allclose(
+            counts,
+            50 * np.concatenate([binned(joint, m).ravel() for m in measurements]),
+            atol=1e-11,
+        )
         pull = 0.3 * dual.sigma**2
         theta = rng.normal(size=theta.shape)
         _, gradient = dual.value(pull, theta)
         step = 1e-5
         for i in rng.choice(theta.size, min(theta.size, 12), replace=False):
             unit = np.eye(theta.size)[i] * step
-            slope = (dual.value(pull, theta + unit)[0] - dual.value(pull, theta - unit)[0]) / (2 * step)
+            slope = (dual.value(pull, theta + unit)[0] - dual.value(pull, theta - unit)[0]) / (
+                2 * step
+            )
             # The difference quotient's error: third derivatives of a total of 50, and rounding of the value.
             assert slope == pytest.approx(gradient[i], rel=1e-5, abs=1e-4)
 
@@ -99,7 +128,9 @@ def binned(joint: np.ndarray, m: Measurement) -> np.ndarray:
     out = np.zeros(m.counts.shape)
     table = marginal_of(joint, m.attributes)
     for cell in np.ndindex(table.shape):
-        out[tuple(c if b is None else b[c] for c, b in zip(cell, m.bins, strict=True))] += table[cell]
+        out[tuple(c if b is None else b[c] for c, b in zip(cell, m.bins, strict=True))] += table[
+            cell
+        ]
     return out
 
 
@@ -123,24 +154,33 @@ def test_settling_keeps_the_distribution() -> None:
         for f in range(len(sets)):
             kept = sorted(sets[f])
             order = [kept.index(a) for a in sets[f]]
-            table = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in sets[f])).transpose(order)
+            table = joint.sum(
+                axis=tuple(a for a in range(joint.ndim) if a not in sets[f])
+            ).transpose(order)
             factors._table(factors.marginals, f)[...] = table
         factors.rebalance()
         assert np.abs(factors.logs).max() < 200
         settled = MarkovRandomField(model.tree, 1000.0, [Factor(*t) for t in factors.tables()])
         for clique in model.tree.cliques:
-            np.testing.assert_allclose(settled.marginal(clique) / 1000, marginal_of(joint, clique), rtol=0, atol=1e-9)
+            np.testing.assert_allclose(
+                settled.marginal(clique) / 1000, marginal_of(joint, clique), rtol=0, atol=1e-9
+            )
 
 
 def random_factors(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
     d = len(sizes)
-    wide = {tuple(sorted(int(a) for a in rng.choice(d, k, replace=False))) for k in (1, 2, 2, 2, 3, 3, d - 1)}
+    wide = {
+        tuple(sorted(int(a) for a in rng.choice(d, k, replace=False)))
+        for k in (1, 2, 2, 2, 3, 3, d - 1)
+    }
     return sorted(wide)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("blocks", [1 << 18, 50])
-def test_passes_over_one_large_clique(seed: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_over_one_large_clique(
+    seed: int, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All kinds of tables, levels and blocks, serial and parallel: equal to numpy, and to each other bit by bit."""
     monkeypatch.setattr(layout, "BLOCK_CELLS", blocks)
     monkeypatch.setattr(layout, "PARALLEL_CELLS", 0)
@@ -165,14 +205,23 @@ def test_passes_over_one_large_clique(seed: int, blocks: int, monkeypatch: pytes
     results = []
     for count in (1, 2):
         with threads(count):
-            results.append((engine.run(), engine.memory[engine.marginals : engine.marginals + engine.offsets[-1]].copy()))
+            results.append(
+                (
+                    engine.run(),
+                    engine.memory[engine.marginals : engine.marginals + engine.offsets[-1]].copy(),
+                )
+            )
     assert results[0][0] == results[1][0]
     np.testing.assert_array_equal(results[0][1], results[1][1])
     assert results[0][0] == pytest.approx(math.log(joint.sum()), rel=1e-12, abs=1e-12)
     for f, begin, end in zip(engine.factors, engine.offsets[:-1], engine.offsets[1:], strict=True):
-        np.testing.assert_allclose(results[0][1][begin:end], marginal_of(joint / joint.sum(), f).ravel(), rtol=1e-11)
+        np.testing.assert_allclose(
+            results[0][1][begin:end], marginal_of(joint / joint.sum(), f).ravel(), rtol=1e-11
+        )
     for c, clique in enumerate(tree.cliques):
-        np.testing.assert_allclose(engine.belief(c), marginal_of(joint / joint.sum(), clique), rtol=1e-11)
+        np.testing.assert_allclose(
+            engine.belief(c), marginal_of(joint / joint.sum(), clique), rtol=1e-11
+        )
 
 
 def test_impossible_factors_have_no_normaliser() -> None:
@@ -204,7 +253,10 @@ def test_many_steps_reach_non_negative_least_squares() -> None:
     best, _ = nnls(np.array([*rows, np.full(24, 1e4)]), np.array([*values, 1e4 * total]))
     least = 0.5 * float(np.sum((np.array(rows) @ best - values) ** 2))
     exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
-    losses = [fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss for steps in (1, 5, 400)]
+    losses = [
+        fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss
+        for steps in (1, 5, 400)
+    ]
     assert losses[0] > losses[1] > losses[2]
     # A proximal step's excess loss is at most weight * total * KL(optimum || start) / steps.
     assert least <= losses[2] * (1 + 1e-9)
@@ -215,21 +267,44 @@ def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone() -
     rng = np.random.default_rng(5)
     sizes, total = (2, 4, 2), 200.0
     truth = rng.dirichlet(np.full(16, 0.5)).reshape(sizes) * total
-    wanted = [((0,), ()), ((2,), ()), ((1,), ()), ((0, 1), ((0,),)), ((0, 2), ((0,), (1,))), ((0, 1, 2), ((0, 2),))]
+    wanted = [
+        ((0,), ()),
+        ((2,), ()),
+        ((1,), ()),
+        ((0, 1), ((0,),)),
+        ((0, 2), ((0,), (1,))),
+        ((0, 1, 2), ((0, 2),)),
+    ]
     measurements, rows, values = [], [], []
     for attributes, contrasts in wanted:
         table = marginal_of(truth, attributes)
         # Alike along the axes of contrasts.
-        sigma = np.ones(table.shape) * (2 + 6 * rng.random([1 if a != 1 else 4 for a in attributes]))
-        m = Measurement(attributes, (None,) * table.ndim, table + rng.normal(size=table.shape) * sigma, sigma, "", contrasts)
+        sigma = np.ones(table.shape) * (
+            2 + 6 * rng.random([1 if a != 1 else 4 for a in attributes])
+        )
+        m = Measurement(
+            attributes,
+            (None,) * table.ndim,
+            table + rng.normal(size=table.shape) * sigma,
+            sigma,
+            "",
+            contrasts,
+        )
         measurements.append(m)
-        functionals = np.array([marginal_of(cell.reshape(sizes), attributes) for cell in np.eye(16)])
+        functionals = np.array(
+            [marginal_of(cell.reshape(sizes), attributes) for cell in np.eye(16)]
+        )
         rows.append(np.array([(m.contrasted(own) / sigma).ravel() for own in functionals]).T)
         values.append((m.contrasted(m.counts) / sigma).ravel())
-    best, _ = nnls(np.vstack([*rows, np.full((1, 16), 1e4)]), np.concatenate([*values, [1e4 * total]]))
+    best, _ = nnls(
+        np.vstack([*rows, np.full((1, 16), 1e4)]), np.concatenate([*values, [1e4 * total]])
+    )
     least = 0.5 * float(np.sum((np.vstack(rows) @ best - np.concatenate(values)) ** 2))
     exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
-    losses = [fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss for steps in (1, 5, 400)]
+    losses = [
+        fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss
+        for steps in (1, 5, 400)
+    ]
     assert losses[0] > losses[1] > losses[2]
     assert least <= losses[2] * (1 + 1e-9)
     assert losses[2] <= least + 0.05
@@ -239,11 +314,16 @@ def test_steps_end_where_they_gain_little() -> None:
     rng = np.random.default_rng(11)
     table = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1e4
     measurements = [measurement((0, 1), table + rng.normal(0, 300, (3, 4)), 300.0)]
-    losses = [fit((3, 4), measurements, 1e4, options=FitOptions(min_improvement=0.0, steps=steps)).loss for steps in range(1, 12)]
+    losses = [
+        fit((3, 4), measurements, 1e4, options=FitOptions(min_improvement=0.0, steps=steps)).loss
+        for steps in range(1, 12)
+    ]
     # Losses are half of the 12 cells' squared residuals.
     last = next(i for i in range(1, 11) if 2 / 12 * (losses[i - 1] - losses[i]) < 0.1)
     assert 0 < last < 10
-    assert fit((3, 4), measurements, 1e4, options=FitOptions(min_improvement=0.1)).loss == pytest.approx(losses[last], rel=1e-6)
+    assert fit(
+        (3, 4), measurements, 1e4, options=FitOptions(min_improvement=0.1)
+    ).loss == pytest.approx(losses[last], rel=1e-6)
 
 
 def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
@@ -254,14 +334,24 @@ def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
     taken: dict[str, list[tuple[float, float]]] = {"told": [], "alike": []}
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        measurements = [measurement((a,), np.full(size, total / size), 5.0) for a in range(attributes)]
+        measurements = [
+            measurement((a,), np.full(size, total / size), 5.0) for a in range(attributes)
+        ]
         for pair in pairs:
             exact = total * true if pair == (0, 1) else np.full((size, size), total / size**2)
-            measurements.append(measurement(pair, exact + rng.normal(0, sigma, (size, size)), sigma))
+            measurements.append(
+                measurement(pair, exact + rng.normal(0, sigma, (size, size)), sigma)
+            )
         for name, options in (("told", {}), ("alike", {"min_improvement": 0.0, "steps": 3})):
             model = fit((size,) * attributes, measurements, total, options=FitOptions(**options))
-            noise = [np.abs(model.marginal(pair) - total / size**2).mean() for pair in pairs if pair != (0, 1)]
-            taken[name].append((float(np.mean(noise)), float(np.abs(model.marginal((0, 1)) - total * true).mean())))
+            noise = [
+                np.abs(model.marginal(pair) - total / size**2).mean()
+                for pair in pairs
+                if pair != (0, 1)
+            ]
+            taken[name].append(
+                (float(np.mean(noise)), float(np.abs(model.marginal((0, 1)) - total * true).mean()))
+            )
     told, alike = (np.mean(taken[name], axis=0) for name in ("told", "alike"))
     # In records: 18 and 42 beside 21 and 160, with standard errors of 0.6 and 2.
     assert told[0] < 0.95 * alike[0]
@@ -288,7 +378,15 @@ def test_steps_go_on_where_few_of_many_cells_hold_anything() -> None:
     measurements = [*margins, measurement((0, 1), table + rng.normal(0, sigma, table.shape), sigma)]
 
     def error(**options: float) -> float:
-        return float(np.abs(fit((size, size), measurements, total, options=FitOptions(**options)).marginal((0, 1)) - table).sum() / (2 * total))
+        return float(
+            np.abs(
+                fit((size, size), measurements, total, options=FitOptions(**options)).marginal(
+                    (0, 1)
+                )
+                - table
+            ).sum()
+            / (2 * total)
+        )
 
     by_steps = [error(min_improvement=0.0, steps=steps) for steps in (8, 16, 32)]
     assert error() <= min(by_steps)
@@ -316,14 +414,24 @@ def test_binned_pairs_are_refined_by_one_way_marginals() -> None:
         measurement((1,), b * total),
         measurement((0, 1), pair * total, 1.0, bins),
     ]
-    model = fit((5, 3), measurements, total, options=FitOptions(proximal_weight=10.0, min_improvement=0.0, steps=8, tolerance=1e-3))
+    model = fit(
+        (5, 3),
+        measurements,
+        total,
+        options=FitOptions(proximal_weight=10.0, min_improvement=0.0, steps=8, tolerance=1e-3),
+    )
     expected = pair[np.ix_(*bins)] * np.outer(a / x[bins[0]], b / y[bins[1]])
     np.testing.assert_allclose(model.marginal((0, 1)) / total, expected, atol=2e-5)
 
 
 def test_sources_are_weighted_by_their_precision() -> None:
     near, far = np.array([600.0, 400]), np.array([500.0, 500])
-    model = fit((2,), [measurement((0,), near, 1.0), measurement((0,), far, 3.0)], 1000.0, options=FitOptions(steps=50, tolerance=1e-4))
+    model = fit(
+        (2,),
+        [measurement((0,), near, 1.0), measurement((0,), far, 3.0)],
+        1000.0,
+        options=FitOptions(steps=50, tolerance=1e-4),
+    )
     np.testing.assert_allclose(model.marginal((0,)), 0.9 * near + 0.1 * far, atol=0.05)
 
 
@@ -332,7 +440,12 @@ def test_any_scale_of_noise_ends_in_a_distribution(sigma: float) -> None:
     rng = np.random.default_rng(4)
     sizes = (4, 5, 3)
     measurements = [
-        measurement(p, rng.normal(size=(sizes[p[0]], sizes[p[1]])) * sigma + 1000 / (sizes[p[0]] * sizes[p[1]]), sigma)
+        measurement(
+            p,
+            rng.normal(size=(sizes[p[0]], sizes[p[1]])) * sigma
+            + 1000 / (sizes[p[0]] * sizes[p[1]]),
+            sigma,
+        )
         for p in [(0, 1), (1, 2), (0, 2)]
     ]
     model = fit(sizes, measurements, 1000.0)
@@ -384,7 +497,13 @@ def test_a_warm_start_goes_on_as_long_as_steps_gain_something() -> None:
     measurements = [measurement(pair, table, 5.0) for pair, table in tables.items()]
     first = fit((4, 5, 3), measurements[:1], 1500.0)
     again = fit((4, 5, 3), measurements, 1500.0, warm=first)
-    stated = fit((4, 5, 3), measurements, 1500.0, warm=first, options=FitOptions(min_improvement=LEAST_ON_TOP))
+    stated = fit(
+        (4, 5, 3),
+        measurements,
+        1500.0,
+        warm=first,
+        options=FitOptions(min_improvement=LEAST_ON_TOP),
+    )
     for pair in ((0, 1), (1, 2)):
         np.testing.assert_array_equal(again.marginal(pair), stated.marginal(pair))
 
@@ -403,7 +522,8 @@ def test_threads_do_not_change_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(6)
     sizes = (6, 5, 7, 4)
     measurements = [
-        measurement(p, 100 * rng.random((sizes[p[0]], sizes[p[1]])), 5.0) for p in itertools.combinations(range(4), 2)
+        measurement(p, 100 * rng.random((sizes[p[0]], sizes[p[1]])), 5.0)
+        for p in itertools.combinations(range(4), 2)
     ]
     fits = []
     for count in (1, 2):
@@ -424,17 +544,32 @@ def bad_fits() -> dict[str, tuple[dict[str, object], str]]:
     good = measurement((0, 1), np.full((2, 3), 10.0))
     base: dict[str, object] = {"sizes": (2, 3), "measurements": [good], "total": 60.0}
     return {
-        "outside": ({**base, "measurements": [measurement((0, 2), np.ones((2, 2)))]}, "outside the model"),
-        "size": ({**base, "measurements": [measurement((0,), np.ones(3))]}, "does not fit attribute 0"),
-        "bins": ({**base, "measurements": [measurement((1,), np.ones(2), bins=(np.array([0, 1]),))]}, "attribute 1"),
+        "outside": (
+            {**base, "measurements": [measurement((0, 2), np.ones((2, 2)))]},
+            "outside the model",
+        ),
+        "size": (
+            {**base, "measurements": [measurement((0,), np.ones(3))]},
+            "does not fit attribute 0",
+        ),
+        "bins": (
+            {**base, "measurements": [measurement((1,), np.ones(2), bins=(np.array([0, 1]),))]},
+            "attribute 1",
+        ),
         "sigma shape": (
             {**base, "measurements": [Measurement((0,), (None,), np.ones(2), np.ones(3))]},
             "standard deviations of another shape",
         ),
-        "contradiction": ({**base, "measurements": [measurement((0,), [0.4, 0.6], 0.1)]}, "rule out"),
+        "contradiction": (
+            {**base, "measurements": [measurement((0,), [0.4, 0.6], 0.1)]},
+            "rule out",
+        ),
         "zero total": ({**base, "total": 0.0}, "above zero"),
         "nan total": ({**base, "total": math.nan}, "finite"),
-        "memory": ({**base, "options": FitOptions(max_cells=5)}, r"attributes \(0, 1\) has 6 cells"),
+        "memory": (
+            {**base, "options": FitOptions(max_cells=5)},
+            r"attributes \(0, 1\) has 6 cells",
+        ),
         "tree of others": ({**base, "tree": junction_tree((2, 2), [])}, "junction tree is for"),
         "tree too small": ({**base, "tree": junction_tree((2, 3), [])}, "No clique"),
     }
@@ -447,13 +582,17 @@ def test_bad_fits(case: str) -> None:
         fit(**arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("options", [{"proximal_weight": 0.0}, {"min_improvement": 1.0}, {"steps": 0}])
+@pytest.mark.parametrize(
+    "options", [{"proximal_weight": 0.0}, {"min_improvement": 1.0}, {"steps": 0}]
+)
 def test_bad_options(options: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="Give a proximal weight above zero"):
         FitOptions(**options)
 
 
-@pytest.mark.parametrize(("values", "sigma"), [([math.nan, 1], 1.0), ([1, 1], 0.0), ([1, 1], -1.0), ([1, math.inf], 1.0)])
+@pytest.mark.parametrize(
+    ("values", "sigma"), [([math.nan, 1], 1.0), ([1, 1], 0.0), ([1, 1], -1.0), ([1, math.inf], 1.0)]
+)
 def test_bad_measurements(values: list[float], sigma: float) -> None:
     with pytest.raises(ModelError):
         measurement((0,), values, sigma)

@@ -31,7 +31,8 @@ def assert_junction_tree(tree: JunctionTree, edges: list[tuple[int, int]]) -> No
         tops = [
             c
             for c, parent in enumerate(tree.parents)
-            if attribute in tree.cliques[c] and (parent < 0 or attribute not in tree.cliques[parent])
+            if attribute in tree.cliques[c]
+            and (parent < 0 or attribute not in tree.cliques[parent])
         ]
         assert len(tops) == 1
 
@@ -56,7 +57,11 @@ def test_chordal_graphs_get_no_fill(seed: int) -> None:
     for v in range(1, 10):
         u = rng.randrange(v)
         clique = [w for w in graph[u] if rng.random() < 0.5 and w < v]
-        graph.add_edges_from((v, w) for w in (u, *clique) if all(graph.has_edge(w, x) or w == x for x in (u, *clique)))
+        graph.add_edges_from(
+            (v, w)
+            for w in (u, *clique)
+            if all(graph.has_edge(w, x) or w == x for x in (u, *clique))
+        )
     assert nx.is_chordal(graph)
     tree = junction_tree([3] * 10, graph.edges)
     assert {frozenset(c) for c in tree.cliques} == set(nx.chordal_graph_cliques(graph))
@@ -78,7 +83,8 @@ def test_unconnected_attributes_are_roots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "edges"), [([], []), ([2, 0], []), ([2, 2], [(0, 0)]), ([2, 2], [(0, 2)]), ([2, 2], [(-1, 0)])]
+    ("sizes", "edges"),
+    [([], []), ([2, 0], []), ([2, 2], [(0, 0)]), ([2, 2], [(0, 2)]), ([2, 2], [(-1, 0)])],
 )
 def test_bad_graphs(sizes: list[int], edges: list[tuple[int, int]]) -> None:
     with pytest.raises(ModelError):
@@ -137,7 +143,9 @@ def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way(
     assert budget.largest == 200
 
 
-def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     budget = CliqueBudget([2, 3, 4, 5], 30)
     assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (0, 3)])
     whole = JunctionTree((2, 3, 4, 5), ((0, 1, 2, 3),), (-1,))

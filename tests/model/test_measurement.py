@@ -16,17 +16,24 @@ def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
     product = np.outer([3000.0, 7000.0], [6000.0, 4000.0]) / 10_000
     nothing = (None, None)
     scores = [
-        Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0).misfit(product) for _ in range(400)
+        Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0).misfit(product)
+        for _ in range(400)
     ]
     # Half the sum of four folded normals: standard deviation 50 * 0.603; mean over 400 within 4 standard errors of 0.
     assert abs(np.mean(scores)) < 4 * 50 * 0.61 / 20
-    assert Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0).misfit(np.full((2, 2), 2500.0)) > 4990
+    assert (
+        Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0).misfit(np.full((2, 2), 2500.0))
+        > 4990
+    )
 
 
 def test_told_is_what_is_more_than_noise() -> None:
     rng = np.random.default_rng(3)
     table = np.full((6, 6), 100.0)
-    noisy = [Measurement((0, 1), (None, None), table + rng.normal(0, 20, (6, 6)), 20.0) for _ in range(400)]
+    noisy = [
+        Measurement((0, 1), (None, None), table + rng.normal(0, 20, (6, 6)), 20.0)
+        for _ in range(400)
+    ]
     # Of 36 cells: with a standard deviation of doubt, 1 - (36 - 8.49) / chi^2 has a mean of 0.20, give or take 0.16.
     told = [m.told(table) for m in noisy]
     assert abs(np.mean(told) - 0.20) < 0.05
@@ -41,12 +48,20 @@ def test_binning_sums_values_axis_by_axis() -> None:
     table = np.arange(12.0).reshape(3, 4)
     measured = Measurement((2, 5), (np.array([1, 0, 1]), None), np.zeros((3, 4)), 1.0)
     # The third bin has no values.
-    np.testing.assert_array_equal(measured.binned(table), [table[1], table[0] + table[2], np.zeros(4)])
+    np.testing.assert_array_equal(
+        measured.binned(table), [table[1], table[0] + table[2], np.zeros(4)]
+    )
 
 
 def test_contrasts_are_told_from_what_was_not_measured() -> None:
     rng = np.random.default_rng(4)
-    m = Measurement((0, 1), (None, None), np.array([[30.0, 10.0, 5.0], [10.0, 20.0, 5.0]]), 2.0, contrasts=((0,),))
+    m = Measurement(
+        (0, 1),
+        (None, None),
+        np.array([[30.0, 10.0, 5.0], [10.0, 20.0, 5.0]]),
+        2.0,
+        contrasts=((0,),),
+    )
     assert m.freedom == 0.5
     assert m.dimensions == 3
     np.testing.assert_allclose(m.errors, np.sqrt(2))

@@ -20,11 +20,19 @@ def random_model(seed: int, sizes: tuple[int, ...], factors: int, order: int) ->
     """Random factors of up to ``order`` attributes; forests where they are few."""
     rng = np.random.default_rng(seed)
     sets = [
-        tuple(sorted(rng.choice(len(sizes), min(len(sizes), int(rng.integers(1, order + 1))), replace=False).tolist()))
+        tuple(
+            sorted(
+                rng.choice(
+                    len(sizes), min(len(sizes), int(rng.integers(1, order + 1))), replace=False
+                ).tolist()
+            )
+        )
         for _ in range(factors)
     ]
     made = [Factor(s, 2 * rng.normal(size=[sizes[a] for a in s])) for s in sets]
-    return MarkovRandomField(junction_tree(sizes, {e for s in sets for e in itertools.combinations(s, 2)}), 1.0, made)
+    return MarkovRandomField(
+        junction_tree(sizes, {e for s in sets for e in itertools.combinations(s, 2)}), 1.0, made
+    )
 
 
 def random_bins(rng: np.random.Generator, size: int) -> np.ndarray | None:
@@ -33,7 +41,11 @@ def random_bins(rng: np.random.Generator, size: int) -> np.ndarray | None:
 
 
 def binned(table: np.ndarray, maps: list[np.ndarray | None]) -> np.ndarray:
-    return bin_table(table, maps, [n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, maps, strict=True)])
+    return bin_table(
+        table,
+        maps,
+        [n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, maps, strict=True)],
+    )
 
 
 @settings(max_examples=60)
@@ -43,7 +55,9 @@ def binned(table: np.ndarray, maps: list[np.ndarray | None]) -> np.ndarray:
     density=st.floats(0, 1.5),
     order=st.integers(1, 3),
 )
-def test_all_pairs_equal_each_by_elimination(seed: int, sizes: tuple[int, ...], density: float, order: int) -> None:
+def test_all_pairs_equal_each_by_elimination(
+    seed: int, sizes: tuple[int, ...], density: float, order: int
+) -> None:
     model = random_model(seed, sizes, int(density * len(sizes)), order)
     rng = np.random.default_rng(seed)
     pairs = list(itertools.permutations(range(len(sizes)), 2))
@@ -56,7 +70,9 @@ def test_all_pairs_equal_each_by_elimination(seed: int, sizes: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("limits", [(4, 1 << 22), (64, 1), (1, 1)])
-def test_tiles_and_their_memory_do_not_matter(monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]) -> None:
+def test_tiles_and_their_memory_do_not_matter(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
+) -> None:
     model = random_model(3, (7, 3, 9, 4, 2, 6, 5, 8, 3, 4), 12, 3)
     pairs = list(itertools.combinations(range(10), 2))
     expected = model.marginals(pairs)
@@ -80,7 +96,9 @@ def test_wide_domains_cost_what_their_bins_do() -> None:
     # By hand: through the attributes between.
     given_first = binned(model.marginal((0, 1)), [bins, None]) / model.marginal((1,))
     given_last = binned(model.marginal((3, 2)), [bins, None]) / model.marginal((2,))
-    np.testing.assert_allclose(table, given_last @ model.marginal((2, 1)) @ given_first.T, rtol=1e-9)
+    np.testing.assert_allclose(
+        table, given_last @ model.marginal((2, 1)) @ given_first.T, rtol=1e-9
+    )
 
 
 def test_cells_without_probability_are_carried_as_none() -> None:
@@ -88,7 +106,9 @@ def test_cells_without_probability_are_carried_as_none() -> None:
     logs[1] = -np.inf
     tree = junction_tree((3, 3, 2), [(0, 1), (1, 2)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        model = MarkovRandomField(tree, 1.0, [Factor((0, 1), np.maximum(logs, -2000)), Factor((1, 2), np.zeros((3, 2)))])
+        model = MarkovRandomField(
+            tree, 1.0, [Factor((0, 1), np.maximum(logs, -2000)), Factor((1, 2), np.zeros((3, 2)))]
+        )
     (table,) = model.marginals([(0, 2)])
     np.testing.assert_allclose(table, [[0.25, 0.25], [0, 0], [0.25, 0.25]], atol=1e-15)
 
@@ -98,9 +118,17 @@ def test_a_list_of_any_marginals() -> None:
     wanted = [(0, 1, 4), (2,), (4, 0), (3, 1), ()]
     for own, table in zip(wanted, model.marginals(wanted), strict=True):
         np.testing.assert_allclose(table, model.marginal(own), rtol=0, atol=1e-12)
-    bins = [(None, np.array([0, 0, 1, 1]), None), (np.array([1, 0]),), (None, None), (np.arange(5) // 2, None), ()]
+    bins = [
+        (None, np.array([0, 0, 1, 1]), None),
+        (np.array([1, 0]),),
+        (None, None),
+        (np.arange(5) // 2, None),
+        (),
+    ]
     for own, maps, table in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
-        np.testing.assert_allclose(table, binned(model.marginal(own), list(maps)), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            table, binned(model.marginal(own), list(maps)), rtol=0, atol=1e-12
+        )
     with pytest.raises(ModelError, match="name different ones"):
         model.marginals([(1, 1)])
     with pytest.raises(ModelError, match="name different ones"):

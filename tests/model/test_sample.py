@@ -14,10 +14,19 @@ from vertimrf.kernels.jit import threads
 from vertimrf.model import sample as sample_module
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.model.sample import BATCH, expected_marginals, expected_records, marginals_of_rows, propose, sample
+from vertimrf.model.sample import (
+    BATCH,
+    expected_marginals,
+    expected_records,
+    marginals_of_rows,
+    propose,
+    sample,
+)
 
 
-def random_model(seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]) -> MarkovRandomField:
+def random_model(
+    seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]
+) -> MarkovRandomField:
     rng = np.random.default_rng(seed)
     factors = [Factor(s, 2 * rng.normal(size=[sizes[a] for a in s])) for s in sets]
     edges = {e for s in sets for e in itertools.combinations(s, 2)}
@@ -35,7 +44,9 @@ def test_clique_counts_obey_their_bound(rows: int, seed: int) -> None:
     codes = propose(model, rows, np.random.default_rng(seed))
     assert codes.shape == (len(SIZES), rows)
     assert codes.dtype == np.uint16
-    for clique, separator, belief in zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True):
+    for clique, separator, belief in zip(
+        model.tree.cliques, model.tree.separators, model.beliefs, strict=True
+    ):
         deviation = contingency(codes, SIZES, clique) - rows * belief
         others = tuple(i for i, a in enumerate(clique) if a not in separator)
         mass = belief.sum(axis=others, keepdims=True)
@@ -50,7 +61,9 @@ def test_cells_without_probability_stay_empty() -> None:
     tree = junction_tree((3, 3), [(0, 1)])
     logs = np.zeros((3, 3))
     logs[0, 1] = logs[2, 2] = -2000.0
-    codes = sample(MarkovRandomField(tree, 1.0, [Factor((0, 1), logs)]), 10_000, np.random.default_rng(0))
+    codes = sample(
+        MarkovRandomField(tree, 1.0, [Factor((0, 1), logs)]), 10_000, np.random.default_rng(0)
+    )
     counts = contingency(codes, (3, 3), (0, 1))
     assert counts[0, 1] == counts[2, 2] == 0
     assert counts.sum() == 10_000
@@ -87,7 +100,10 @@ def test_attributes_are_independent_given_their_separator() -> None:
     for _ in range(50):
         codes = sample(model, rows, rng)
         residual = (codes[1] - given1[codes[0]]) * (codes[2] - given2[codes[0]])
-        statistics.append(residual.sum() / np.sqrt(rows * np.mean((given1 * (1 - given1) * given2 * (1 - given2))[codes[0]])))
+        statistics.append(
+            residual.sum()
+            / np.sqrt(rows * np.mean((given1 * (1 - given1) * given2 * (1 - given2))[codes[0]]))
+        )
     # Each is about standard normal if independent, less spread by rounding; their mean has a standard error of 1 / sqrt(50).
     assert abs(np.mean(statistics)) < 4 / np.sqrt(50)
     assert np.std(statistics) < 1.5
@@ -113,12 +129,17 @@ def brute_force(model: MarkovRandomField) -> np.ndarray:
     """The joint distribution, factors beyond the tree among them."""
     logs = np.zeros(model.sizes)
     for f in (*model.factors, *model.beyond):
-        logs += f.logs.reshape([model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))])
+        logs += f.logs.reshape(
+            [model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))]
+        )
     joint = np.exp(logs)
     return joint / joint.sum()
 
 
-@pytest.mark.parametrize("given", [{0: [2]}, {6: [0], 5: [1, 6]}, {0: [4, 1], 3: [2], 4: [0]}, {a: [0] for a in range(7)}])
+@pytest.mark.parametrize(
+    "given",
+    [{0: [2]}, {6: [0], 5: [1, 6]}, {0: [4, 1], 3: [2], 4: [0]}, {a: [0] for a in range(7)}],
+)
 def test_conditionals_are_exact(given: dict[int, list[int]]) -> None:
     model = random_model(5, SIZES, SETS)
     joint = brute_force(model)
@@ -159,7 +180,9 @@ def with_beyond(seed: int, strength: float = 0.7) -> MarkovRandomField:
     rng = np.random.default_rng(seed)
     sizes, chain = (3, 4, 2, 3), [(0, 1), (1, 2), (2, 3)]
     factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
-    beyond = [Factor(s, strength * rng.normal(size=[sizes[a] for a in s])) for s in [(0, 3), (0, 2, 3)]]
+    beyond = [
+        Factor(s, strength * rng.normal(size=[sizes[a] for a in s])) for s in [(0, 3), (0, 2, 3)]
+    ]
     return MarkovRandomField(junction_tree(sizes, chain), 1.0, factors).weighed(beyond)
 
 
@@ -169,7 +192,9 @@ def test_rows_follow_the_factors_beyond_the_tree(rows: int) -> None:
     joint = brute_force(model)
     rng = np.random.default_rng(rows)
     runs = 6000 // rows + 100
-    counts = sum(contingency(sample(model, rows, rng), model.sizes, (0, 1, 2, 3)) for _ in range(runs)).ravel()
+    counts = sum(
+        contingency(sample(model, rows, rng), model.sizes, (0, 1, 2, 3)) for _ in range(runs)
+    ).ravel()
     expected = joint.ravel() * rows * runs
     # Rows of one draw spread less than independent ones would. That weights are of some 4000 rows adds no more than a part
     # in a thousand to a cell.
@@ -184,7 +209,9 @@ def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors
     joint = brute_force(model)
     rng = np.random.default_rng(1)
     runs = 3000
-    counts = sum(contingency(sample(model, 1, rng), model.sizes, (0, 1, 2, 3)) for _ in range(runs)).ravel()
+    counts = sum(
+        contingency(sample(model, 1, rng), model.sizes, (0, 1, 2, 3)) for _ in range(runs)
+    ).ravel()
     expected = joint.ravel() * runs
     # As above; eight proposals a row would miss by up to a third of a cell.
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 2e-2 * expected + 5).all()
@@ -211,7 +238,9 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     assert all(abs(found[row] - rows * sum(own)) < len(own) + 1e-6 for row, own in weight.items())
 
 
-def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     again: list[int] = []
     even_out = sample_module.kernels.even_out
 
@@ -227,13 +256,17 @@ def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(monkeypa
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])
 def test_conditions_hold_for_the_factors_beyond_the_tree(given: dict[int, list[int]]) -> None:
     model = with_beyond(1)
-    kept = brute_force(model)[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))]
+    kept = brute_force(model)[
+        np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))
+    ]
     share = kept.sum()
     kept /= share
     np.testing.assert_allclose(brute_force(model.restricted(given)), kept, rtol=1e-9)
     # By two lots of 2^18 rows, weights spread: five standard errors of a fourth as many.
     assert abs(expected_records(model, given) / share - 1) < 5 * np.sqrt(1 / share / 2**16)
-    assert abs(expected_records(model.weighed(()), given) / share - 1) > 10 * np.sqrt(1 / share / 2**16)
+    assert abs(expected_records(model.weighed(()), given) / share - 1) > 10 * np.sqrt(
+        1 / share / 2**16
+    )
     rows = 60_000
     codes = sample(model, rows, np.random.default_rng(2), given)
     whole = np.zeros(model.sizes)
@@ -246,7 +279,12 @@ def test_conditions_hold_for_the_factors_beyond_the_tree(given: dict[int, list[i
 def test_marginals_of_rows_are_those_of_all_factors() -> None:
     model = with_beyond(3)
     joint = brute_force(model)
-    for attributes, others in (((0, 3), (1, 2)), ((3, 0), (1, 2)), ((2,), (0, 1, 3)), ((1, 3, 0), (2,))):
+    for attributes, others in (
+        ((0, 3), (1, 2)),
+        ((3, 0), (1, 2)),
+        ((2,), (0, 1, 3)),
+        ((1, 3, 0), (2,)),
+    ):
         truth = joint.sum(axis=others).transpose(np.argsort(np.argsort(attributes)))
         found = marginals_of_rows(model, [attributes])[0]
         assert found.sum() == pytest.approx(model.total)
@@ -255,7 +293,9 @@ def test_marginals_of_rows_are_those_of_all_factors() -> None:
         np.testing.assert_array_equal(found, marginals_of_rows(model, [attributes])[0])
     # Of many at once: by rows where no clique holds them, binned or not, by the tree where one does.
     bins = np.array([0, 1, 1])
-    whole, binned, held = expected_marginals(model, [(3, 0), (0, 3), (0, 1)], [(None, None), (bins, None), (None, None)])
+    whole, binned, held = expected_marginals(
+        model, [(3, 0), (0, 3), (0, 1)], [(None, None), (bins, None), (None, None)]
+    )
     np.testing.assert_array_equal(whole, marginals_of_rows(model, [(3, 0)])[0])
     np.testing.assert_allclose(binned, [whole[:, 0], whole[:, 1:].sum(axis=1)], rtol=1e-9)
     np.testing.assert_array_equal(held, model.marginal((0, 1)))
@@ -270,8 +310,9 @@ def test_rare_values_are_drawn_as_often_as_the_model_says() -> None:
     model = MarkovRandomField(junction_tree(sizes, chain), 1.0, factors)
     rows, runs = 300, 300
     counts = np.array(
-        [[np.bincount(row, minlength=6) for row in sample(model, rows, rng)] for _ in range(runs)], np.float64
-    )  # fmt: skip
+        [[np.bincount(row, minlength=6) for row in sample(model, rows, rng)] for _ in range(runs)],
+        np.float64,
+    )
     expected = np.stack([model.marginal((a,)) for a in range(5)]) * rows
     assert expected.min() < 1
     spread = np.maximum(counts.std(axis=0), np.sqrt(0.05))
@@ -281,7 +322,9 @@ def test_rare_values_are_drawn_as_often_as_the_model_says() -> None:
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out(closed: bool) -> None:
+def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out(
+    closed: bool,
+) -> None:
     model = with_beyond(4) if closed else with_beyond(4).weighed(())
     joint = brute_force(model)
     rows, runs = 2000, 40
@@ -289,10 +332,16 @@ def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_ou
 
     def off(codes: np.ndarray) -> float:
         pairs = itertools.combinations(range(4), 2)
-        found = ((contingency(codes, model.sizes, p), joint.sum(axis=tuple(set(range(4)) - set(p)))) for p in pairs)
+        found = (
+            (contingency(codes, model.sizes, p), joint.sum(axis=tuple(set(range(4)) - set(p))))
+            for p in pairs
+        )
         return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in found)
 
-    plain = [off(np.stack(np.unravel_index(rng.choice(joint.size, rows, p=joint.ravel()), model.sizes))) for _ in range(runs)]
+    plain = [
+        off(np.stack(np.unravel_index(rng.choice(joint.size, rows, p=joint.ravel()), model.sizes)))
+        for _ in range(runs)
+    ]
     evened = [off(sample(model, rows, rng)) for _ in range(runs)]
     assert np.mean(evened) < 0.6 * np.mean(plain)
     if not closed:
@@ -308,7 +357,14 @@ def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are() -> None:
     for number in (1, 2):
         with threads(number):
             told.append([])
-            drawn.append(sample(model, rows, np.random.default_rng(1), progress=lambda *own: told[-1].append(own)))
+            drawn.append(
+                sample(
+                    model,
+                    rows,
+                    np.random.default_rng(1),
+                    progress=lambda *own: told[-1].append(own),
+                )
+            )
     np.testing.assert_array_equal(*drawn)
     for own in told:
         assert len(own) == 3
@@ -320,19 +376,27 @@ def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 9, 1000])
 def test_the_smallest_models(sizes: tuple[int, ...], rows: int) -> None:
     tree = junction_tree(sizes, [])
-    model = MarkovRandomField(tree, 1.0, [Factor((a,), np.zeros(size)) for a, size in enumerate(sizes)])
+    model = MarkovRandomField(
+        tree, 1.0, [Factor((a,), np.zeros(size)) for a, size in enumerate(sizes)]
+    )
     codes = sample(model, rows, np.random.default_rng(0))
     assert codes.shape == (len(sizes), rows)
     assert codes.dtype == np.uint16
     for row, size in zip(codes, sizes, strict=True):
-        assert np.abs(np.bincount(row, minlength=size) - rows / size).max() < 2 + 5 * np.sqrt(rows / 64)
+        assert np.abs(np.bincount(row, minlength=size) - rows / size).max() < 2 + 5 * np.sqrt(
+            rows / 64
+        )
 
 
 def test_long_domains_are_drawn_without_tables_of_their_pairs() -> None:
     sizes = (60_000, 50_000, 2)
     rng = np.random.default_rng(0)
     logs = rng.normal(size=sizes[0])
-    factors = [Factor((0,), logs), Factor((1,), np.zeros(sizes[1])), Factor((0, 2), np.zeros((60_000, 2)))]
+    factors = [
+        Factor((0,), logs),
+        Factor((1,), np.zeros(sizes[1])),
+        Factor((0, 2), np.zeros((60_000, 2))),
+    ]
     tilt = Factor((1, 2), np.where(np.arange(100_000).reshape(50_000, 2) % 3 == 0, 1.0, 0.0))
     model = MarkovRandomField(junction_tree(sizes, [(0, 2)]), 1.0, factors).weighed([tilt])
     codes = sample(model, 5000, rng)

@@ -30,7 +30,19 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination], int]:
     for _ in range(draw(st.integers(1, 6))):
         held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
         out.append(
-            tuple((a, tuple(sorted(draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1, max_size=sizes[a]))))) for a in held)
+            tuple(
+                (
+                    a,
+                    tuple(
+                        sorted(
+                            draw(
+                                st.sets(st.integers(0, sizes[a] - 1), min_size=1, max_size=sizes[a])
+                            )
+                        )
+                    ),
+                )
+                for a in held
+            )
         )
     return sizes, out, draw(st.integers(0, 1 << 30))
 
@@ -39,19 +51,28 @@ def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> np.ndar
     """Every record, and whether it is possible, by looking at each."""
     out = np.ones(sizes, bool)
     for record in itertools.product(*map(range, sizes)):
-        out[record] = not any(all(record[a] in codes for a, codes in combination) for combination in combinations)
+        out[record] = not any(
+            all(record[a] in codes for a, codes in combination) for combination in combinations
+        )
     return out
 
 
-def measurements(rng: np.random.Generator, sizes: tuple[int, ...], joint: np.ndarray, noise: float) -> list[Measurement]:
+def measurements(
+    rng: np.random.Generator, sizes: tuple[int, ...], joint: np.ndarray, noise: float
+) -> list[Measurement]:
     """One-way marginals, and pairs of which some are binned, with noise that knows nothing of what is possible."""
     out = []
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     some = [pairs[i] for i in rng.choice(len(pairs), min(len(pairs), 4), replace=False)]
     for own in [*((a,) for a in range(len(sizes))), *some]:
-        bins = [rng.integers(0, 2, sizes[a]) if len(own) > 1 and rng.random() < 0.4 else None for a in own]
+        bins = [
+            rng.integers(0, 2, sizes[a]) if len(own) > 1 and rng.random() < 0.4 else None
+            for a in own
+        ]
         shape = [sizes[a] if b is None else 2 for a, b in zip(own, bins, strict=True)]
-        exact = Measurement(own, tuple(bins), np.zeros(shape), noise).binned(marginal_of(joint, own))
+        exact = Measurement(own, tuple(bins), np.zeros(shape), noise).binned(
+            marginal_of(joint, own)
+        )
         out.append(Measurement(own, tuple(bins), exact + noise * rng.normal(size=shape), noise))
     return out
 
@@ -64,13 +85,17 @@ def product_of(model: MarkovRandomField) -> np.ndarray:
     """The model's joint distribution, cell by cell from its factors."""
     logs = np.zeros(model.sizes)
     for f in model.factors:
-        logs = logs + f.logs.reshape([model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))])
+        logs = logs + f.logs.reshape(
+            [model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))]
+        )
     joint = np.exp(logs - logs.max())
     return joint / joint.sum()
 
 
 @given(cases())
-def test_no_fit_gives_them_mass_and_no_row_has_them(case: tuple[tuple[int, ...], list[Combination], int]) -> None:
+def test_no_fit_gives_them_mass_and_no_row_has_them(
+    case: tuple[tuple[int, ...], list[Combination], int],
+) -> None:
     sizes, combinations, seed = case
     can = possible(sizes, combinations)
     assume(can.any())
@@ -78,7 +103,13 @@ def test_no_fit_gives_them_mass_and_no_row_has_them(case: tuple[tuple[int, ...],
     joint = np.where(can, rng.dirichlet(np.full(can.size, 0.5)).reshape(sizes), 0.0) + can * 1e-3
     joint *= 1000 / joint.sum()
     zeros = ruling_out(sizes, combinations)
-    rough = fit(sizes, measurements(rng, sizes, joint, 30.0), 1000.0, zeros=zeros, options=FitOptions(steps=1, tolerance=0.5))
+    rough = fit(
+        sizes,
+        measurements(rng, sizes, joint, 30.0),
+        1000.0,
+        zeros=zeros,
+        options=FitOptions(steps=1, tolerance=0.5),
+    )
     # Another graph, started from the model of the first, as a growing graph does.
     measured = measurements(rng, sizes, joint, 30.0)
     model = fit(sizes, measured, 1000.0, zeros=zeros, warm=rough)
@@ -111,14 +142,24 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
     """Noiseless measurements of a table with zeros: the model has them all, to the tolerance of a fit that goes on for long."""
     rng = np.random.default_rng(seed)
     sizes = (4, 3, 5, 2)
-    combinations: list[Combination] = [((0, (0, 1)), (1, (2,))), ((1, (0,)), (2, (3, 4)), (3, (1,))), ((2, (0,)),)]
+    combinations: list[Combination] = [
+        ((0, (0, 1)), (1, (2,))),
+        ((1, (0,)), (2, (3, 4)), (3, (1,))),
+        ((2, (0,)),),
+    ]
     can = possible(sizes, combinations)
     joint = np.where(can, rng.dirichlet(np.full(can.size, 0.5)).reshape(sizes), 0.0)
     joint *= 10_000 / joint.sum()
     own = [(0, 1), (1, 2, 3), (2,)]
     measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in own]
     zeros = ruling_out(sizes, combinations)
-    model = fit(sizes, measured, 10_000.0, zeros=zeros, options=FitOptions(proximal_weight=1.0, min_improvement=0.0, tolerance=1e-3))
+    model = fit(
+        sizes,
+        measured,
+        10_000.0,
+        zeros=zeros,
+        options=FitOptions(proximal_weight=1.0, min_improvement=0.0, tolerance=1e-3),
+    )
     for a in own:
         # A record of ten thousand.
         np.testing.assert_allclose(model.marginal(a), marginal_of(joint, a), atol=1.0)
@@ -129,7 +170,11 @@ def test_zeros_never_make_a_noisy_fit_worse(seed: int) -> None:
     """What is known without noise can only help: less distance to the truth, over all cells, by a mean of five tables each."""
     rng = np.random.default_rng([3, seed])
     sizes = (4, 3, 5, 2)
-    combinations: list[Combination] = [((0, (0, 1)), (1, (1, 2))), ((1, (0,)), (2, (3, 4))), ((2, (0,)), (3, (1,)))]
+    combinations: list[Combination] = [
+        ((0, (0, 1)), (1, (1, 2))),
+        ((1, (0,)), (2, (3, 4))),
+        ((2, (0,)), (3, (1,))),
+    ]
     can = possible(sizes, combinations)
     known, blind = 0.0, 0.0
     for _ in range(5):
@@ -137,10 +182,15 @@ def test_zeros_never_make_a_noisy_fit_worse(seed: int) -> None:
         joint *= 1000 / joint.sum()
         own = [(0, 1), (1, 2), (2, 3), (0, 3)]
         measured = [
-            Measurement(a, (None, None), (t := marginal_of(joint, a)) + 20 * rng.normal(size=t.shape), 20.0) for a in own
+            Measurement(
+                a, (None, None), (t := marginal_of(joint, a)) + 20 * rng.normal(size=t.shape), 20.0
+            )
+            for a in own
         ]
         # The graphs are alike, so that the zeros alone differ.
-        with_zeros, without = (fit(sizes, measured, 1000.0, zeros=z) for z in (ruling_out(sizes, combinations), ()))
+        with_zeros, without = (
+            fit(sizes, measured, 1000.0, zeros=z) for z in (ruling_out(sizes, combinations), ())
+        )
         for a in own:
             known += float(np.abs(with_zeros.marginal(a) - marginal_of(joint, a)).sum())
             blind += float(np.abs(without.marginal(a) - marginal_of(joint, a)).sum())

@@ -47,7 +47,9 @@ def measurements(table):
 @pytest.fixture(scope="module")
 def fitted():
     table = joint()
-    return table, fit(SIZES, measurements(table), N, classes=CLASSES, options=FitOptions(min_improvement=0.0))
+    return table, fit(
+        SIZES, measurements(table), N, classes=CLASSES, options=FitOptions(min_improvement=0.0)
+    )
 
 
 def test_the_model_of_classes_is_that_of_values(fitted):
@@ -69,7 +71,10 @@ def test_marginals_in_any_bins_are_those_of_values(fitted):
         bins = [tuple(maps.get(a) for a in own) for own in wanted]
         for own, own_bins, found in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
             full = model.marginal(own)
-            shape = [n if m is None else int(m.max()) + 1 for n, m in zip(full.shape, own_bins, strict=True)]
+            shape = [
+                n if m is None else int(m.max()) + 1
+                for n, m in zip(full.shape, own_bins, strict=True)
+            ]
             np.testing.assert_allclose(found, bin_table(full, own_bins, shape), atol=1e-6)
 
 
@@ -98,7 +103,9 @@ def test_rows_follow_the_values(fitted):
     rows = sample(model, 200_000, np.random.default_rng(1))
     for own in [(0,), (2,), (0, 1), (0, 2)]:
         expected = model.marginal(own) * 20
-        counts = np.bincount(np.ravel_multi_index(rows[list(own)], expected.shape), minlength=expected.size)
+        counts = np.bincount(
+            np.ravel_multi_index(rows[list(own)], expected.shape), minlength=expected.size
+        )
         assert (np.abs(counts - expected.ravel()) < 5 * np.sqrt(expected.ravel()) + 5).all()
 
 
@@ -121,7 +128,10 @@ def test_a_file_holds_classes_and_is_read_with_mistrust(fitted):
         with pytest.raises(ModelError, match="Classes of values"):
             MarkovRandomField.of_parts(header, {**arrays, name: bad})
     with pytest.raises(ModelError, match="Classes of values"):
-        MarkovRandomField.of_parts({**header, "classes": [9]}, {**arrays, "classes9": arrays["classes0"], "shares9": shares})
+        MarkovRandomField.of_parts(
+            {**header, "classes": [9]},
+            {**arrays, "classes9": arrays["classes0"], "shares9": shares},
+        )
 
 
 def test_what_tells_values_apart_parts_them():
@@ -134,7 +144,9 @@ def test_what_tells_values_apart_parts_them():
     assert 0 not in told_apart([*measurements(table), measured(table, (0, 3))])
     # Two coarse maps together, and a bin that nothing falls into.
     other = np.array([0, 1, 1, 0, 3, 4, 4])
-    both = told_apart([*measurements(table), Measurement((0, 3), (other, None), np.zeros((5, 2)), 1.0)])
+    both = told_apart(
+        [*measurements(table), Measurement((0, 3), (other, None), np.zeros((5, 2)), 1.0)]
+    )
     np.testing.assert_array_equal(both[0], [0, 1, 1, 0, 2, 3, 3])
 
 
@@ -153,16 +165,18 @@ def test_values_within_a_class_are_moved_to_its_average_as_far_as_noise_would_mo
     classes, sigma = np.repeat([0, 1], 2000), 10.0
     truth = np.concatenate([np.full(2000, 20.0), rng.normal(40, 10, 2000)])
     counts = truth + rng.normal(0, sigma, 4000)
-    found = spread_within(classes, np.bincount(classes, weights=truth), counts, sigma).shares * np.repeat(
-        np.bincount(classes, weights=truth), 2000
-    )
+    found = spread_within(
+        classes, np.bincount(classes, weights=truth), counts, sigma
+    ).shares * np.repeat(np.bincount(classes, weights=truth), 2000)
     # All alike: nothing but noise is left out. As far apart as noise: half of the noise's variance is.
     assert np.square(found - truth)[:2000].mean() < 0.05 * sigma**2
     assert np.square(found - truth)[2000:].mean() == pytest.approx(0.5 * sigma**2, rel=0.15)
 
 
 def test_no_value_is_without_records():
-    shares = spread_within(np.zeros(3, np.int64), np.array([0.0]), np.array([-500.0, 0.0, 2.0]), 1.0).shares
+    shares = spread_within(
+        np.zeros(3, np.int64), np.array([0.0]), np.array([-500.0, 0.0, 2.0]), 1.0
+    ).shares
     assert shares.sum() == pytest.approx(1.0)
     assert (shares > 0).all()
     alone = Measurement((0,), (None,), np.array([-500.0, 1000.0, 1000.0]), 100.0)

@@ -14,5 +14,7 @@ def test_several_searches_at_once_give_the_same_edges_and_spend_once(tmp_path: P
     assert all(schema.spent == schemas[0].spent for schema in schemas)
 
 
-def test_copies_of_the_part_and_the_table_give_the_same_edges_and_spend_once(tmp_path: Path) -> None:
+def test_copies_of_the_part_and_the_table_give_the_same_edges_and_spend_once(
+    tmp_path: Path,
+) -> None:
     assert searches(from_copies(tmp_path)) == (1, 1)

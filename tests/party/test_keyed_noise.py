@@ -31,7 +31,11 @@ SECRET = Secret(bytes(range(32)))
 RING = KeyRing.new(("one", "two"))
 SCHEMA = Schema.of(
     {
-        "one": [Attribute.integer("a", 6), Attribute.integer("b", 5), Attribute.integer("common", 4)],
+        "one": [
+            Attribute.integer("a", 6),
+            Attribute.integer("b", 5),
+            Attribute.integer("common", 4),
+        ],
         "two": [Attribute.integer("c", 3), Attribute.integer("common", 4)],
     }
 )
@@ -45,8 +49,15 @@ CASES = {
 
 def plan_of(case, ring=RING):
     # Sizes of two parties that share no column, for encoders that do not take those.
-    schema = SCHEMA if case == "count sketches" else Schema.of(
-        {"one": [Attribute.integer("a", 6), Attribute.integer("b", 5)], "two": [Attribute.integer("c", 3)]}
+    schema = (
+        SCHEMA
+        if case == "count sketches"
+        else Schema.of(
+            {
+                "one": [Attribute.integer("a", 6), Attribute.integer("b", 5)],
+                "two": [Attribute.integer("c", 3)],
+            }
+        )
     )
     settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "noise"} | CASES[case]
     return plan_with(schema, public_keys=ring.public, **settings)
@@ -67,7 +78,13 @@ def changed(table, attribute=-1, records=(1234,)):
 
 
 def party(plan, key=None, secret=SECRET, **options):
-    return Party(plan, "one", secret, key=RING.parties["one"] if key is None else key, options=RunOptions(**options))
+    return Party(
+        plan,
+        "one",
+        secret,
+        key=RING.parties["one"] if key is None else key,
+        options=RunOptions(**options),
+    )
 
 
 def noise_of(message, table):
@@ -75,7 +92,10 @@ def noise_of(message, table):
     out = {(): np.array([message.count - table.records])}
     for m in message.marginals:
         if len(m.attributes) <= 2 and not m.contrasts and not m.bins:
-            places = [[a.name for a in table.attributes].index(SCHEMA.names[attribute]) for attribute in m.attributes]
+            places = [
+                [a.name for a in table.attributes].index(SCHEMA.names[attribute])
+                for attribute in m.attributes
+            ]
             sizes = [table.attributes[place].size for place in places]
             exact = np.zeros(sizes, np.int64)
             np.add.at(exact, tuple(table.codes[place] for place in places), 1)
@@ -97,7 +117,9 @@ def test_the_same_table_gives_the_same_sealed_bytes_on_any_machine(plan, tmp_pat
     """Another machine, another order of the rows, other numbers of threads: no record of the first is there."""
     table = table_of(plan)
     order = np.random.default_rng(1).permutation(ROWS)
-    shuffled = Table(table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order]))
+    shuffled = Table(
+        table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
+    )
     sent = set()
     for i, (own, threads) in enumerate(((table, None), (table, 1), (shuffled, 2), (shuffled, 3))):
         monkeypatch.setenv(STATE, str(tmp_path / str(i)))
@@ -170,7 +192,8 @@ def test_noise_is_of_the_private_key_and_not_of_what_other_parties_know(monkeypa
     monkeypatch.setattr(Plan, "digest", lambda self: bytes(32))
     table = table_of(plans[0])
     mine, own = (
-        noise_of(party(plan, ring.parties["one"]).run(table), table) for plan, ring in zip(plans, (RING, other), strict=True)
+        noise_of(party(plan, ring.parties["one"]).run(table), table)
+        for plan, ring in zip(plans, (RING, other), strict=True)
     )
     assert not np.array_equal(mine[(0,)], own[(0,)])
 
@@ -188,7 +211,9 @@ def test_another_secret_gives_the_same_counts_and_other_sketches(counting):
     one, two = (party(counting, secret=secret).run(table) for secret in (SECRET, other))
     for mine, own in zip(one.marginals, two.marginals, strict=True):
         np.testing.assert_array_equal(mine.counts, own.counts)
-    assert all((mine == own).mean() < 0.6 for mine, own in zip(one.sketches, two.sketches, strict=True))
+    assert all(
+        (mine == own).mean() < 0.6 for mine, own in zip(one.sketches, two.sketches, strict=True)
+    )
 
 
 def test_without_a_private_key_noise_is_the_systems_and_nothing_is_released(counting):

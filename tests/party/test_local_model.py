@@ -54,7 +54,9 @@ def test_units_are_never_overspent_and_every_pair_has_some(sizes, total, rho, fr
     assert sum(units for _, units in chosen) <= UNITS
     assert min(units for _, units in chosen) >= 1
     assert len({own for own, _ in chosen}) == len(chosen)
-    assert {own for own, _ in chosen if len(own) == 2} == set(itertools.combinations(range(len(sizes)), 2))
+    assert {own for own, _ in chosen if len(own) == 2} == set(
+        itertools.combinations(range(len(sizes)), 2)
+    )
     assert free or max(len(own) for own, _ in chosen) <= 3
 
 
@@ -65,7 +67,9 @@ def test_wide_marginals_take_more_units_and_triples_less_where_cliques_are_scarc
     # Units grow as cells^(2/3), to within a unit.
     assert (free[0, 1] - 1) / (free[1, 2] - 1) == pytest.approx(4 ** (2 / 3), rel=0.02)
     assert (free[1, 2, 3] - 1) / (free[1, 2] - 1) == pytest.approx(2 ** (2 / 3), rel=0.02)
-    assert (scarce[1, 2, 3] - 1) / (scarce[1, 2] - 1) == pytest.approx(0.25 * 2 ** (2 / 3), rel=0.02)
+    assert (scarce[1, 2, 3] - 1) / (scarce[1, 2] - 1) == pytest.approx(
+        0.25 * 2 ** (2 / 3), rel=0.02
+    )
     # Where nothing competes, all attributes together as well.
     assert (0, 1, 2, 3) in free
     assert (0, 1, 2, 3) not in scarce
@@ -77,13 +81,19 @@ def test_three_way_marginals_below_the_noise_are_left_out():
     many = choose_marginals(complete(sizes), 3_000_000, plan_of(sizes, 0.01))
     widest = {own: math.prod(sizes[a] for a in own) for own, _ in many}
     assert (0, 1, 2) in widest
-    assert max(math.prod(sizes[a] for a in own) for own, _ in few if len(own) == 3) < widest[0, 1, 2]
+    assert (
+        max(math.prod(sizes[a] for a in own) for own, _ in few if len(own) == 3) < widest[0, 1, 2]
+    )
 
 
 def test_marginals_stay_within_the_cliques_of_the_local_graph():
     sizes = (5, 5, 5, 5)
     tree = junction_tree(sizes, [(0, 1), (1, 2), (2, 3)])
-    assert {own for own, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {(0, 1), (1, 2), (2, 3)}
+    assert {own for own, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {
+        (0, 1),
+        (1, 2),
+        (2, 3),
+    }
 
 
 def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_worth_the_noise():
@@ -96,7 +106,11 @@ def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_wor
     # (0, 3) has more cells than a clique may have.
     assert chosen == [(0, 1), (1, 2), (0, 2)]
     without = dict(choose_marginals(tree, 1e5, plan))
-    assert all(units < without[own] for own, units in choose_marginals(tree, 1e5, plan, scores=scores) if own in without)
+    assert all(
+        units < without[own]
+        for own, units in choose_marginals(tree, 1e5, plan, scores=scores)
+        if own in without
+    )
     assert sum(units for _, units in choose_marginals(tree, 1e5, plan, scores=scores)) <= plan.units
 
 
@@ -115,7 +129,10 @@ def test_the_score_of_a_pair_within_a_clique_changes_nothing():
     plan = replace(plan_of(sizes, 0.5, largest_clique=125), contrasts=True)
     without = choose_marginals(complete(sizes), 1e5, plan)
     assert {(0, 1), (0, 1, 2)} <= {own for own, _ in without}
-    assert choose_marginals(complete(sizes), 1e5, plan, scores={(0, 1): 9e4, (0, 2): 9e4, (1, 2): 9e4}) == without
+    assert (
+        choose_marginals(complete(sizes), 1e5, plan, scores={(0, 1): 9e4, (0, 2): 9e4, (1, 2): 9e4})
+        == without
+    )
 
 
 def released_of(codes, sizes, plan, noise):
@@ -151,7 +168,9 @@ def test_edge_cases_of_the_table():
     wide = released_of(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
     assert wide[-1].counts.shape == (1, 10_000)
     # Nothing but one-way marginals where no pair fits a clique.
-    narrow = released_of(np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise)
+    narrow = released_of(
+        np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise
+    )
     assert [m.attributes for m in narrow] == [(0,), (1,)]
 
 
@@ -184,7 +203,11 @@ def message_and_plan():
     schema = Schema(attributes=attributes, parties=(("one", ("a0", "a1", "a2")),))
     plan = plan_with(schema, epsilon=1.0, expected_records=500, nonce="units")
     rng = np.random.default_rng(0)
-    table = Table(attributes, np.arange(1, 501, dtype=np.uint64), rng.integers(0, 3, (3, 500)).astype(np.uint16))
+    table = Table(
+        attributes,
+        np.arange(1, 501, dtype=np.uint64),
+        rng.integers(0, 3, (3, 500)).astype(np.uint16),
+    )
     return Party(plan, "one", Secret.new(), SystemNoise()).run(table), plan
 
 
@@ -213,11 +236,23 @@ def test_a_plan_without_larger_marginals_has_no_such_event():
 
 def long_message(seed=0, records=4_000, epsilon=2.0):
     """Of a long domain whose values are rare but for two, beside two short ones."""
-    schema = Schema.of({"one": [Attribute.integer("long", 200), Attribute.integer("b", 3), Attribute.integer("c", 2)]})
+    schema = Schema.of(
+        {
+            "one": [
+                Attribute.integer("long", 200),
+                Attribute.integer("b", 3),
+                Attribute.integer("c", 2),
+            ]
+        }
+    )
     plan = plan_with(schema, epsilon=epsilon, delta=1e-6, expected_records=records, nonce="long")
     rng = np.random.default_rng(seed)
-    long = np.where(rng.random(records) < 0.7, rng.choice([3, 120], records), rng.integers(0, 200, records))
-    codes = np.array([long, (long > 100) + rng.integers(0, 2, records), rng.integers(0, 2, records)], np.uint16)
+    long = np.where(
+        rng.random(records) < 0.7, rng.choice([3, 120], records), rng.integers(0, 200, records)
+    )
+    codes = np.array(
+        [long, (long > 100) + rng.integers(0, 2, records), rng.integers(0, 2, records)], np.uint16
+    )
     table = Table(schema.attributes, np.arange(1, records + 1, dtype=np.uint64), codes)
     return Party(plan, "one", Secret.new(), FixedNoise(seed)).run(table), plan, codes
 
@@ -246,8 +281,14 @@ def test_a_message_whose_marginals_have_other_shapes_is_refused_in_a_sentence():
     own = message.marginals[place]
     merged = own.bins[0].max() + 1
     for shape in ((200, 3), (merged - 1, 3), (merged, 2)):
-        bad = (*message.marginals[:place], replace(own, counts=np.zeros(shape, np.int64)), *message.marginals[place + 1 :])
-        with pytest.raises(MessageError, match=rf"marginal{place} has shape .* not \({merged}, 3\)"):
+        bad = (
+            *message.marginals[:place],
+            replace(own, counts=np.zeros(shape, np.int64)),
+            *message.marginals[place + 1 :],
+        )
+        with pytest.raises(
+            MessageError, match=rf"marginal{place} has shape .* not \({merged}, 3\)"
+        ):
             Message.from_bytes(replace(message, marginals=bad).to_bytes(plan), plan)
 
 
@@ -257,9 +298,14 @@ def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
         message, _, codes = long_message(seed)
         for m in message.marginals:
             if m.bins:
-                rows = [codes[a] if bins is None else bins[codes[a]] for a, bins in zip(m.attributes, m.bins, strict=True)]
+                rows = [
+                    codes[a] if bins is None else bins[codes[a]]
+                    for a, bins in zip(m.attributes, m.bins, strict=True)
+                ]
                 shape = m.measurement("").counts.shape
-                truth = np.bincount(np.ravel_multi_index(rows, shape), minlength=math.prod(shape)).reshape(shape)
+                truth = np.bincount(
+                    np.ravel_multi_index(rows, shape), minlength=math.prod(shape)
+                ).reshape(shape)
                 for axis in m.contrasts:
                     truth = truth.take([0], axis) - truth.take([1], axis)
                 values.append(((m.counts / m.units - truth) / m.error).ravel())
@@ -270,12 +316,27 @@ def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
 
 
 def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does():
-    schema = Schema.of({"one": [Attribute.integer(name, size) for name, size in (("a", 2), ("b", 3), ("c", 2), ("d", 2))]})
+    schema = Schema.of(
+        {
+            "one": [
+                Attribute.integer(name, size)
+                for name, size in (("a", 2), ("b", 3), ("c", 2), ("d", 2))
+            ]
+        }
+    )
     plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
     plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2_000)
-    codes = np.array([a, a + rng.integers(0, 2, 2_000), rng.integers(0, 2, 2_000), a ^ (rng.random(2_000) < 0.2)], np.uint16)
+    codes = np.array(
+        [
+            a,
+            a + rng.integers(0, 2, 2_000),
+            rng.integers(0, 2, 2_000),
+            a ^ (rng.random(2_000) < 0.2),
+        ],
+        np.uint16,
+    )
     table = Table(schema.attributes, np.arange(1, 2_001, dtype=np.uint64), codes)
     scores = []
     for seed in range(150):
@@ -286,7 +347,9 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
             assert sent.contrasts == m.contrasts
             truth = counted(codes, schema.sizes, m.attributes)
             if len(m.attributes) > 1:
-                assert m.contrasts == tuple(i for i, attribute in enumerate(m.attributes) if attribute != 1)
+                assert m.contrasts == tuple(
+                    i for i, attribute in enumerate(m.attributes) if attribute != 1
+                )
             # Records with an even number of second values among the contrasted attributes, less the others.
             for axis in m.contrasts:
                 truth = np.diff(truth, axis=axis) * -1
@@ -301,25 +364,40 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
 def test_contrasts_of_the_wrong_shape_or_size_are_refused():
     schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"]})
     plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=100, nonce="contrasts")
-    table = Table(schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16))
+    table = Table(
+        schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16)
+    )
     message = Party(plan, "one", Secret.new(), FixedNoise(1)).run(table)
     own = message.marginals[3]
     assert own.counts.shape == (1, 1)
-    whole = replace(message, marginals=(*message.marginals[:3], replace(own, counts=np.zeros((2, 2), np.int64))))
+    whole = replace(
+        message, marginals=(*message.marginals[:3], replace(own, counts=np.zeros((2, 2), np.int64)))
+    )
     with pytest.raises(MessageError, match=r"marginal3 has shape .* not \(1, 1\)"):
         Message.from_bytes(whole.to_bytes(plan), plan)
     # As many records as no plan expects, of either sign.
     for sign in (-1, 1):
         far = np.full((1, 1), sign * own.units * 10**9)
-        wrong = replace(message, marginals=(*message.marginals[:3], replace(own, counts=far), *message.marginals[4:]))
+        wrong = replace(
+            message,
+            marginals=(*message.marginals[:3], replace(own, counts=far), *message.marginals[4:]),
+        )
         with pytest.raises(MessageError, match="marginal 3 has counts"):
             Message.from_bytes(wrong.to_bytes(plan), plan)
 
 
 def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
     def contrasts(**parties):
-        schema = Schema.of({who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(own)] for who, own in parties.items()})
-        return [local.contrasts for local in plan_with(schema, epsilon=1.0, expected_records=1_000).local]
+        schema = Schema.of(
+            {
+                who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(own)]
+                for who, own in parties.items()
+            }
+        )
+        return [
+            local.contrasts
+            for local in plan_with(schema, epsilon=1.0, expected_records=1_000).local
+        ]
 
     assert contrasts(one=(2, 2, 2)) == [True]
     assert contrasts(one=(2, 1, 2)) == [True]

@@ -44,14 +44,22 @@ def schema():
 
 
 def plan(records=3, **more):
-    settings = {"epsilon": 2.0, "expected_records": 4000, "encoder": "count-sketch", "nonce": "persons", "message_bytes": 200_000}
+    settings = {
+        "epsilon": 2.0,
+        "expected_records": 4000,
+        "encoder": "count-sketch",
+        "nonce": "persons",
+        "message_bytes": 200_000,
+    }
     return plan_with(schema(), records_per_person=records, **settings | more)
 
 
 def visits(rows=4000, seed=0):
     """A table of visits: persons have 1 to about 12."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"visit": np.arange(rows), "person": np.sort(rng.integers(0, rows // 4, rows))})
+    frame = pd.DataFrame(
+        {"visit": np.arange(rows), "person": np.sort(rng.integers(0, rows // 4, rows))}
+    )
     for name, size in (("a0", 3), ("a1", 4), ("b0", 2), ("b1", 5)):
         frame[name] = rng.integers(0, size, rows)
     return frame
@@ -91,7 +99,10 @@ def test_no_records_and_a_table_without_persons():
     empty = np.zeros(0, np.uint64)
     assert kept_records(empty, empty, 2, KEY).size == 0
     table = Party(plan(), "clinic", Secret(KEY)).encode(visits()[["visit", "a0", "a1"]], "visit")
-    with pytest.raises(TableError, match=r"persons with up to 3 records, so every party's table must say whose.*--person"):
+    with pytest.raises(
+        TableError,
+        match=r"persons with up to 3 records, so every party's table must say whose.*--person",
+    ):
         Party(plan(), "clinic", Secret(KEY)).run(table)
     # One record per person: as ever.
     assert limited(table, 1, KEY) is table
@@ -110,7 +121,12 @@ def messages():
     for i, (name, columns) in enumerate({"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items()):
         shuffled = table.sample(frac=1, random_state=i)[["visit", "person", *columns]]
         party = Party(agreed, name, Secret(KEY), Faint(1))
-        out.append((shuffled, party.run(party.encode(shuffled, "visit", read=ReadOptions(person="person")))))
+        out.append(
+            (
+                shuffled,
+                party.run(party.encode(shuffled, "visit", read=ReadOptions(person="person"))),
+            )
+        )
     return out
 
 
@@ -120,7 +136,11 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
     assert kept < 0.9 * len(table)
     (_, first), (_, second) = messages
     assert first.count == kept
-    totals = {int(m.counts.sum()) // max(m.units, 1) for message in (first, second) for m in message.marginals}
+    totals = {
+        int(m.counts.sum()) // max(m.units, 1)
+        for message in (first, second)
+        for m in message.marginals
+    }
     assert totals == {kept}
     # The kept visits, as both parties choose them.
     chosen = []
@@ -131,7 +151,9 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
     assert (chosen[0] == chosen[1]).all()
     assert len(chosen[0]) == kept
     other = Party(plan(), "clinic", Secret(KEY[::-1]))
-    theirs = other._checked(other.encode(messages[0][0], "visit", read=ReadOptions(person="person"))).table
+    theirs = other._checked(
+        other.encode(messages[0][0], "visit", read=ReadOptions(person="person"))
+    ).table
     assert not np.array_equal(np.sort(theirs.digests), chosen[0])
 
 
@@ -145,18 +167,32 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
 
         def gaussian(self, values, sigma):
             self.queries.append((sigma, np.array(values)))
-            answer = super().gaussian(values, sigma) if self.played is None else self.played.answers[len(self.answers)]
+            answer = (
+                super().gaussian(values, sigma)
+                if self.played is None
+                else self.played.answers[len(self.answers)]
+            )
             self.answers.append(answer)
             return answer
 
-    more = pd.DataFrame({"visit": np.arange(10_000, 10_040), "person": 99_999, "a0": 1, "a1": 2, "b0": 0, "b1": 4})
+    more = pd.DataFrame(
+        {"visit": np.arange(10_000, 10_040), "person": 99_999, "a0": 1, "a1": 2, "b0": 0, "b1": 4}
+    )
     for name, columns in {"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items():
         first = Tape()
         tapes = [first, Tape(first)]
         for tape, frame in zip(tapes, (table, pd.concat([table, more])), strict=True):
             party = Party(agreed, name, Secret(KEY), tape)
-            party.run(party.encode(frame[["visit", "person", *columns]], "visit", read=ReadOptions(person="person")))
-        events = {e.event.sigma: e.event for e in agreed.entries() if isinstance(e.event, GaussianEvent) and e.party == name}
+            party.run(
+                party.encode(
+                    frame[["visit", "person", *columns]], "visit", read=ReadOptions(person="person")
+                )
+            )
+        events = {
+            e.event.sigma: e.event
+            for e in agreed.entries()
+            if isinstance(e.event, GaussianEvent) and e.party == name
+        }
         seen = 0
         for (sigma, before), (_, after) in zip(tapes[0].queries, tapes[1].queries, strict=True):
             moved = np.abs(after - before).sum()
@@ -164,7 +200,9 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
                 assert moved == events[sigma].sensitivity == 3
                 seen += 1
             else:
-                units = round((sigma / agreed.local[agreed.party_names.index(name)].unit_sigma) ** 2)
+                units = round(
+                    (sigma / agreed.local[agreed.party_names.index(name)].unit_sigma) ** 2
+                )
                 assert moved == 3 * units
         assert seen >= 2
 
@@ -172,9 +210,17 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
 def test_every_event_is_priced_for_all_records_of_a_person():
     one, three = plan(1), plan(3)
     assert "records_per_person" not in one.to_json()
-    assert one.to_json() == plan_with(
-        schema(), epsilon=2.0, expected_records=4000, encoder="count-sketch", nonce="persons", message_bytes=200_000
-    ).to_json()
+    assert (
+        one.to_json()
+        == plan_with(
+            schema(),
+            epsilon=2.0,
+            expected_records=4000,
+            encoder="count-sketch",
+            nonce="persons",
+            message_bytes=200_000,
+        ).to_json()
+    )
     assert Plan.from_json(three.to_json()) == three
     assert three.to_json()["records_per_person"] == 3
     for entry in three.entries():
@@ -222,7 +268,10 @@ def test_a_gaussian_with_all_records_in_one_cell_is_the_worst_way_to_deal_them()
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"encoder": "scheduled-pairs"}, "3 records of a person there is no price for scheduled-pairs: use count sketches"),
+        (
+            {"encoder": "scheduled-pairs"},
+            "3 records of a person there is no price for scheduled-pairs: use count sketches",
+        ),
         ({"encoder": "grr"}, "no price for grr"),
         ({"encoder": "published", "claim_as_published": True}, "no price for published"),
         ({"records": 0}, "1 to 64 records"),
@@ -240,17 +289,26 @@ def test_domains_found_for_fewer_records_are_refused():
     entry = plan(1).entries()[0]
     domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
     with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
-        plan_with(part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3)
+        plan_with(
+            part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3
+        )
 
 
 def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
     agreed, table = plan(), visits(400)
     ring = KeyRing.new(agreed.party_names)
-    agreed = Plan(**{f: getattr(agreed, f) for f in agreed.__dataclass_fields__} | {"public_keys": ring.public})
+    agreed = Plan(
+        **{f: getattr(agreed, f) for f in agreed.__dataclass_fields__}
+        | {"public_keys": ring.public}
+    )
     party = Party(agreed, "clinic", Secret(KEY), key=ring.parties["clinic"])
 
     def release(frame):
-        return party.release(party.encode(frame[["visit", "person", "a0", "a1"]], "visit", read=ReadOptions(person="person")))
+        return party.release(
+            party.encode(
+                frame[["visit", "person", "a0", "a1"]], "visit", read=ReadOptions(person="person")
+            )
+        )
 
     first = release(table)
     assert release(table.sample(frac=1, random_state=3)) == first
@@ -266,13 +324,25 @@ def test_a_trial_and_the_synthesizer_keep_the_bound(split):
     if split:
         parts = [table[["visit", "person", "a0", "a1"]], table[["visit", "person", "b0", "b1"]]]
         run = synthesize(
-            parts, "visit", 50.0, schema=schema(), read=ReadOptions(person="person"), planning=PlanOptions(records_per_person=2, encoder="count-sketch", message_bytes=100_000),
-        )  # fmt: skip
+            parts,
+            "visit",
+            50.0,
+            schema=schema(),
+            read=ReadOptions(person="person"),
+            planning=PlanOptions(
+                records_per_person=2, encoder="count-sketch", message_bytes=100_000
+            ),
+        )
         ledger, rows = run.ledger, run.table.num_rows
         # What the plan was made from counts no more of a person either.
         assert abs(run.result.plan.expected_records - kept) < 60
     else:
-        run = Synthesizer(schema(), id="visit", read=ReadOptions(person="person"), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=50.0)
+        run = Synthesizer(
+            schema(),
+            id="visit",
+            read=ReadOptions(person="person"),
+            planning=PlanOptions(records_per_person=2),
+        ).fit(table, epsilon=50.0)
         ledger, rows = run.ledger, run.sample().num_rows
     assert ledger.neighbours == neighbours_of(2)
     assert ledger.entries[0].event.sensitivity == 2
@@ -284,47 +354,84 @@ def test_persons_must_be_named_and_known():
     table, agreed = visits(200), plan()
     party = Party(agreed, "clinic", Secret(KEY))
     mine = table[["visit", "person", "a0", "a1"]]
-    with pytest.raises(TableError, match="no person column 'patient'; its columns are 'visit', 'person'"):
+    with pytest.raises(
+        TableError, match="no person column 'patient'; its columns are 'visit', 'person'"
+    ):
         party.encode(mine, "visit", read=ReadOptions(person="patient"))
-    one = party.encode(mine.assign(person=[None if i == 7 else str(i) for i in range(200)]), "visit", read=ReadOptions(person="person"))
+    one = party.encode(
+        mine.assign(person=[None if i == 7 else str(i) for i in range(200)]),
+        "visit",
+        read=ReadOptions(person="person"),
+    )
     assert one.records == 199
     assert "person column 'person': 1 record has no id (row 8)" in one.dropped.reasons[0].sentence
-    assert party.encode(mine.assign(person=[i + 0.5 for i in range(200)]), "visit", read=ReadOptions(person="person")).records == 0
+    assert (
+        party.encode(
+            mine.assign(person=[i + 0.5 for i in range(200)]),
+            "visit",
+            read=ReadOptions(person="person"),
+        ).records
+        == 0
+    )
     mixed = mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)])
-    assert len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons)) == 200
+    assert (
+        len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons))
+        == 200
+    )
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
         synthesize([table], "visit", 1.0, planning=PlanOptions(split=[2, 3], records_per_person=2))
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
         Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
         type(party.encode(mine, "visit", read=ReadOptions(person="person")))(
-            agreed.schema.part("clinic"), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint16), np.zeros(3, np.uint64)
+            agreed.schema.part("clinic"),
+            np.zeros(2, np.uint64),
+            np.zeros((2, 2), np.uint16),
+            np.zeros(3, np.uint64),
         )
 
 
 def test_check_says_how_many_are_left_out():
     table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
     dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
-    found = check_table(table, "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person"))
+    found = check_table(
+        table, "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person")
+    )
     assert not found.problems
     assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in found.facts)
     unnamed = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv")
     assert any("--person" in problem for problem in unnamed.problems)
-    missing = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person"))
+    missing = check_table(
+        table.drop_columns(["person"]),
+        "visit",
+        agreed,
+        "clinic",
+        "t.csv",
+        read=ReadOptions(person="person"),
+    )
     assert any("no person column" in problem for problem in missing.problems)
 
 
 def test_check_notes_bounds_that_clip_and_values_that_are_other():
     part = Schema.of(
-        {"a": [Attribute.numeric("x", [0, 5, 10], clamp=True), Attribute.categorical("y", ["p"], other="other")],
-         "b": [Attribute.integer("z", 2)]}
-    )  # fmt: skip
+        {
+            "a": [
+                Attribute.numeric("x", [0, 5, 10], clamp=True),
+                Attribute.categorical("y", ["p"], other="other"),
+            ],
+            "b": [Attribute.integer("z", 2)],
+        }
+    )
     agreed = plan_with(part, epsilon=1.0, expected_records=100, encoder="count-sketch")
-    table = pa.table({"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70})
+    table = pa.table(
+        {"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70}
+    )
     notes = " ".join(check_table(table, "id", agreed, "a", "t.csv").notes)
     assert "89 % of column 'x' lie beyond the bounds 0 to 10" in notes
     assert "70 % of column 'y' count as 'other'" in notes
-    fine = pa.table({"id": range(100), "x": [i / 10 for i in range(100)], "y": ["p"] * 70 + ["q"] * 30})
+    fine = pa.table(
+        {"id": range(100), "x": [i / 10 for i in range(100)], "y": ["p"] * 70 + ["q"] * 30}
+    )
     assert not check_table(fine, "id", agreed, "a", "t.csv").notes
 
 

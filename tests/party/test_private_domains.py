@@ -41,7 +41,9 @@ def people(rows, seed=0):
     jobs = np.array([f"j{k}" for k in np.minimum(rng.zipf(1.6, rows), 300)], object)
     jobs[: rows // 50] = None
     pay = np.round(np.exp(rng.normal(10.3, 0.6, rows)))
-    return pa.Table.from_pandas(pd.DataFrame({"pay": pay, "rate": rng.beta(2, 5, rows), "job": jobs}))
+    return pa.Table.from_pandas(
+        pd.DataFrame({"pay": pay, "rate": rng.beta(2, 5, rows), "job": jobs})
+    )
 
 
 @dataclass
@@ -56,7 +58,11 @@ class Tape:
 
     def geometrics(self, values, scale):
         self.queries.append((scale, np.array(values)))
-        answer = self.source.geometrics(values, scale) if self.played is None else self.played.answers[len(self.answers)]
+        answer = (
+            self.source.geometrics(values, scale)
+            if self.played is None
+            else self.played.answers[len(self.answers)]
+        )
         self.answers.append(answer)
         return answer
 
@@ -65,7 +71,15 @@ class Tape:
 
 
 def find(table, schema, noise, epsilon=2.0, delta=1e-6, **more):
-    return find_domains(list(schema.wanted.values()), lambda name: table, epsilon, delta, lambda name: "a", noise=noise, **more)
+    return find_domains(
+        list(schema.wanted.values()),
+        lambda name: table,
+        epsilon,
+        delta,
+        lambda name: "a",
+        noise=noise,
+        **more,
+    )
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3])
@@ -100,7 +114,9 @@ def test_one_record_moves_one_count_of_every_query(row):
     if len(set(fewer["job"].to_pylist())) < len(set(table["job"].to_pylist())):
         pytest.skip("the only record of a value: the threshold's case")
     find(fewer, schema, tapes[1])
-    moved = [np.abs(a[1] - b[1]).sum() for a, b in zip(tapes[0].queries, tapes[1].queries, strict=True)]
+    moved = [
+        np.abs(a[1] - b[1]).sum() for a, b in zip(tapes[0].queries, tapes[1].queries, strict=True)
+    ]
     missing = table["job"][row].as_py() is None
     assert moved == [1] * 5 + [0 if missing else 1]
 
@@ -123,7 +139,9 @@ def test_nothing_of_values_shows_but_those_whose_noisy_counts_reach_the_threshol
     ((_, asked),) = tape.queries
     assert asked.sum() == 4000 - 80
     threshold = finding.entries[0].event.threshold
-    reached = {name for name, noisy in zip(names, tape.answers[0], strict=True) if noisy >= threshold}
+    reached = {
+        name for name, noisy in zip(names, tape.answers[0], strict=True) if noisy >= threshold
+    }
     assert set(finding.attribute.values) == reached | {"other"}
     assert 2 < len(reached) < len(names)
     few = opened(ASKED[2] | {"most": 2})
@@ -138,7 +156,9 @@ def test_a_value_of_one_person_shows_as_seldom_as_is_priced():
     table = pa.table({"job": ["rare", *["common"] * 400]})
     delta, runs = 0.08, 400
     event = ThresholdEvent(1.0, ThresholdEvent.least_threshold(1.0, delta))
-    shown = sum("rare" in (find(table, schema, None, 1.0, delta)[0].attribute.values) for _ in range(runs))
+    shown = sum(
+        "rare" in (find(table, schema, None, 1.0, delta)[0].attribute.values) for _ in range(runs)
+    )
     assert abs(shown / runs - event.exposed) < 5 * math.sqrt(event.exposed / runs)
     assert 0.03 < event.exposed <= delta
 
@@ -157,7 +177,9 @@ def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
         "balance": (rng.normal(-500, 300, rows), {}),
         "bonus": (np.where(rng.random(rows) < 0.3, 0, pay), {"integral": True}),
     }
-    schema = opened(*({"name": name, "bins": "private", **more} for name, (_, more) in columns.items()))
+    schema = opened(
+        *({"name": name, "bins": "private", **more} for name, (_, more) in columns.items())
+    )
     table = pa.table({name: pa.array(values) for name, (values, _) in columns.items()})
     closed = close(schema, find(table, schema, None, epsilon=0.6, delta=1e-9))
     assert closed.public
@@ -166,7 +188,12 @@ def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
         assert attribute.clamp
         clipped = ((values < attribute.edges[0]) | (values > attribute.edges[-1])).mean()
         assert clipped < 0.06, attribute
-        held = np.histogram(np.clip(values, attribute.edges[0], attribute.edges[-1]), attribute.edges)[0] / rows
+        held = (
+            np.histogram(np.clip(values, attribute.edges[0], attribute.edges[-1]), attribute.edges)[
+                0
+            ]
+            / rows
+        )
         assert held.max() < 0.8, attribute
         assert 3 <= attribute.size <= 16
 
@@ -174,8 +201,16 @@ def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
 def test_dates_and_public_bounds():
     rng = np.random.default_rng(2)
     days = pd.to_datetime("2019-01-01") + pd.to_timedelta(rng.integers(0, 730, 20_000), unit="D")
-    at = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(7 * 3600, 19 * 3600, 20_000), unit="s")
-    table = pa.table({"day": pa.array(days.date), "at": pa.array(at.time), "score": pa.array(rng.integers(0, 101, 20_000))})
+    at = pd.to_datetime("2020-01-01") + pd.to_timedelta(
+        rng.integers(7 * 3600, 19 * 3600, 20_000), unit="s"
+    )
+    table = pa.table(
+        {
+            "day": pa.array(days.date),
+            "at": pa.array(at.time),
+            "score": pa.array(rng.integers(0, 101, 20_000)),
+        }
+    )
     schema = opened(
         {"name": "day", "bins": "private", "calendar": "date"},
         {"name": "at", "bins": "private", "calendar": "time"},
@@ -199,7 +234,10 @@ def test_a_domain_that_finds_nothing_is_one_sentence_and_spends_what_it_spends()
     table = pa.table({"pay": [1.0, 2.0], "job": ["a", "b"]})
     findings = find(table, schema, None, epsilon=0.02)
     assert [f.attribute for f in findings] == [None, None]
-    with pytest.raises(SchemaError, match=r"domains of 'pay', 'job' found nothing: at epsilon .* each .*public bounds") as said:
+    with pytest.raises(
+        SchemaError,
+        match=r"domains of 'pay', 'job' found nothing: at epsilon .* each .*public bounds",
+    ) as said:
         close(schema, findings)
     assert "\n" not in str(said.value)
     # The first histogram alone was asked.
@@ -210,9 +248,17 @@ def test_a_domain_that_finds_nothing_is_one_sentence_and_spends_what_it_spends()
     ("attribute", "cells", "sentence"),
     [
         ({"bins": "private"}, ["1", "many"], "holds 'many', which is not a number, in 1 record"),
-        ({"bins": "private"}, ["1", ""], "1 record .row 2. without a value, left out here; set missing"),
+        (
+            {"bins": "private"},
+            ["1", ""],
+            "1 record .row 2. without a value, left out here; set missing",
+        ),
         ({"values": "private"}, ["a", None], "1 record .row 2. without a value"),
-        ({"bins": "private", "bounds": [0, 10]}, [3, 12], "holds 12, which is not within the public bounds"),
+        (
+            {"bins": "private", "bounds": [0, 10]},
+            [3, 12],
+            "holds 12, which is not within the public bounds",
+        ),
         ({"bins": "private", "calendar": "date"}, ["2020-01-01", "soon"], "which is not date"),
     ],
 )
@@ -239,7 +285,9 @@ def test_a_column_without_cells_that_fit_is_asked_all_the_same(asked):
 
 def test_infinite_numbers_count_as_the_farthest():
     schema = opened({"name": "x", "bins": "private"})
-    table = pa.table({"x": np.append(np.random.default_rng(0).normal(50, 5, 20_000), [np.inf, -np.inf])})
+    table = pa.table(
+        {"x": np.append(np.random.default_rng(0).normal(50, 5, 20_000), [np.inf, -np.inf])}
+    )
     (attribute,) = close(schema, find(table, schema, None)).attributes
     assert 0 <= attribute.edges[0] < attribute.edges[-1] < 200
 
@@ -255,7 +303,14 @@ def test_cells_and_runs():
     edges = octaves(1.0)
     assert (edges == -edges[::-1]).all()
     assert {-4.0, -1.0, 0.0, 1.0, 2.0, 2.0**62} <= set(edges)
-    ranges = ((0, 128, 1.0), (-64, 32, 0.0), (1024, 2048, 1.0), (2.0**30, 2.0**31, 1.0), (0.5, 0.75, 0.05), (3, 4, 1.0))
+    ranges = (
+        (0, 128, 1.0),
+        (-64, 32, 0.0),
+        (1024, 2048, 1.0),
+        (2.0**30, 2.0**31, 1.0),
+        (0.5, 0.75, 0.05),
+        (3, 4, 1.0),
+    )
     for low, high, step in ranges:
         cells = divide(low, high, step)
         assert cells[0] == low
@@ -297,7 +352,12 @@ def once(folder, schema, table, part="part.toml", path="table.csv", epsilon=2.0)
     return DomainRecord(folder).once(
         Search(schema, part, path, table),
         lambda wanted, secret: find_domains(
-            wanted, lambda name: table, epsilon, 1e-6, lambda name: "a", noise=KeyedNoise(secret("noise"))
+            wanted,
+            lambda name: table,
+            epsilon,
+            1e-6,
+            lambda name: "a",
+            noise=KeyedNoise(secret("noise")),
         ),
     )
 
@@ -311,7 +371,10 @@ def test_a_domain_is_found_once(tmp_path):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     assert once(tmp_path, schema, table) == (findings, {"pay", "rate"})
     # Asked for in another way it is refused; no longer asked for, it is spent all the same.
-    with pytest.raises(PrivacyError, match=r"'pay' was looked for before, in another way \(bins = private, integral = True\)"):
+    with pytest.raises(
+        PrivacyError,
+        match=r"'pay' was looked for before, in another way \(bins = private, integral = True\)",
+    ):
         once(tmp_path, opened({"name": "pay", "bins": "private", "most": 8}), table)
     public = opened({"name": "pay", "bounds": [0, 10], "bins": 2}, ASKED[1])
     assert len(close(public, once(tmp_path, public, table)[0]).spent) == 5
@@ -322,7 +385,10 @@ def test_a_domain_is_known_again_by_its_part_its_table_or_its_cells(tmp_path):
     findings, _ = once(tmp_path, schema, table)
     shuffled = table.take(pa.array(np.random.default_rng(0).permutation(4000)))
     names = {"pay", "rate", "job"}
-    assert once(tmp_path, schema, shuffled, "copy.toml", "copy.csv", epsilon=0.3) == (findings, names)
+    assert once(tmp_path, schema, shuffled, "copy.toml", "copy.csv", epsilon=0.3) == (
+        findings,
+        names,
+    )
     assert once(tmp_path, schema, mended, "other.toml", "table.csv") == (findings, names)
     assert once(tmp_path, schema, mended, "part.toml", "other.csv") == (findings, names)
     # A copy of a copy is known as well.
@@ -330,14 +396,18 @@ def test_a_domain_is_known_again_by_its_part_its_table_or_its_cells(tmp_path):
     # Other people, elsewhere, are others.
     found, known = once(tmp_path, schema, people(4000, seed=3), "else.toml", "else.csv")
     assert not known
-    assert {e.release for f in found for e in f.entries}.isdisjoint(e.release for f in findings for e in f.entries)
+    assert {e.release for f in found for e in f.entries}.isdisjoint(
+        e.release for f in findings for e in f.entries
+    )
     # An attribute of another name was not looked for.
     more = opened({"name": "wage", "bins": "private", "integral": True})
     _, known = once(tmp_path, more, table.append_column("wage", table["pay"]), "more.toml")
     assert not known
 
 
-def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another_one_has_not(tmp_path):
+def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another_one_has_not(
+    tmp_path,
+):
     schema, table = opened(*ASKED), people(4000)
     first, _ = once(tmp_path, schema, table)
     assert len({entry.release for finding in first for entry in finding.entries}) == 6
@@ -346,13 +416,18 @@ def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another
     for other in (table.slice(1), people(4000, seed=1)):
         (tmp_path / "found.json").unlink()
         found, _ = once(tmp_path, schema, other)
-        assert {e.release for f in found for e in f.entries}.isdisjoint(e.release for f in first for e in f.entries)
+        assert {e.release for f in found for e in f.entries}.isdisjoint(
+            e.release for f in first for e in f.entries
+        )
     # One cell of one column: the noise of every column is another.
     (tmp_path / "found.json").unlink()
     jobs = table["job"].to_pylist()
     jobs[5] = "j1" if jobs[5] != "j1" else "j2"
     found, _ = once(tmp_path, schema, table.set_column(2, "job", pa.array(jobs)))
-    assert all(mine.entries[0].release != own.entries[0].release for mine, own in zip(first, found, strict=True))
+    assert all(
+        mine.entries[0].release != own.entries[0].release
+        for mine, own in zip(first, found, strict=True)
+    )
     # Under another key, too.
     for name in ("found.json", "key"):
         (tmp_path / name).unlink()
@@ -384,17 +459,31 @@ def test_cells_are_the_same_in_any_order_chunks_and_encoding():
     cells = pa.array(["b", "a", None, "a"])
     same = [[cells], [cells[2:], cells[:2]], [cells.dictionary_encode()]]
     assert len({cells_digest(pa.chunked_array(chunks)) for chunks in same}) == 1
-    others = [["b", "a", "b", None], ["b", "a", "a"], ["b", "a", "", "a"], ["ba", "a", None, "a"], [["a"], ["b"], None, ["a"]]]
+    others = [
+        ["b", "a", "b", None],
+        ["b", "a", "a"],
+        ["b", "a", "", "a"],
+        ["ba", "a", None, "a"],
+        [["a"], ["b"], None, ["a"]],
+    ]
     empty = pa.chunked_array([], pa.string())
-    digests = {cells_digest(empty), *(cells_digest(pa.chunked_array([pa.array(own)])) for own in [cells.to_pylist(), *others])}
+    digests = {
+        cells_digest(empty),
+        *(cells_digest(pa.chunked_array([pa.array(own)])) for own in [cells.to_pylist(), *others]),
+    }
     assert len(digests) == 7
 
 
 def test_a_record_that_cannot_be_read_or_written_stops_everything(tmp_path):
     schema, table = opened(ASKED[0]), people(100)
     place = {"asked": ASKED[0], "attribute": None, "entries": [], "places": [5]}
-    for content in ("{", "[]", "{}", json.dumps({"kind": "domains", "found": [{"asked": {}}]}),
-                    json.dumps({"kind": "domains", "found": [place]})):  # fmt: skip
+    for content in (
+        "{",
+        "[]",
+        "{}",
+        json.dumps({"kind": "domains", "found": [{"asked": {}}]}),
+        json.dumps({"kind": "domains", "found": [place]}),
+    ):
         (tmp_path / "found.json").write_text(content)
         with pytest.raises(PrivacyError, match="restore it from a backup"):
             once(tmp_path, schema, table)

@@ -28,7 +28,9 @@ def tables(records=3000):
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs", "grr"])
 def test_messages_do_not_depend_on_the_pieces(encoder, monkeypatch):
-    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=3000, encoder=encoder, message_bytes=100_000)
+    plan = plan_with(
+        SCHEMA, epsilon=1.0, expected_records=3000, encoder=encoder, message_bytes=100_000
+    )
 
     def message():
         held = zip(plan.party_names, tables(), strict=True)
@@ -65,8 +67,12 @@ def test_progress_goes_through_all_pieces_once(monkeypatch):
     (one, _) = tables(1000)
     plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(4, 2))
     take_in(
-        CountSketchEncoder(plan, (0,), bytes(32)), one.digests, one.codes, [Composite((0,), (4,), (np.arange(4),))], Told()
-    )  # fmt: skip
+        CountSketchEncoder(plan, (0,), bytes(32)),
+        one.digests,
+        one.codes,
+        [Composite((0,), (4,), (np.arange(4),))],
+        Told(),
+    )
     assert told == sorted(told)
     assert told[-1] == 1
 
@@ -78,5 +84,7 @@ def test_words_tell_records_apart_by_their_values_too():
     composite, words = Composite((0,), (4,), (np.arange(4),)), np.arange(1, 5, dtype=np.uint64)
     found = InMemory(one).encoded(make, [composite], words=words)
     oracle = make()
-    oracle.update(one.digests ^ (one.codes[0].astype(np.uint64) + np.uint64(1)), np.zeros((1, 500), np.uint16))
+    oracle.update(
+        one.digests ^ (one.codes[0].astype(np.uint64) + np.uint64(1)), np.zeros((1, 500), np.uint16)
+    )
     assert found.state() == oracle.state()

@@ -73,18 +73,33 @@ def test_the_entry_of_a_record_is_on_the_disk_before_its_bytes_are_given(release
     """A link that only memory holds is lost with the machine's power, after its bytes may have been sent."""
     entries = []
     sync = atomic.sync
-    monkeypatch.setattr(atomic, "sync", lambda at, **more: (entries.append(sorted(os.listdir(at))), sync(at, **more)))
+    monkeypatch.setattr(
+        atomic,
+        "sync",
+        lambda at, **more: (entries.append(sorted(os.listdir(at))), sync(at, **more)),
+    )
     releases.once(RELEASE, fresh, price)
     assert any(RELEASE.name in listed for listed in entries)
 
 
 def test_the_digest_of_a_table_without_records_is_nobodys_to_guess():
     """On a stolen disk a record must not tell that a party had no records."""
-    empty = InMemory(Table((Attribute.integer("a", 2),), np.empty(0, np.uint64), np.empty((1, 0), np.uint16)))
+    empty = InMemory(
+        Table((Attribute.integer("a", 2),), np.empty(0, np.uint64), np.empty((1, 0), np.uint16))
+    )
     first, second = PrivateKey.new("hospital"), PrivateKey.new("hospital")
     plan, other = b"p" * 32, b"q" * 32
     assert table_digest(empty, first, plan) == table_digest(empty, first, plan)
-    assert len({table_digest(empty, key, digest) for key in (first, second) for digest in (plan, other)}) == 4
+    assert (
+        len(
+            {
+                table_digest(empty, key, digest)
+                for key in (first, second)
+                for digest in (plan, other)
+            }
+        )
+        == 4
+    )
 
 
 def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases):
@@ -211,7 +226,9 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
     table, key = table_of(200), PrivateKey.new("hospital")
     own = digest_of(table, key, b"p" * 32)
     order = np.random.default_rng(1).permutation(200)
-    shuffled = Table(table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order]))
+    shuffled = Table(
+        table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
+    )
     assert digest_of(shuffled, key, b"p" * 32) == own
     codes, digests = table.codes.copy(), table.digests.copy()
     codes[1, 150] = (codes[1, 150] + 1) % 3
@@ -220,8 +237,14 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
     others = [
         digest_of(Table(table.attributes, table.digests, codes), key, b"p" * 32),
         digest_of(Table(table.attributes, digests, table.codes), key, b"p" * 32),
-        digest_of(Table(table.attributes, table.digests, np.ascontiguousarray(swapped)), key, b"p" * 32),
-        digest_of(Table(table.attributes, table.digests[:-1], np.ascontiguousarray(table.codes[:, :-1])), key, b"p" * 32),
+        digest_of(
+            Table(table.attributes, table.digests, np.ascontiguousarray(swapped)), key, b"p" * 32
+        ),
+        digest_of(
+            Table(table.attributes, table.digests[:-1], np.ascontiguousarray(table.codes[:, :-1])),
+            key,
+            b"p" * 32,
+        ),
         digest_of(table, PrivateKey.new("hospital"), b"p" * 32),
         digest_of(table, key, b"q" * 32),
     ]

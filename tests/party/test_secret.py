@@ -25,7 +25,9 @@ def ring():
 
 def test_three_parties_agree_through_a_public_file(ring):
     drawn = Secret.new()
-    envelopes = json.loads(json.dumps(seal_secret(drawn, PLAN, ring.public, ring.parties["airline"])))
+    envelopes = json.loads(
+        json.dumps(seal_secret(drawn, PLAN, ring.public, ring.parties["airline"]))
+    )
     for name in ("weather", "register"):
         sender, opened = open_envelope(envelopes, PLAN, ring.public, ring.parties[name])
         assert (sender, opened) == ("airline", drawn)
@@ -35,7 +37,9 @@ def test_three_parties_agree_through_a_public_file(ring):
 def test_the_server_learns_nothing_from_what_it_relays(ring):
     drawn = Secret.new()
     sealed = seal_secret(drawn, PLAN, ring.public, ring.parties["airline"])
-    public = json.dumps(sealed) + "".join(map(str, map(base64.b64decode, sealed["envelopes"].values())))
+    public = json.dumps(sealed) + "".join(
+        map(str, map(base64.b64decode, sealed["envelopes"].values()))
+    )
     assert base64.b64encode(drawn.value).decode() not in public
     assert str(drawn.value)[2:-1] not in public
     assert drawn.value.hex() not in public
@@ -43,7 +47,9 @@ def test_the_server_learns_nothing_from_what_it_relays(ring):
     assert re.fullmatch("[0-9A-Z]{4}(-[0-9A-Z]{4}){6}", drawn.fingerprint)
     for text in sealed["envelopes"].values():
         with pytest.raises(MessageError):
-            open_envelope({"kind": "envelopes", "envelopes": {None: text}}, PLAN, ring.public, ring.server)
+            open_envelope(
+                {"kind": "envelopes", "envelopes": {None: text}}, PLAN, ring.public, ring.server
+            )
     with pytest.raises(MessageError, match="server's key"):
         seal_secret(drawn, PLAN, ring.public, ring.server)
 
@@ -78,9 +84,18 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
         open_envelope(sealed, PLAN, ring.public, ring.parties["airline"])
     text = sealed["envelopes"]["weather"]
     flipped = text[:-9] + ("A" if text[-9] != "A" else "B") + text[-8:]
-    for envelope, said in ((flipped, "altered"), (sealed["envelopes"]["register"], "is for 'register'"), ("%", "base64")):
+    for envelope, said in (
+        (flipped, "altered"),
+        (sealed["envelopes"]["register"], "is for 'register'"),
+        ("%", "base64"),
+    ):
         with pytest.raises(MessageError, match=said):
-            open_envelope({"kind": "envelopes", "envelopes": {"weather": envelope}}, PLAN, ring.public, ring.parties["weather"])
+            open_envelope(
+                {"kind": "envelopes", "envelopes": {"weather": envelope}},
+                PLAN,
+                ring.public,
+                ring.parties["weather"],
+            )
     for nothing in ([], {}, {"kind": "envelopes"}, {"kind": "envelopes", "envelopes": []}):
         with pytest.raises(MessageError, match="no envelopes"):
             open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])

@@ -34,7 +34,9 @@ def test_unordered_values_keep_the_heavy_ones_apart():
 
 
 def test_ordered_values_merge_light_neighbours():
-    np.testing.assert_array_equal(choose_bins(np.array([5.0, 100.0, 1.0, 2.0, 90.0]), 4, ordered=True), [0, 1, 2, 2, 3])
+    np.testing.assert_array_equal(
+        choose_bins(np.array([5.0, 100.0, 1.0, 2.0, 90.0]), 4, ordered=True), [0, 1, 2, 2, 3]
+    )
 
 
 def test_as_many_bins_as_values_changes_nothing():
@@ -76,11 +78,15 @@ def merged_slowly(counts, bins, ordered):
 
 
 @given(
-    counts=st.lists(st.one_of(st.integers(-2, 5).map(float), st.floats(-10, 1e6)), min_size=1, max_size=60),
+    counts=st.lists(
+        st.one_of(st.integers(-2, 5).map(float), st.floats(-10, 1e6)), min_size=1, max_size=60
+    ),
     part=st.floats(0, 1),
     ordered=st.booleans(),
 )
 @settings(max_examples=300)
 def test_bins_are_those_of_merging_one_by_one(counts, part, ordered):
     bins = max(round(part * len(counts)), 1)
-    np.testing.assert_array_equal(choose_bins(np.array(counts), bins, ordered), merged_slowly(np.array(counts), bins, ordered))
+    np.testing.assert_array_equal(
+        choose_bins(np.array(counts), bins, ordered), merged_slowly(np.array(counts), bins, ordered)
+    )

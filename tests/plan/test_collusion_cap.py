@@ -43,12 +43,18 @@ def test_messages_are_as_large_as_the_cap_allows(schema, cap, more):
     if spent < cap * (1 - UNUSED):
         # Whole repetitions: two more, whatever they are made of, do not fit.
         larger = round(plan.message_bytes * (1 + 2.5 / plan.sketch.repetitions))
-        assert plan_with(schema, **KNOWN, **more, message_bytes=larger).ledger().colluding_epsilon > cap
+        assert (
+            plan_with(schema, **KNOWN, **more, message_bytes=larger).ledger().colluding_epsilon
+            > cap
+        )
 
 
 def test_a_cap_that_the_usual_size_keeps_changes_nothing():
     usual = plan_with(TWO, **KNOWN)
-    assert plan_with(TWO, **KNOWN, collusion_epsilon=math.ceil(usual.ledger().colluding_epsilon)) == usual
+    assert (
+        plan_with(TWO, **KNOWN, collusion_epsilon=math.ceil(usual.ledger().colluding_epsilon))
+        == usual
+    )
     # Without sketches there is nothing to make smaller, and only the others' own counts are left.
     responses = plan_with(TWO, **KNOWN, encoder="grr")
     assert plan_with(TWO, **KNOWN, encoder="grr", collusion_epsilon=0.99) == responses
@@ -56,9 +62,15 @@ def test_a_cap_that_the_usual_size_keeps_changes_nothing():
 
 def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
     least = plan_with(TWO, **KNOWN, message_bytes=LEAST_MESSAGE_BYTES).ledger().colluding_epsilon
-    with pytest.raises(PlanError, match=rf"^No message is so small.*the smallest reach {least:.3g}; raise the cap, or lower eps"):
+    with pytest.raises(
+        PlanError,
+        match=rf"^No message is so small.*the smallest reach {least:.3g}; raise the cap, or lower eps",
+    ):
         plan_with(TWO, **KNOWN, collusion_epsilon=0.9 * least)
-    assert plan_with(TWO, **KNOWN, collusion_epsilon=1.05 * least).ledger().colluding_epsilon <= 1.05 * least
+    assert (
+        plan_with(TWO, **KNOWN, collusion_epsilon=1.05 * least).ledger().colluding_epsilon
+        <= 1.05 * least
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,8 +81,14 @@ def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
         ({"collusion_epsilon": 0.0}, "must be a number above 0"),
         ({"collusion_epsilon": math.nan}, "must be a number above 0"),
         ({"collusion_epsilon": math.inf}, "must be a number above 0"),
-        ({"collusion_epsilon": 20.0, "encoder": "scheduled-pairs"}, "With scheduled-pairs no epsilon holds"),
-        ({"collusion_epsilon": 20.0, "encoder": "published", "claim_as_published": True}, "With published no epsilon holds"),
+        (
+            {"collusion_epsilon": 20.0, "encoder": "scheduled-pairs"},
+            "With scheduled-pairs no epsilon holds",
+        ),
+        (
+            {"collusion_epsilon": 20.0, "encoder": "published", "claim_as_published": True},
+            "With published no epsilon holds",
+        ),
     ],
 )
 def test_what_a_cap_does_not_go_with_is_refused_in_a_sentence(options, text):
@@ -105,7 +123,16 @@ def test_the_search_ends_whatever_the_planner_does():
 
 def invoke(folder, *arguments):
     TWO.save(folder / "schema.toml")
-    known = ["--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", 20_000, "--out", folder / "plan.json"]
+    known = [
+        "--schema",
+        folder / "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        20_000,
+        "--out",
+        folder / "plan.json",
+    ]
     return CliRunner().invoke(main, [str(argument) for argument in ("plan", *known, *arguments)])
 
 
@@ -125,7 +152,10 @@ def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
-    [(("--collusion-epsilon", 15, "--message-mb", 1), "not both"), (("--collusion-epsilon", 0.1), "the smallest reach")],
+    [
+        (("--collusion-epsilon", 15, "--message-mb", 1), "not both"),
+        (("--collusion-epsilon", 0.1), "the smallest reach"),
+    ],
 )
 def test_the_command_refuses_in_a_sentence_and_writes_nothing(tmp_path, arguments, text):
     refused = invoke(tmp_path, *arguments)
@@ -135,14 +165,27 @@ def test_the_command_refuses_in_a_sentence_and_writes_nothing(tmp_path, argument
 
 
 def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
-    made = ServerRun.create(tmp_path / "run", schema=TWO, epsilon=1.0, planning=PlanOptions(expected_records=20_000, collusion_epsilon=15))
+    made = ServerRun.create(
+        tmp_path / "run",
+        schema=TWO,
+        epsilon=1.0,
+        planning=PlanOptions(expected_records=20_000, collusion_epsilon=15),
+    )
     again = ServerRun(tmp_path / "run")
     assert again.settings == made.settings
     assert again.settings.collusion_epsilon == 15.0
-    assert make(TWO, again.settings, None).message_bytes == plan_with(TWO, **KNOWN, collusion_epsilon=15).message_bytes
+    assert (
+        make(TWO, again.settings, None).message_bytes
+        == plan_with(TWO, **KNOWN, collusion_epsilon=15).message_bytes
+    )
     with pytest.raises(PlanError, match="not both"):
         ServerRun.create(
-            tmp_path / "other", schema=TWO, epsilon=1.0, planning=PlanOptions(expected_records=20_000, collusion_epsilon=15, message_bytes=10**6)
+            tmp_path / "other",
+            schema=TWO,
+            epsilon=1.0,
+            planning=PlanOptions(
+                expected_records=20_000, collusion_epsilon=15, message_bytes=10**6
+            ),
         )
     assert not (tmp_path / "other").exists()
 
@@ -151,13 +194,28 @@ def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, 4, 2000) for name in ("l0", "l1", "r0", "r1")}
     frame = pd.DataFrame({"id": np.arange(2000)} | columns)
-    tables = {"all.csv": frame, "left.csv": frame[["id", "l0", "l1"]], "right.csv": frame[["id", "r0", "r1"]]}
+    tables = {
+        "all.csv": frame,
+        "left.csv": frame[["id", "l0", "l1"]],
+        "right.csv": frame[["id", "r0", "r1"]],
+    }
     for name, table in tables.items():
         table.to_csv(tmp_path / name, index=False)
     schema_of(left={"l0": 4, "l1": 4}, right={"r0": 4, "r1": 4}).save(tmp_path / "schema.toml")
 
     def run(*arguments):
-        known = ("--id", "id", "--epsilon", "4", "--expected-records", "2000", "--collusion-epsilon", "30", "--out", "out.csv")
+        known = (
+            "--id",
+            "id",
+            "--epsilon",
+            "4",
+            "--expected-records",
+            "2000",
+            "--collusion-epsilon",
+            "30",
+            "--out",
+            "out.csv",
+        )
         with contextlib.chdir(tmp_path):
             return CliRunner().invoke(main, ["synthesize", *arguments, *known])
 
@@ -165,7 +223,10 @@ def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
     assert done.exit_code == 0, done.output
     report = json.loads((tmp_path / "report.json").read_text())
     assert 25 < report["colluding_epsilon"] <= 30
-    assert f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}" in done.output
+    assert (
+        f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}"
+        in done.output
+    )
     refused = run("all.csv")
     assert refused.exit_code == 2
     assert "One holder has no sketches" in refused.output

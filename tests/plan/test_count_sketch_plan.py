@@ -37,14 +37,23 @@ ROWS = 20_000
 
 def schema_of(*parties):
     sizes = [size for own in parties for size in own]
-    attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=size) for i, size in enumerate(sizes))
+    attributes = tuple(
+        Attribute(name=f"a{i}", kind="integer", codes=size) for i, size in enumerate(sizes)
+    )
     names = iter(a.name for a in attributes)
     held = zip(("one", "two", "three", "four", "five"), parties, strict=False)
-    return Schema(attributes, tuple((name, tuple(itertools.islice(names, len(own)))) for name, own in held))
+    return Schema(
+        attributes, tuple((name, tuple(itertools.islice(names, len(own)))) for name, own in held)
+    )
 
 
 def plan_of(left=(4, 3), right=(4, 2), **changes):
-    settings = {"epsilon": 1.0, "expected_records": ROWS, "nonce": "test", "encoder": "count-sketch"} | changes
+    settings = {
+        "epsilon": 1.0,
+        "expected_records": ROWS,
+        "nonce": "test",
+        "encoder": "count-sketch",
+    } | changes
     return plan_with(schema_of(left, right), **settings)
 
 
@@ -62,7 +71,10 @@ def test_plans_keep_the_target_and_the_message_budget(message_bytes, epsilon):
 
 
 def test_fewer_bits_where_messages_are_the_limit():
-    bits = [plan_of((16, 7, 9), (41, 2), tau=1000, message_bytes=size).sketch.bits for size in (10_000, 200_000, 20_000_000)]
+    bits = [
+        plan_of((16, 7, 9), (41, 2), tau=1000, message_bytes=size).sketch.bits
+        for size in (10_000, 200_000, 20_000_000)
+    ]
     assert bits == sorted(bits)
     assert bits[0] < bits[-1]
 
@@ -89,7 +101,17 @@ def test_attributes_of_two_values_are_contrasts():
 def test_parties_of_one_attribute_of_two_values_tell_presence():
     schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
     plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10)
-    assert [group.attributes for group in plan.groups] == [(0,), (0,), (1,), (2,), (3,), (3,), (4,), (5,), (6,)]
+    assert [group.attributes for group in plan.groups] == [
+        (0,),
+        (0,),
+        (1,),
+        (2,),
+        (3,),
+        (3,),
+        (4,),
+        (5,),
+        (6,),
+    ]
     assert plan.sketch.sizes == (2, 1, 3, 2, 2, 1, 2, 2, 4)
     assert plan.sketch.contrasts == (0, 3, 4, 7)
     # An attribute weighs fifteen times as much, and more if it has more values.
@@ -119,25 +141,42 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
     left = [(0,), (1,), (2,), (3,), (0, 2), (1, 3), (0, 1), (1, 2), (2, 3), (0, 3)]
     right = [(4,), (5,), (6,), (4, 5), (5, 6), (4, 6)]
     plan = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0)
-    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0) == (left + right, (*range(1, 10), *range(11, 16)))
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0) == (
+        left + right,
+        (*range(1, 10), *range(11, 16)),
+    )
     assert [group.parity for group in plan.groups] == [len(own) == 2 for own in left + right]
     assert plan.sketch.sizes == (2,) * 16
     # A record counts in parities once, and in the others as often as they weigh.
     assert plan.sketch.weights == (7, 5, 5, 5, *[1] * 6, 7, 5, 5, 1, 1, 1)
     assert plan.sketch.event.groups == sum(plan.sketch.weights)
-    assert plan.sketch.shapes((0, 1, 4)) == [(2, plan.sketch.numbers), *[(1, plan.sketch.numbers)] * 2]
+    assert plan.sketch.shapes((0, 1, 4)) == [
+        (2, plan.sketch.numbers),
+        *[(1, plan.sketch.numbers)] * 2,
+    ]
     # Whatever is between them; those of other sizes have none.
-    assert groups_of((2, 4, 2, 3), (2, 2), epsilon=4.0) == ([(0,), (1,), (2,), (3,), (0, 2), (4,), (5,), (4, 5)], (0, 2, 4, 6, 7))
+    assert groups_of((2, 4, 2, 3), (2, 2), epsilon=4.0) == (
+        [(0,), (1,), (2,), (3,), (0, 2), (4,), (5,), (4, 5)],
+        (0, 2, 4, 6, 7),
+    )
     # Farthest first, in a ring, and no more than so many rings.
     parities = [own for own in groups_of((2,) * 8, (2,), epsilon=8.0)[0] if len(own) == 2]
     assert parities[:6] == [(0, 4), (1, 5), (2, 6), (3, 7), (0, 3), (1, 4)]
-    assert sorted(parities) == [(i, j) for i in range(8) for j in range(i + 1, 8) if 2 <= j - i <= 6]
+    assert sorted(parities) == [
+        (i, j) for i in range(8) for j in range(i + 1, 8) if 2 <= j - i <= 6
+    ]
     # Cliques are scarce, or there is much noise, or no weights: none.
     alone = [(a,) for a in range(7)]
     for changes in ({"tau": 100}, {"epsilon": 0.3}, {"records_per_person": 2}):
-        assert groups_of((2, 2, 2, 2), (2, 2, 2), **({"epsilon": 4.0} | changes)) == (alone, (1, 2, 3, 5, 6))
+        assert groups_of((2, 2, 2, 2), (2, 2, 2), **({"epsilon": 4.0} | changes)) == (
+            alone,
+            (1, 2, 3, 5, 6),
+        )
     assert groups_of((2, 2, 2, 2), (5, 2, 2), epsilon=4.0)[0] == [*left, (4,), (5,), (6,), (5, 6)]
-    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.3, expected_records=100 * ROWS)[0] == left + right
+    assert (
+        groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.3, expected_records=100 * ROWS)[0]
+        == left + right
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +207,10 @@ def test_parities_are_contrasts_of_count_sketches():
         Plan.from_json(data | {"sketch": data["sketch"] | {"contrasts": contrasts, "weights": []}})
     pairs = plan_of((2, 2), (2, 2), encoder="scheduled-pairs").to_json()
     with pytest.raises(PlanError, match="by count sketches alone, as contrasts"):
-        Plan.from_json(pairs | {"groups": [*pairs["groups"], {"attributes": [0, 1], "bins": [2, 2], "parity": True}]})
+        Plan.from_json(
+            pairs
+            | {"groups": [*pairs["groups"], {"attributes": [0, 1], "bins": [2, 2], "parity": True}]}
+        )
 
 
 def test_wide_domains_are_cut():
@@ -176,18 +218,25 @@ def test_wide_domains_are_cut():
 
 
 def test_predictions_cover_all_cross_party_pairs_and_shrink_with_messages():
-    small, large = (predicted_marginals(plan_of(tau=50, message_bytes=size)) for size in (20_000, 2_000_000))
+    small, large = (
+        predicted_marginals(plan_of(tau=50, message_bytes=size)) for size in (20_000, 2_000_000)
+    )
     assert [p.attributes for p in small] == [((0,), (2,)), ((0,), (3,)), ((1,), (2,)), ((1,), (3,))]
     assert all(a.error > b.error > 0 for a, b in zip(small, large, strict=True))
 
 
 def test_an_edited_plan_is_refused():
     data = plan_of().to_json()
-    for change in ({"variance": data["sketch"]["variance"] / 2}, {"repetitions": 2 * data["sketch"]["repetitions"]}):
+    for change in (
+        {"variance": data["sketch"]["variance"] / 2},
+        {"repetitions": 2 * data["sketch"]["repetitions"]},
+    ):
         with pytest.raises(PlanError, match="more than its target"):
             Plan.from_json(data | {"sketch": data["sketch"] | change})
     with pytest.raises(PlanError, match="do not fit its groups"):
-        Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2], "contrasts": [], "weights": []}})
+        Plan.from_json(
+            data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2], "contrasts": [], "weights": []}}
+        )
 
 
 def test_plans_with_contrasts_come_back_and_those_from_before_have_none():
@@ -204,7 +253,9 @@ def test_plans_with_contrasts_come_back_and_those_from_before_have_none():
     assert Plan.from_json(before).sketch.contrasts == ()
 
 
-@pytest.mark.parametrize("contrasts", [[1], [2, 0], [0, 0], [4], [-1], [0, 9], [True], [0.0], ["0"], [[0]]])
+@pytest.mark.parametrize(
+    "contrasts", [[1], [2, 0], [0, 0], [4], [-1], [0, 9], [True], [0.0], ["0"], [[0]]]
+)
 def test_contrasts_that_no_group_has_are_refused(contrasts):
     data = plan_of((2, 3, 2), (4, 5), tau=10).to_json()
     said = r"^(.*: )?Contrasts are of groups of 2 values, in order, not of \[[^]]*\]+\.$"
@@ -214,12 +265,18 @@ def test_contrasts_that_no_group_has_are_refused(contrasts):
 
 def test_a_second_release_of_contrasts_adds_their_numbers():
     plan = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0)
-    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    (event,) = [
+        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
+    ]
     # One group of values and its contrasts, by weights; and one for each of the parities.
     assert event.groups == (7 + 3 * 5 + 6) + (7 + 2 * 5 + 3)
     assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
-    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == replace(event, groups=event.groups + 28)
-    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(event, groups=event.groups + 20)
+    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == replace(
+        event, groups=event.groups + 28
+    )
+    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(
+        event, groups=event.groups + 20
+    )
 
 
 def test_groups_of_many_values_have_larger_weights():
@@ -227,7 +284,14 @@ def test_groups_of_many_values_have_larger_weights():
     sketch = plan.sketch
     assert sketch.contrasts == (0, 4, 5)
     # Grow with the numbers that are published, 1 to 41, and are alike where those are.
-    assert sketch.weights[0] == sketch.weights[4] == sketch.weights[5] < sketch.weights[1] < sketch.weights[2] < sketch.weights[3]
+    assert (
+        sketch.weights[0]
+        == sketch.weights[4]
+        == sketch.weights[5]
+        < sketch.weights[1]
+        < sketch.weights[2]
+        < sketch.weights[3]
+    )
     assert all(weight % 2 for weight in sketch.weights)
     assert sketch.event.groups == sum(sketch.weights)
     assert 1.9 < plan.ledger().epsilon <= 2.0
@@ -240,7 +304,11 @@ def test_groups_of_many_values_have_larger_weights():
     # A second release of a party's groups adds as many as they weigh.
     assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
     for party, own in enumerate((slice(0, 3), slice(3, 6))):
-        more = ledger_of_releases(plan, tuple(2 if p == party else 1 for p in (0, 1))).entries[-1].event
+        more = (
+            ledger_of_releases(plan, tuple(2 if p == party else 1 for p in (0, 1)))
+            .entries[-1]
+            .event
+        )
         assert more == replace(event, groups=event.groups + sum(sketch.weights[own]))
 
 
@@ -262,7 +330,9 @@ def test_weights_are_the_same_where_groups_are_and_of_persons_with_several_recor
 
 def test_a_second_release_is_priced_as_so_many_groups_more():
     plan = plan_of((4, 4), (4, 4), tau=50)
-    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    (event,) = [
+        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
+    ]
 
     def sketches(*messages):
         return ledger_of_releases(plan, messages).entries[-1].event
@@ -274,18 +344,25 @@ def test_a_second_release_is_priced_as_so_many_groups_more():
     # Beyond what a grid can hold they are priced as if buckets and signs were known.
     far = sketches(50, 50)
     assert far == GaussianEvent((200 * event.variance) ** 0.5, 200, event.repetitions)
-    costs = [ledger_of_releases(plan, messages).epsilon for messages in ((1, 1), (2, 1), (2, 2), (5, 5), (50, 50))]
+    costs = [
+        ledger_of_releases(plan, messages).epsilon
+        for messages in ((1, 1), (2, 1), (2, 2), (5, 5), (50, 50))
+    ]
     assert costs == sorted(costs)
     assert costs[1] > 1.2 * costs[0]
     # Where both can be had, known buckets and signs cost more.
     known = GaussianEvent((8 * event.variance) ** 0.5, 8, event.repetitions)
-    assert composed_epsilon([known], 1e-5).epsilon > composed_epsilon([sketches(2, 2)], 1e-5).epsilon
+    assert (
+        composed_epsilon([known], 1e-5).epsilon > composed_epsilon([sketches(2, 2)], 1e-5).epsilon
+    )
 
 
 def test_released_sizes_are_products_of_bins():
     maps = (np.array([0, 0, 1]), np.array([0, 1]))
     one_way = {3: np.array([10.0, 20.0, 70.0]), 5: np.array([-5.0, 40.0])}
-    alone, both = released_sizes([Group((3,), (2,)), Group((3, 5), (2, 2))], [maps[:1], maps], one_way)
+    alone, both = released_sizes(
+        [Group((3,), (2,)), Group((3, 5), (2, 2))], [maps[:1], maps], one_way
+    )
     np.testing.assert_allclose(alone, [30, 70])
     np.testing.assert_allclose(both, [0, 30, 0, 70])
     (parity,) = released_sizes([Group((3, 5), (2, 2), parity=True)], [maps], one_way)
@@ -294,7 +371,9 @@ def test_released_sizes_are_products_of_bins():
 
 def test_parities_add_tuples_up():
     tuples = np.arange(8.0).reshape(2, 2, 2)
-    np.testing.assert_array_equal(Group((0, 1, 2), (2, 2, 2), parity=True).add_up(tuples), [0 + 3 + 5 + 6, 1 + 2 + 4 + 7])
+    np.testing.assert_array_equal(
+        Group((0, 1, 2), (2, 2, 2), parity=True).add_up(tuples), [0 + 3 + 5 + 6, 1 + 2 + 4 + 7]
+    )
     np.testing.assert_array_equal(Group((0, 1, 2), (2, 2, 2)).add_up(tuples), np.arange(8))
 
 
@@ -305,15 +384,24 @@ def tables(rows=ROWS, seed=0):
     a = rng.integers(0, 4, rows)
     x = np.where(rng.random(rows) < 0.85, a, rng.integers(0, 4, rows))
     left = pd.DataFrame({"id": ids, "a0": a, "a1": rng.integers(0, 3, rows)})
-    right = pd.DataFrame({"id": ids, "a2": x, "a3": rng.integers(0, 2, rows)}).sample(frac=1.0, random_state=1)
+    right = pd.DataFrame({"id": ids, "a2": x, "a3": rng.integers(0, 2, rows)}).sample(
+        frac=1.0, random_state=1
+    )
     return left, right
 
 
 @pytest.mark.parametrize("tau", [500_000, 40])
 def test_a_whole_run_keeps_cross_party_correlation(tau):
     trial = synthesize(
-        tables(), "id", 1.0, schema=schema_of((4, 3), (4, 2)), planning=PlanOptions(expected_records=ROWS, encoder="count-sketch", tau=tau, message_bytes=200_000), options=RunOptions(seed=0),
-    )  # fmt: skip
+        tables(),
+        "id",
+        1.0,
+        schema=schema_of((4, 3), (4, 2)),
+        planning=PlanOptions(
+            expected_records=ROWS, encoder="count-sketch", tau=tau, message_bytes=200_000
+        ),
+        options=RunOptions(seed=0),
+    )
     assert trial.ledger.private
     assert trial.ledger.epsilon <= 1.0
     codes = trial.result.codes
@@ -327,7 +415,14 @@ def run():
     plan = plan_of(keys=1 << 13)
     parts = open_tables(tables(), "id", plan.schema)[1]
     secret = Secret.new()
-    return plan, parts, [Party(plan, name, secret).run(table) for name, table in zip(("one", "two"), parts, strict=True)]
+    return (
+        plan,
+        parts,
+        [
+            Party(plan, name, secret).run(table)
+            for name, table in zip(("one", "two"), parts, strict=True)
+        ],
+    )
 
 
 def test_messages_survive_their_bytes_and_their_numbers_are_packed(run):
@@ -374,7 +469,9 @@ def test_records_that_match_in_part_are_told(run):
 def test_commands_take_the_encoder_and_the_budget(tmp_path):
     schema_of((4, 3), (4, 2)).save(tmp_path / "schema.json")
     arguments = f"plan --schema {tmp_path}/schema.json --epsilon 1 --expected-records 20000 --out {tmp_path}/plan.json --tau 50"
-    outcome = CliRunner().invoke(main, [*arguments.split(), *["--encoder", "count-sketch", "--message-mb", "0.05"]])
+    outcome = CliRunner().invoke(
+        main, [*arguments.split(), *["--encoder", "count-sketch", "--message-mb", "0.05"]]
+    )
     assert outcome.exit_code == 0, outcome.output
     assert "count sketches: 4 attribute groups" in outcome.output
     assert "Predicted standard error" in outcome.output
@@ -385,7 +482,10 @@ def test_commands_take_the_encoder_and_the_budget(tmp_path):
     more = f"--encoder count-sketch --out {tmp_path}/out.csv --message-mb".split()
     outcome = CliRunner().invoke(main, [*arguments.split(), *more, "0.05"])
     assert outcome.exit_code == 0, outcome.output
-    assert "count sketches of 2 attribute groups" in outcome.output or "count sketches of 4 attribute groups" in outcome.output
+    assert (
+        "count sketches of 2 attribute groups" in outcome.output
+        or "count sketches of 4 attribute groups" in outcome.output
+    )
     refused = CliRunner().invoke(main, [*arguments.split(), *more, "0"])
     assert refused.exit_code == 2
     assert "--message-mb must be" in refused.output

@@ -21,8 +21,21 @@ from vertimrf.plan.schema import Schema
 
 
 def planned_for(records, keys, encoder="scheduled-pairs", values=12, attributes=3):
-    schema = Schema.of({party: [Attribute.integer(f"{party}{i}", values) for i in range(attributes)] for party in "abc"})
-    return plan_with(schema, epsilon=1.0, delta=1e-6, expected_records=records, keys=keys, encoder=encoder, nonce="test")
+    schema = Schema.of(
+        {
+            party: [Attribute.integer(f"{party}{i}", values) for i in range(attributes)]
+            for party in "abc"
+        }
+    )
+    return plan_with(
+        schema,
+        epsilon=1.0,
+        delta=1e-6,
+        expected_records=records,
+        keys=keys,
+        encoder=encoder,
+        nonce="test",
+    )
 
 
 @pytest.mark.parametrize("encoder", ["scheduled-pairs", "count-sketch"])
@@ -44,7 +57,11 @@ def test_every_role_has_one_and_memory_holds_the_levels(encoder):
 def test_more_to_do_takes_longer(more):
     base = {"records": 50_000, "keys": 1 << 20}
     less, longer = forecast(planned_for(**base)), forecast(planned_for(**(base | more)))
-    for one, other in zip((*less.parties, less.server, less.trial), (*longer.parties, longer.server, longer.trial), strict=True):
+    for one, other in zip(
+        (*less.parties, less.server, less.trial),
+        (*longer.parties, longer.server, longer.trial),
+        strict=True,
+    ):
         assert other.work > one.work
         assert other.memory > one.memory
 
@@ -52,7 +69,13 @@ def test_more_to_do_takes_longer(more):
 @pytest.mark.parametrize("encoder", ["grr", "published"])
 def test_encoders_for_comparison_have_none(encoder):
     schema = Schema.of({party: [Attribute.integer(party, 3)] for party in "ab"})
-    plan = plan_with(schema, epsilon=1.0, expected_records=1000, encoder=encoder, claim_as_published=encoder == "published")
+    plan = plan_with(
+        schema,
+        epsilon=1.0,
+        expected_records=1000,
+        encoder=encoder,
+        claim_as_published=encoder == "published",
+    )
     assert plan.encoder == encoder
     assert forecast(plan) is None
 
@@ -67,8 +90,15 @@ SIZES = {
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
     limit = 100_000
-    schema = Schema.of({"a": [Attribute.integer(f"a{i}", n) for i, n in enumerate(sizes)], "b": [Attribute.integer("b", 9)]})
-    plan = plan_with(schema, epsilon=1.0, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test")
+    schema = Schema.of(
+        {
+            "a": [Attribute.integer(f"a{i}", n) for i, n in enumerate(sizes)],
+            "b": [Attribute.integer("b", 9)],
+        }
+    )
+    plan = plan_with(
+        schema, epsilon=1.0, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test"
+    )
     budget = CliqueBudget(sizes, limit)
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     random.Random(1).shuffle(pairs)

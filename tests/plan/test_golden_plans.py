@@ -31,18 +31,43 @@ CASES = {
     "two parties": ([4, 3, 4, 2], [2, 2], 20_000, PAIRS),
     "one party": ([16, 9, 7, 40], [4], 50_000, {}),
     "grr": ([16, 9, 7, 2], [2, 2], 50_000, {"encoder": "grr"}),
-    "published": ([16, 9, 7, 2], [2, 2], 50_000, {"encoder": "published", "claim_as_published": True}),
+    "published": (
+        [16, 9, 7, 2],
+        [2, 2],
+        50_000,
+        {"encoder": "published", "claim_as_published": True},
+    ),
     "adult": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, PAIRS),
     "large domains": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, PAIRS),
-    "small messages": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, PAIRS | {"message_bytes": 3_000_000}),
+    "small messages": (
+        sizes_between(3, 30, 2, 60),
+        [10, 10, 10],
+        300_000,
+        PAIRS | {"message_bytes": 3_000_000},
+    ),
     "110 attributes": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, PAIRS),
     "300 attributes": ([4] * 300, [75] * 4, 50_000, PAIRS),
     # Written when count sketches became the default, and anew when attributes of two values became contrasts, sketches 15 MB, and
     # when attributes of more values always had larger weights.
     "two parties, count sketches": ([4, 3, 4, 2], [2, 2], 20_000, {}),
-    "adult, count sketches": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, {}),
-    "large domains, count sketches": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, {}),
-    "small messages, count sketches": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, {"message_bytes": 3_000_000}),
+    "adult, count sketches": (
+        [85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2],
+        [8, 7],
+        45_222,
+        {},
+    ),
+    "large domains, count sketches": (
+        [10_000, *sizes_between(2, 22, 2, 10_000), 10_000],
+        [8, 8, 8],
+        42_000,
+        {},
+    ),
+    "small messages, count sketches": (
+        sizes_between(3, 30, 2, 60),
+        [10, 10, 10],
+        300_000,
+        {"message_bytes": 3_000_000},
+    ),
     "110 attributes, count sketches": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, {}),
     # Written when parties of one attribute of two values began to tell presence, and anew when groups of one value told it.
     "an attribute each, count sketches": ([2, 2, 7, 2, 3], [1] * 5, 20_000, {}),
@@ -52,10 +77,18 @@ CASES = {
 def figures(case: str) -> dict[str, Any]:
     """What a plan decides: whole numbers as a digest, noise scales as they are."""
     sizes, parties, records, options = CASES[case]
-    schema = Schema.of({"all": [Attribute.integer(f"a{i}", size) for i, size in enumerate(sizes)]}).split(parties)
-    plan = plan_with(schema, epsilon=1.0, delta=1 / records, expected_records=records, nonce="test", **options)
+    schema = Schema.of(
+        {"all": [Attribute.integer(f"a{i}", size) for i, size in enumerate(sizes)]}
+    ).split(parties)
+    plan = plan_with(
+        schema, epsilon=1.0, delta=1 / records, expected_records=records, nonce="test", **options
+    )
     sketch = plan.sketch
-    counts = {} if sketch is None else {key: value for key, value in vars(sketch).items() if not isinstance(value, float)}
+    counts = (
+        {}
+        if sketch is None
+        else {key: value for key, value in vars(sketch).items() if not isinstance(value, float)}
+    )
     # Phantoms follow the noise.
     phantoms = counts.pop("phantoms", 0)
     if "pairs" in counts:
@@ -80,4 +113,6 @@ def test_a_plan_is_what_it_was(case):
     assert found["whole"] == golden["whole"]
     # Composition over tens of millions of keys was exact to a few millionths then; phantoms are whole numbers.
     for ours, theirs in zip(found["scales"], golden["scales"], strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-5, abs=1 if isinstance(theirs, int) and theirs > 1e3 else 0)
+        assert ours == pytest.approx(
+            theirs, rel=1e-5, abs=1 if isinstance(theirs, int) and theirs > 1e3 else 0
+        )

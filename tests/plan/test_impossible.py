@@ -24,7 +24,9 @@ BMI = Attribute.numeric("bmi", [10, 20, 30, 40])
 PRICE = Attribute.numeric("price", [0, 0.3, 0.7, 1.0], resolution=0.1)
 BORN = Attribute.temporal("born", "date", ["2020-01-01", "2020-02-01", "2020-03-01", "2020-12-31"])
 AT = Attribute.temporal("at", "time", ["00:00", "06:00", "12:00", "18:00"], missing=True)
-SEEN = Attribute.temporal("seen", "timestamp", ["2020-01-01", "2020-07-01", "2021-01-01"], timezone="Europe/Vienna")
+SEEN = Attribute.temporal(
+    "seen", "timestamp", ["2020-01-01", "2020-07-01", "2021-01-01"], timezone="Europe/Vienna"
+)
 SEX = Attribute.categorical("sex", ["F", "M"])
 GRADE = Attribute.categorical("grade", [1, 2, 3], missing=True)
 SHARE = Attribute.categorical("share", [0.5, 1.5])
@@ -111,7 +113,12 @@ missing = true
 def test_codes_of_conditions(attribute: Attribute, given: object, codes: tuple[int, ...]) -> None:
     condition = Condition.from_json(attribute.name, given)
     assert condition.codes(attribute) == codes
-    assert Condition.from_json(attribute.name, json.loads(json.dumps(condition.to_json()))).codes(attribute) == codes
+    assert (
+        Condition.from_json(attribute.name, json.loads(json.dumps(condition.to_json()))).codes(
+            attribute
+        )
+        == codes
+    )
 
 
 def test_no_number_of_a_ruled_out_bin_is_outside_the_limits() -> None:
@@ -130,11 +137,18 @@ def test_no_number_of_a_ruled_out_bin_is_outside_the_limits() -> None:
         values = values[values % step == 0] if step else values
         inside = np.ones(len(values), bool)
         for key, limit in limits.items():
-            compare = {"from": np.greater_equal, "above": np.greater, "below": np.less, "to": np.less_equal}[key]
+            compare = {
+                "from": np.greater_equal,
+                "above": np.greater,
+                "below": np.less,
+                "to": np.less_equal,
+            }[key]
             inside &= compare(values, limit)
         codes = np.minimum(np.searchsorted(edges, values, side="right") - 1, len(edges) - 2)
         all_in = tuple(c for c in range(len(edges) - 1) if inside[codes == c].all())
-        some_in = tuple(c for c in range(len(edges) - 1) if inside[codes == c].any() and c not in all_in)
+        some_in = tuple(
+            c for c in range(len(edges) - 1) if inside[codes == c].any() and c not in all_in
+        )
         if all_in:
             assert condition.codes(attribute) == all_in
         else:
@@ -157,7 +171,10 @@ def test_a_file_says_what_the_code_says(tmp_path: Path) -> None:
         ((2, (1,)), (3, tuple(range(24)))),
         ((0, (17,)), (1, (0,))),
     )
-    assert schema.combinations_at("people") == {0: schema.combinations[0], 2: schema.combinations[2]}
+    assert schema.combinations_at("people") == {
+        0: schema.combinations[0],
+        2: schema.combinations[2],
+    }
     assert schema.combinations_at("flights") == {1: ((0, (1,)), (1, tuple(range(24))))}
     for name in ("again.toml", "again.json"):
         schema.save(tmp_path / name)
@@ -165,7 +182,10 @@ def test_a_file_says_what_the_code_says(tmp_path: Path) -> None:
         assert Schema.load(tmp_path / name).digest() == schema.digest()
     assert str(schema.impossible[0]) == "age below 15 and married = 'yes' or 'widowed'"
     assert str(schema.impossible[1]) == "cancelled = True and left not missing"
-    dates = Schema.of({"p": [BORN, SEX]}, impossible=[Impossible.of(sex="F", **tomllib.loads("born = {from = 2020-03-01}"))])
+    dates = Schema.of(
+        {"p": [BORN, SEX]},
+        impossible=[Impossible.of(sex="F", **tomllib.loads("born = {from = 2020-03-01}"))],
+    )
     assert dates.combinations == (((0, (2,)), (1, (0,))),)
     dates.save(tmp_path / "dates.toml")
     assert Schema.load(tmp_path / "dates.toml") == dates
@@ -175,7 +195,10 @@ def test_schemas_without_any_are_what_they_were() -> None:
     schema = Schema.of({"p": [AGE, SEX]})
     assert "impossible" not in schema.to_json()
     assert Schema.of({"p": [AGE, SEX]}, impossible=[]).digest() == schema.digest()
-    assert Schema.of({"p": [AGE, SEX]}, impossible=[Impossible.of(age="missing", sex="F")]).digest() != schema.digest()
+    assert (
+        Schema.of({"p": [AGE, SEX]}, impossible=[Impossible.of(age="missing", sex="F")]).digest()
+        != schema.digest()
+    )
 
 
 def test_parts_keep_theirs_when_they_are_merged_or_dealt() -> None:
@@ -196,21 +219,36 @@ def test_parts_keep_theirs_when_they_are_merged_or_dealt() -> None:
     ("impossible", "words"),
     [
         ([{"size": 3}], "Impossible combination 1 (size = 3): there is no attribute 'size'."),
-        ([{"sex": "X"}], "Impossible combination 1 (sex = 'X'): 'X' is no value of 'sex' in the schema."),
+        (
+            [{"sex": "X"}],
+            "Impossible combination 1 (sex = 'X'): 'X' is no value of 'sex' in the schema.",
+        ),
         ([{"sex": 0}], "0 is no value of 'sex'"),
         ([{"paid": 1}], "1 is no value of 'paid'"),
         ([{"claims": True}], "True is no value of 'claims'"),
         ([{"claims": 5}], "5 is no value of 'claims'"),
         ([{"sex": "missing"}], "'sex' has no missing values; set missing = true for it"),
         ([{"bmi": {"missing": True}}], "'bmi' has no missing values"),
-        ([{"age": 3}], "no bin of 'age' lies wholly within 'age = 3'; cut its bins there, by edges."),
+        (
+            [{"age": 3}],
+            "no bin of 'age' lies wholly within 'age = 3'; cut its bins there, by edges.",
+        ),
         ([{"age": {"below": 3}}], "no bin of 'age' lies wholly within 'age below 3'"),
-        ([{"grade": {"above": 3}}], "no value of 'grade' lies wholly within 'grade above 3'; its values are others."),
-        ([{"sex": {"below": 3}}], "'sex' has no numbers that 3 could be a limit of; list its values."),
+        (
+            [{"grade": {"above": 3}}],
+            "no value of 'grade' lies wholly within 'grade above 3'; its values are others.",
+        ),
+        (
+            [{"sex": {"below": 3}}],
+            "'sex' has no numbers that 3 could be a limit of; list its values.",
+        ),
         ([{"age": {"below": "x"}}], "'x' is no number, which 'age' holds."),
         ([{"born": {"below": 3}}], "3 is no date, which 'born' holds."),
         ([{"at": {"below": "2020-01-01"}}], "'2020-01-01' is no time, which 'at' holds."),
-        ([{"age": {"under": 3}}], "Impossible combination 1 of the schema: 'age' is {'under': 3}; write 'from' or 'above'"),
+        (
+            [{"age": {"under": 3}}],
+            "Impossible combination 1 of the schema: 'age' is {'under': 3}; write 'from' or 'above'",
+        ),
         ([{"age": {"from": 3, "above": 4}}], "write 'from' or 'above', 'below' or 'to'"),
         ([{"age": {}}], "write 'from' or 'above', 'below' or 'to'"),
         ([{"age": {"missing": 1}}], "or 'missing' with true or false"),
@@ -218,13 +256,24 @@ def test_parts_keep_theirs_when_they_are_merged_or_dealt() -> None:
         ([{"age": []}], "write a value, a list of values, or limits"),
         ([{"age": [None, 3]}], "write a value, a list of values, or limits"),
         ([{"age": [[1]]}], "write a value, a list of values, or limits"),
-        ([{"sex": "F", "claims": 4}, {}], "Impossible combination 2 of the schema: it is {}; write attributes"),
+        (
+            [{"sex": "F", "claims": 4}, {}],
+            "Impossible combination 2 of the schema: it is {}; write attributes",
+        ),
         ([3], "Impossible combination 1 of the schema: it is 3; write attributes"),
         (3, "The 'impossible' of the schema is 3; write a non-empty list of sections."),
         ([], "The 'impossible' of the schema is []; write a non-empty list of sections."),
-        ([{"sex": ["F", "M"]}], "Impossible combination 1 (sex = 'F' or 'M') leaves no record possible; it cannot be true."),
         (
-            [{"claims": 4, "sex": "F"}, {"sex": "F"}, {"sex": "M", "paid": True}, {"sex": "M", "paid": False}],
+            [{"sex": ["F", "M"]}],
+            "Impossible combination 1 (sex = 'F' or 'M') leaves no record possible; it cannot be true.",
+        ),
+        (
+            [
+                {"claims": 4, "sex": "F"},
+                {"sex": "F"},
+                {"sex": "M", "paid": True},
+                {"sex": "M", "paid": False},
+            ],
             "Impossible combination 2 (sex = 'F') and impossible combination 3 (paid = True and sex = 'M') and impossible "
             "combination 4 (paid = False and sex = 'M') leave no record possible; one of them cannot be true.",
         ),
@@ -241,7 +290,9 @@ def test_bad_ones_are_one_sentence(impossible: object, words: str) -> None:
 def test_a_party_states_only_its_own() -> None:
     data = Schema.of({"one": [AGE], "two": [SEX]}).to_json()
     data["party"][0]["impossible"] = [{"age": "missing", "sex": "F"}]
-    with pytest.raises(SchemaError, match=r"combination \(.*\) of party 'one' names 'sex', which it does not hold"):
+    with pytest.raises(
+        SchemaError, match=r"combination \(.*\) of party 'one' names 'sex', which it does not hold"
+    ):
         Schema.from_json(data)
     data["party"][0]["impossible"] = [{"age": 3.5, "sax": {}}]
     with pytest.raises(SchemaError, match="Impossible combination 1 of party 'one': 'sax' is"):
@@ -252,14 +303,19 @@ def test_one_that_needs_more_than_tau_is_no_plan() -> None:
     wide = Impossible.of(age="missing", claims=4, grade=1)
     schema = Schema.of({"one": [AGE, CLAIMS], "two": [SEX, GRADE]}, impossible=[wide])
     plan_with(schema, epsilon=1.0, expected_records=1000, tau=21 * 5 * 4)
-    with pytest.raises(PlanError, match=r"Impossible combination 1 \(.*\) needs a clique of 420 cells, more than tau = 419;"):
+    with pytest.raises(
+        PlanError,
+        match=r"Impossible combination 1 \(.*\) needs a clique of 420 cells, more than tau = 419;",
+    ):
         plan_with(schema, epsilon=1.0, expected_records=1000, tau=419)
 
 
 def test_long_lists_are_cut() -> None:
     many = [Impossible.of(claims=c, grade=g) for c in range(4) for g in (1, 2)]
     schema = Schema.of({"p": [CLAIMS, GRADE]}, impossible=many)
-    assert schema.named(range(8)).endswith("impossible combination 5 (claims = 2 and grade = 1) and 3 more")
+    assert schema.named(range(8)).endswith(
+        "impossible combination 5 (claims = 2 and grade = 1) and 3 more"
+    )
     assert schema.named([1], start=False) == "impossible combination 2 (claims = 0 and grade = 2)"
     summary = plan_with(schema, epsilon=1.0, expected_records=1000).summary()
     assert "in no row: claims = 0 and grade = 1;" in summary
@@ -270,7 +326,10 @@ def test_they_cost_no_privacy() -> None:
     """Public knowledge: the same events as without."""
     parties = {"one": [AGE, CLAIMS], "two": [SEX, GRADE]}
     stated = Schema.of(parties, impossible=[Impossible.of(age={"below": 15}, grade=1)])
-    with_any, without = (plan_with(s, epsilon=1.0, expected_records=1000, nonce="t") for s in (stated, Schema.of(parties)))
+    with_any, without = (
+        plan_with(s, epsilon=1.0, expected_records=1000, nonce="t")
+        for s in (stated, Schema.of(parties))
+    )
     assert with_any.entries() == without.entries()
     assert with_any.digest() != without.digest()
     assert "impossible, and so in no row: age below 15 and grade = 1." in with_any.summary()
@@ -284,8 +343,14 @@ def test_attributes_of_one_value_take_no_part() -> None:
 
 
 def test_remarks_name_bins_that_are_cut_and_values_that_cannot_be() -> None:
-    stated = [{"age": {"below": 17}, "claims": 4}, {"sex": "F", "claims": 3}, {"sex": "M", "claims": 3}]
-    schema = Schema.of({"p": [AGE, SEX, CLAIMS]}, impossible=[Impossible.from_json(one) for one in stated])
+    stated = [
+        {"age": {"below": 17}, "claims": 4},
+        {"sex": "F", "claims": 3},
+        {"sex": "M", "claims": 3},
+    ]
+    schema = Schema.of(
+        {"p": [AGE, SEX, CLAIMS]}, impossible=[Impossible.from_json(one) for one in stated]
+    )
     assert schema.remarks() == [
         "Impossible combination 1 (age below 17 and claims = 4): the bin from 15 to 20 of 'age' lies only partly within it, and "
         "stays possible as a whole; an edge there would tell its parts apart.",
@@ -299,7 +364,12 @@ def puzzles(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination]]:
     out: list[Combination] = []
     for _ in range(draw(st.integers(0, 8))):
         held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), max_size=3)))
-        out.append(tuple((a, tuple(sorted(draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1))))) for a in held))
+        out.append(
+            tuple(
+                (a, tuple(sorted(draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1)))))
+                for a in held
+            )
+        )
     return sizes, out
 
 
@@ -307,12 +377,16 @@ def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> list[tu
     return [
         record
         for record in itertools.product(*map(range, sizes))
-        if not any(all(record[a] in codes for a, codes in combination) for combination in combinations)
+        if not any(
+            all(record[a] in codes for a, codes in combination) for combination in combinations
+        )
     ]
 
 
 @given(puzzles(), st.data())
-def test_what_is_left_possible_equals_brute_force(case: tuple[tuple[int, ...], list[Combination]], data: st.DataObject) -> None:
+def test_what_is_left_possible_equals_brute_force(
+    case: tuple[tuple[int, ...], list[Combination]], data: st.DataObject
+) -> None:
     sizes, combinations = case
     left = possible(sizes, combinations)
     named = contradiction(combinations, sizes)
@@ -324,9 +398,15 @@ def test_what_is_left_possible_equals_brute_force(case: tuple[tuple[int, ...], l
             assert possible(sizes, [combinations[i] for i in named if i != one])
     else:
         held = {a for combination in combinations for a, _ in combination}
-        expected = [(a, tuple(c for c in range(sizes[a]) if all(r[a] != c for r in left))) for a in sorted(held)]
+        expected = [
+            (a, tuple(c for c in range(sizes[a]) if all(r[a] != c for r in left)))
+            for a in sorted(held)
+        ]
         assert never(combinations, sizes) == [(a, codes) for a, codes in expected if codes]
-    asked = {a: sorted(data.draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1))) for a in range(0, len(sizes), 2)}
+    asked = {
+        a: sorted(data.draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1)))
+        for a in range(0, len(sizes), 2)
+    }
     fitting = [r for r in left if all(r[a] in codes for a, codes in asked.items())]
     assert bool(contradiction(combinations, sizes, asked)) == (not fitting)
 

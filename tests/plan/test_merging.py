@@ -12,7 +12,9 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import LIGHT_SIGMAS, LONG_DOMAIN, kept_apart, merged_values, merging
 from vertimrf.plan.schema import Schema
 
-COUNTS = st.lists(st.one_of(st.integers(-50, 50), st.integers(-50, 10_000)), min_size=1, max_size=80)
+COUNTS = st.lists(
+    st.one_of(st.integers(-50, 50), st.integers(-50, 10_000)), min_size=1, max_size=80
+)
 
 
 @given(COUNTS, st.integers(0, 200))
@@ -45,7 +47,12 @@ def test_long_domains_of_one_holder_that_no_combination_is_about():
     labels = Attribute.categorical("labels", [str(i) for i in range(long)])
     schema = Schema.of(
         {
-            "one": [Attribute.integer("long", long), Attribute.integer("short", short), Attribute.integer("ruled", long), both],
+            "one": [
+                Attribute.integer("long", long),
+                Attribute.integer("short", short),
+                Attribute.integer("ruled", long),
+                both,
+            ],
             "two": [both, labels],
         },
         impossible=[Impossible.of(ruled=3, short=2)],
@@ -55,11 +62,17 @@ def test_long_domains_of_one_holder_that_no_combination_is_about():
     assert {schema.names[a] for a in kept_apart(schema)} == {"short", "ruled", "both"}
 
 
-@given(st.lists(st.integers(-(2**40), 2**40), min_size=2, max_size=60), st.floats(1e-3, 1e6), st.booleans())
+@given(
+    st.lists(st.integers(-(2**40), 2**40), min_size=2, max_size=60),
+    st.floats(1e-3, 1e6),
+    st.booleans(),
+)
 @settings(max_examples=60)
 def test_maps_are_the_same_from_whole_and_from_rounded_numbers(counts, sigma, ordered):
     """Sums of whole numbers are exact: a party that keeps its counts as floats and a server that has read integers agree."""
     whole = merged_values({0: np.array(counts, np.int64)}, sigma, {0: ordered})
     floats = merged_values({0: np.array(counts, np.float64)}, sigma, {0: ordered})
     np.testing.assert_array_equal(whole[0], floats[0])
-    np.testing.assert_array_equal(whole[0], merge_light(np.array(counts, float), LIGHT_SIGMAS * sigma, ordered))
+    np.testing.assert_array_equal(
+        whole[0], merge_light(np.array(counts, float), LIGHT_SIGMAS * sigma, ordered)
+    )

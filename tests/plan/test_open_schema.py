@@ -30,7 +30,12 @@ def test_what_is_public_of_a_private_domain_is_kept():
     assert list(schema.wanted) == ["pay", "job", "at", "age"]
     assert schema.schema.names == ("pay", "job", "sex", "at", "age")
     pay = schema.wanted["pay"].binned((1.0, 2.5, 9.0))
-    assert (pay.edges, pay.resolution, pay.missing, pay.clamp) == ((1.0, 2.5, 9.0), 0.01, True, True)
+    assert (pay.edges, pay.resolution, pay.missing, pay.clamp) == (
+        (1.0, 2.5, 9.0),
+        0.01,
+        True,
+        True,
+    )
     assert schema.wanted["pay"].most == 8
     assert schema.wanted["job"].listed(("nurse", "rest")).values == ("nurse", "rest")
     # A day has its bounds, and public ones need no clamp.
@@ -59,14 +64,21 @@ def test_what_does_not_go_together_is_refused(attribute, sentence):
 def test_an_open_schema_cannot_be_planned_with(tmp_path):
     path = tmp_path / "part.toml"
     path.write_text('[[party]]\nname = "a"\n[[party.attribute]]\nname = "pay"\nbins = "private"\n')
-    with pytest.raises(SchemaError, match=r"part.toml: Attribute 'pay' has a private domain, which has not been found yet"):
+    with pytest.raises(
+        SchemaError,
+        match=r"part.toml: Attribute 'pay' has a private domain, which has not been found yet",
+    ):
         Schema.load(path)
     assert list(OpenSchema.load(path).wanted) == ["pay"]
 
 
 def entry(name, epsilon=0.1, exposed=0.0):
     scale = 1 / epsilon
-    event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, exposed)) if exposed else GeometricEvent(scale)
+    event = (
+        ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, exposed))
+        if exposed
+        else GeometricEvent(scale)
+    )
     return LedgerEntry(event, "a", f"bounds and bins of {name!r}", "noise", f"id-{name}")
 
 
@@ -82,14 +94,18 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
     for name in ("schema.toml", "schema.json"):
         merged.save(tmp_path / name)
         assert Schema.load(tmp_path / name) == merged
-    plan = plan_with(merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
+    plan = plan_with(
+        merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x"
+    )
     ledger = plan.ledger()
     assert [e.release for e in ledger.entries[:2]] == ["id-x", "id-y"]
     assert ledger.prior == 2
     assert 0.99 < ledger.epsilon <= 1.0
     # The rest alone costs what is left, at the delta that is left.
     plain = Schema.merge({"one": closed(), "other": closed(party="b")})
-    alone = plan_with(plain, epsilon=0.85, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
+    alone = plan_with(
+        plain, epsilon=0.85, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x"
+    )
     assert plan.count_sigma == pytest.approx(alone.count_sigma, rel=5e-3)
     assert Plan.from_json(plan.to_json()) == plan
     assert merged.split([1, 3]).spent == merged.spent
@@ -98,7 +114,14 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
 def test_domains_found_once_are_paid_for_once_by_two_plans():
     merged = Schema.merge({"one": closed(entry("x")), "other": closed(party="b")})
     plans = [
-        plan_with(merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce=nonce).ledger()
+        plan_with(
+            merged,
+            epsilon=1.0,
+            delta=1e-9,
+            expected_records=5000,
+            encoder="count-sketch",
+            nonce=nonce,
+        ).ledger()
         for nonce in "xy"
     ]
     together = Ledger.together(plans)
@@ -112,7 +135,9 @@ def test_domains_found_once_are_paid_for_once_by_two_plans():
 
 def test_nothing_left_of_the_target_is_said():
     schema = Schema.merge({"one": closed(entry("x", 2.0)), "other": closed(party="b")})
-    with pytest.raises(PlanError, match=r"has spent epsilon 2 .*nothing is left of the target, epsilon 1"):
+    with pytest.raises(
+        PlanError, match=r"has spent epsilon 2 .*nothing is left of the target, epsilon 1"
+    ):
         plan_with(schema, epsilon=1.0, delta=1e-9, expected_records=5000)
     late = Schema.merge({"one": closed(entry("x", 0.1, 1e-8)), "other": closed(party="b")})
     with pytest.raises(PlanError, match=r"delta .*raise it"):

@@ -37,7 +37,12 @@ def counted():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}],
+    [
+        {},
+        {"encoder": "scheduled-pairs"},
+        {"encoder": "grr"},
+        {"encoder": "published", "claim_as_published": True},
+    ],
 )
 def test_a_plan_is_read_back(options):
     plan = small_plan(keys=1 << 16, **options)
@@ -54,7 +59,10 @@ def test_marginals_compete_for_cliques_unless_one_holds_the_attributes_of_all_pa
 @pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
     schema = schema_of(one={"a": 4}, two={"x": 4})
-    assert plan_with(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
+    assert (
+        plan_with(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta
+        == delta
+    )
 
 
 def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
@@ -65,17 +73,30 @@ def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
         assert [entry.released for entry in plan.prior] == ["record count, to plan with"]
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)]
+)
 def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
-    plan = plan_with(schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000)
+    plan = plan_with(
+        schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000
+    )
     assert 0 < plan.ledger().epsilon <= epsilon
 
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(0.99e-4, 1e-9), (1.01e3, 1e-9), (0.0, 1e-9), (-1.0, 1e-9), (float("nan"), 1e-9), (1.0, 0.0), (1.0, 1.0), (1.0, -1e-9),
-     (1.0, float("nan"))],
-)  # fmt: skip
+    [
+        (0.99e-4, 1e-9),
+        (1.01e3, 1e-9),
+        (0.0, 1e-9),
+        (-1.0, 1e-9),
+        (float("nan"), 1e-9),
+        (1.0, 0.0),
+        (1.0, 1.0),
+        (1.0, -1e-9),
+        (1.0, float("nan")),
+    ],
+)
 def test_targets_beyond_the_bounds_are_refused(epsilon, delta):
     with pytest.raises(PlanError, match=r"must (lie|be)"):
         check_target(epsilon, delta)
@@ -89,7 +110,10 @@ def test_no_noise_of_a_local_model_is_negative_or_endless(field, value):
         replace(local, **{field: value})
 
 
-@pytest.mark.parametrize("options", [{"encoder": "grr"}, {"encoder": "published", "claim_as_published": True, "keys": 100}])
+@pytest.mark.parametrize(
+    "options",
+    [{"encoder": "grr"}, {"encoder": "published", "claim_as_published": True, "keys": 100}],
+)
 def test_sketches_that_do_not_fit_their_groups_are_refused(options):
     content = small_plan(**options).to_json()
     sizes = content["sketch"]["sizes"]
@@ -153,10 +177,18 @@ def test_an_edited_plan_is_refused(content, path, value):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("repetitions",), 0), (("repetitions",), 1e9), (("buckets",), 0), (("buckets",), "many"), (("variance",), 0.1),
-        (("variance",), float("nan")), (("bits",), 0), (("bits",), 5), (("sizes",), [4, 3]), (("sizes",), []),
+        (("repetitions",), 0),
+        (("repetitions",), 1e9),
+        (("buckets",), 0),
+        (("buckets",), "many"),
+        (("variance",), 0.1),
+        (("variance",), float("nan")),
+        (("bits",), 0),
+        (("bits",), 5),
+        (("sizes",), [4, 3]),
+        (("sizes",), []),
     ],
-)  # fmt: skip
+)
 def test_an_edited_plan_of_count_sketches_is_refused(counted, path, value):
     with pytest.raises(VertiMRFError):
         Plan.from_json(edit(counted, "sketch", *path, value=value))
@@ -164,7 +196,12 @@ def test_an_edited_plan_of_count_sketches_is_refused(counted, path, value):
 
 def counted_plan(released, **options):
     """A plan made from a noisy count, as a trial without expected records makes it."""
-    entry = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50")
+    entry = LedgerEntry(
+        GeometricEvent(50.0),
+        "coordinator",
+        "record count, to plan with",
+        "two-sided geometric, scale 50",
+    )
     schema = schema_of(one={"a": 4}, two={"x": 4})
     settings = {"epsilon": 1.0, "delta": 1e-9, "keys": 1 << 12, "prior": (entry,)} | options
     return plan_with(schema, expected_records=released, **settings)
@@ -188,7 +225,9 @@ def test_what_follows_from_a_count_spends_what_was_fixed_before_it(encoder):
 
 
 def test_a_count_that_is_not_purely_private_cannot_be_planned_with():
-    entry = LedgerEntry(GaussianEvent(50.0), "coordinator", "record count, to plan with", "discrete Gaussian")
+    entry = LedgerEntry(
+        GaussianEvent(50.0), "coordinator", "record count, to plan with", "discrete Gaussian"
+    )
     with pytest.raises(PrivacyError, match="pure epsilon"):
         counted_plan(1000, prior=(entry,))
 
@@ -210,4 +249,6 @@ def test_a_plan_states_its_standing():
     stated = "Private (add or remove one record): epsilon 1 at delta 2.5e-09, for the whole run."
     assert str(small_plan(keys=1 << 12).standing) == stated
     assert small_plan(keys=1 << 12, encoder="grr").standing.neighbours == "replace one record"
-    assert "delta is above 1 / expected records" in str(small_plan(keys=1 << 12, delta=1e-4).standing)
+    assert "delta is above 1 / expected records" in str(
+        small_plan(keys=1 << 12, delta=1e-4).standing
+    )

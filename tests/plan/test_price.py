@@ -45,13 +45,21 @@ def test_released_once_it_costs_what_the_plan_says(two):
     assert replace(ledger_of_releases(two, (1, 1)), parties=two.party_names) == two.ledger()
 
 
-@pytest.mark.parametrize(("times", "touched", "least", "most"), [
-    ((2, 1), 3, 2, 4), ((1, 2), 3, 2, 4), ((2, 2), 4, 13, 30), ((3, 3), 6, 70, 200),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("times", "touched", "least", "most"),
+    [
+        ((2, 1), 3, 2, 4),
+        ((1, 2), 3, 2, 4),
+        ((2, 2), 4, 13, 30),
+        ((3, 3), 6, 70, 200),
+    ],
+)
 def test_releases_of_one_plan_share_hashes(two, times, touched, least, most):
     """The review of this library priced a plan of epsilon 0.55 at 3.6, 28 and 147, with other numbers of phantoms."""
     ledger = ledger_of_releases(two, times)
-    assert [(event.attributes_per_key, event.keys) for event in sketches(ledger)] == [(touched, sketches(two.ledger())[0].keys)]
+    assert [(event.attributes_per_key, event.keys) for event in sketches(ledger)] == [
+        (touched, sketches(two.ledger())[0].keys)
+    ]
     assert least < ledger.epsilon < most
     # Two plans of 0.55 over the same people would cost far less.
     doubled = [entry.event for entry in two.entries()] * max(times)
@@ -60,7 +68,11 @@ def test_releases_of_one_plan_share_hashes(two, times, touched, least, most):
 
 def test_everything_a_party_releases_counts_as_often_as_it_does(two):
     counts = {
-        name: sum(e.event.count for e in two.entries() if e.party == name and isinstance(e.event, GaussianEvent))
+        name: sum(
+            e.event.count
+            for e in two.entries()
+            if e.party == name and isinstance(e.event, GaussianEvent)
+        )
         for name in two.party_names
     }
     ledger = ledger_of_releases(two, (2, 3))
@@ -76,21 +88,37 @@ def test_of_three_parties_only_the_pairs_of_who_releases_twice_share():
     plan = plan_of(["one", "two", "three"])
     keys = {frozenset(p): 0 for p in ((0, 1), (0, 2), (1, 2))}
     for pair in plan.sketch.pairs:
-        keys[frozenset(plan.schema.party_of(plan.groups[g].attributes[0]) for g in (pair.left, pair.right))] += pair.keys
-    found = {event.attributes_per_key: event.keys for event in sketches(ledger_of_releases(plan, (1, 1, 2)))}
-    assert found == {2: keys[frozenset((0, 1))], 3: keys[frozenset((0, 2))] + keys[frozenset((1, 2))]}
+        keys[
+            frozenset(
+                plan.schema.party_of(plan.groups[g].attributes[0]) for g in (pair.left, pair.right)
+            )
+        ] += pair.keys
+    found = {
+        event.attributes_per_key: event.keys
+        for event in sketches(ledger_of_releases(plan, (1, 1, 2)))
+    }
+    assert found == {
+        2: keys[frozenset((0, 1))],
+        3: keys[frozenset((0, 2))] + keys[frozenset((1, 2))],
+    }
 
 
 def test_releases_of_count_sketches_share_buckets_and_signs():
     """Every release of a group is as many groups more as it weighs."""
     plan = plan_of(["one", "two", "three"], encoder="count-sketch", keys=1 << 14)
-    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    (event,) = [
+        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
+    ]
     assert plan.sketch.weights
     sketch = plan.sketch
-    held = [sum(sketch.weight(group) for group in plan.schedule.of_party(party)) for party in range(3)]
+    held = [
+        sum(sketch.weight(group) for group in plan.schedule.of_party(party)) for party in range(3)
+    ]
 
     def released(*times):
-        return next(e.event for e in ledger_of_releases(plan, times).entries if e.released == shared)
+        return next(
+            e.event for e in ledger_of_releases(plan, times).entries if e.released == shared
+        )
 
     (shared,) = [entry.released for entry in plan.entries() if entry.event == event]
     assert released(1, 1, 1) == event
@@ -98,8 +126,13 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
     # More groups than the noise of a number has variance are priced as exactly.
     assert 3 * sum(held) > event.variance
     assert released(3, 3, 3) == replace(event, groups=3 * sum(held))
-    known = GaussianEvent(math.sqrt(3 * sum(held) * event.variance), 3 * sum(held), event.repetitions)
-    assert epsilon([released(3, 3, 3)], plan.delta).epsilon < 0.1 * epsilon([known], plan.delta).epsilon
+    known = GaussianEvent(
+        math.sqrt(3 * sum(held) * event.variance), 3 * sum(held), event.repetitions
+    )
+    assert (
+        epsilon([released(3, 3, 3)], plan.delta).epsilon
+        < 0.1 * epsilon([known], plan.delta).epsilon
+    )
     # Two plans over the same people would cost less.
     doubled = [entry.event for entry in plan.entries()] * 2
     assert epsilon(doubled, plan.delta).epsilon < 0.9 * ledger_of_releases(plan, (2, 2, 2)).epsilon
@@ -107,7 +140,9 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
 
 def test_rows_by_randomised_response_are_drawn_again():
     plan = plan_of(["one", "two"], encoder="grr")
-    event = next(e.event for e in ledger_of_releases(plan, (1, 2)).entries if isinstance(e.event, GRREvent))
+    event = next(
+        e.event for e in ledger_of_releases(plan, (1, 2)).entries if isinstance(e.event, GRREvent)
+    )
     assert event.sizes == (4, 3, 4, 4, 2, 2)
     assert ledger_of_releases(plan, (1, 2)).epsilon > plan.ledger().epsilon
 
@@ -139,13 +174,20 @@ def test_a_person_under_two_ids_is_no_worse_off_than_under_one(phantoms):
     assert epsilon([apart, apart], 1e-6).epsilon < 0.6 * epsilon([both], 1e-6).epsilon
 
 
-@pytest.mark.parametrize("options", [
-    {"epsilon": 0.1, "expected_records": 1000}, {"epsilon": 10.0, "expected_records": 1000},
-    {"epsilon": 30.0, "expected_records": 10_000}, {"records_per_person": 2},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 0.1, "expected_records": 1000},
+        {"epsilon": 10.0, "expected_records": 1000},
+        {"epsilon": 30.0, "expected_records": 10_000},
+        {"records_per_person": 2},
+    ],
+)
 def test_every_second_release_has_a_price(options):
     """Of 72 small plans 13 had none, and who was refused read of that alone."""
-    plan = plan_of(["one", "two"], encoder="count-sketch", **({"keys": None, "delta": None} | options))
+    plan = plan_of(
+        ["one", "two"], encoder="count-sketch", **({"keys": None, "delta": None} | options)
+    )
     said = price_in_words(plan, 0)
     assert said.startswith("A second message would take the run from epsilon")
     for times in ((2, 1), (2, 2), (3, 3)):
@@ -154,7 +196,9 @@ def test_every_second_release_has_a_price(options):
 
 def test_persons_with_several_records_are_priced_as_if_buckets_were_known_where_there_is_little_noise():
     plan = plan_of(["one", "two"], encoder="count-sketch", keys=None, records_per_person=2)
-    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    (event,) = [
+        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
+    ]
     roomy = replace(plan, sketch=replace(plan.sketch, variance=4.0 * event.groups))
     found = ledger_of_releases(roomy, (3, 3)).entries[-1].event
     many = 3 * event.groups

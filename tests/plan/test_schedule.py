@@ -38,7 +38,13 @@ def tables_of(seed=0):
 
 
 def plan_of(**changes):
-    settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "schedule", "keys": 1 << 18, "encoder": "scheduled-pairs"}
+    settings = {
+        "epsilon": 2.0,
+        "expected_records": ROWS,
+        "nonce": "schedule",
+        "keys": 1 << 18,
+        "encoder": "scheduled-pairs",
+    }
     return plan_with(SCHEMA, public_keys=RING.public, **settings | changes)
 
 
@@ -54,7 +60,10 @@ def secret():
 
 @pytest.fixture(scope="module")
 def messages(plan, secret):
-    return [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables_of(), strict=True)]
+    return [
+        Party(plan, name, secret).run(table)
+        for name, table in zip(plan.party_names, tables_of(), strict=True)
+    ]
 
 
 def test_a_party_releases_once(plan, secret):
@@ -72,7 +81,10 @@ def test_a_party_releases_once(plan, secret):
     assert Message.unseal(message(one), plan, RING.server).private
     with pytest.raises(PlanError, match="needs the private key of 'a'"):
         one_off.release(one)
-    with pytest.raises(PrivacyError, match=r"message was released already, from another table.*from epsilon .* to .*all parties"):
+    with pytest.raises(
+        PrivacyError,
+        match=r"message was released already, from another table.*from epsilon .* to .*all parties",
+    ):
         message(two)
 
 
@@ -112,7 +124,14 @@ def test_three_way_dependence_across_parties_survives(plan):
 @pytest.mark.parametrize("parties", [((2, 3), (5,), (2,)), ((1,), (1,))])
 def test_parties_of_few_attributes(parties):
     schema = schema_of(**dict(zip("abc", parties, strict=False)))
-    plan = plan_with(schema, epsilon=1.0, expected_records=500, nonce="odd", keys=1 << 12, encoder="scheduled-pairs")
+    plan = plan_with(
+        schema,
+        epsilon=1.0,
+        expected_records=500,
+        nonce="odd",
+        keys=1 << 12,
+        encoder="scheduled-pairs",
+    )
     rng = np.random.default_rng(0)
     tables = dealt(schema, np.array([rng.integers(0, a.size, 500) for a in schema.attributes]))
     codes = run_protocol(plan, tables, RunOptions(rows=100, seed=0)).result.codes
@@ -122,7 +141,10 @@ def test_parties_of_few_attributes(parties):
 def test_schedules_are_cut_to_what_can_be_measured():
     schema = schema_of(a=(20, 2, 2), b=(30, 2))
     poor, rich = (
-        draft_schedule(schema, rho, 10_000, crossing_pairs(schema), smallest_triples(schema), (4.0, 1.0)) for rho in (1e-5, 10.0)
+        draft_schedule(
+            schema, rho, 10_000, crossing_pairs(schema), smallest_triples(schema), (4.0, 1.0)
+        )
+        for rho in (1e-5, 10.0)
     )
     assert poor.shares.sum() == pytest.approx(1)
     assert len(poor.pairs) == 6
@@ -135,13 +157,17 @@ def test_schedules_are_cut_to_what_can_be_measured():
     spent = [0.0, 0.0]
     for pair in scheduled:
         for group in (pair.left, pair.right):
-            spent[schema.party_of(rich.groups[group].attributes[0])] += rich.groups[group].size * pair.keys / 2
+            spent[schema.party_of(rich.groups[group].attributes[0])] += (
+                rich.groups[group].size * pair.keys / 2
+            )
     assert max(spent) == pytest.approx(keys * rich.bytes_per_key(schema), rel=1e-3)
 
 
 def test_messages_stay_within_their_budget():
     schema = schema_of(a=(40,) * 6, b=(40,) * 6)
-    plan = plan_with(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=5_000_000)
+    plan = plan_with(
+        schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=5_000_000
+    )
     assert 0.9 * 5_000_000 < max(plan.message_size(party) for party in (0, 1)) <= 5_000_000
     with pytest.raises(PlanError, match="message_bytes"):
         plan_with(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=3)
@@ -162,17 +188,27 @@ def test_predicted_errors_are_those_achieved():
     runs = 20
     for run in range(runs):
         plan = plan_with(
-            schema, epsilon=1.0, expected_records=ROWS, nonce=f"predicted {run}", keys=1 << 15, local_models=False,
+            schema,
+            epsilon=1.0,
+            expected_records=ROWS,
+            nonce=f"predicted {run}",
+            keys=1 << 15,
+            local_models=False,
             encoder="scheduled-pairs",
-        )  # fmt: skip
+        )
         secret = Secret.new()
-        messages = [Party(plan, name, secret).run(own) for name, own in zip(plan.party_names, tables, strict=True)]
+        messages = [
+            Party(plan, name, secret).run(own)
+            for name, own in zip(plan.party_names, tables, strict=True)
+        ]
         first = Server(plan).read(messages)
         for m, p in zip(first.crossing, predicted_marginals(plan), strict=True):
             table = np.zeros([schema.sizes[a] for a in m.attributes])
             np.add.at(table, tuple(codes[a] for a in m.attributes), 1.0)
             truth[m.attributes] = p.error
-            found.setdefault(m.attributes, []).append(m.counts - bin_table(table, m.bins, m.counts.shape))
+            found.setdefault(m.attributes, []).append(
+                m.counts - bin_table(table, m.bins, m.counts.shape)
+            )
     ratios = []
     for attributes, errors in found.items():
         ratios.append(np.sqrt(np.mean(np.square(errors))) / truth[attributes])

@@ -114,16 +114,28 @@ WHOLE = st.integers(1 - 2**63, 2**63 - 1)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 parties = texts.filter(lambda name: not {"/", "\\", "\0"} & set(name) and name not in (".", ".."))
 domains = st.one_of(
-    st.builds(lambda v, m: {"values": v, "missing": m}, st.lists(texts, min_size=1, unique=True), st.booleans()),
-    st.builds(lambda v, o: {"values": v, "other": o}, st.lists(WHOLE, min_size=1, unique=True), WHOLE),
-    st.builds(lambda e: {"edges": sorted(e)}, st.lists(finite, min_size=2, max_size=9, unique=True)),
+    st.builds(
+        lambda v, m: {"values": v, "missing": m},
+        st.lists(texts, min_size=1, unique=True),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda v, o: {"values": v, "other": o}, st.lists(WHOLE, min_size=1, unique=True), WHOLE
+    ),
+    st.builds(
+        lambda e: {"edges": sorted(e)}, st.lists(finite, min_size=2, max_size=9, unique=True)
+    ),
     st.builds(lambda c: {"codes": c}, st.integers(1, MAX_SIZE)),
 )
 
 
 @given(st.dictionaries(texts, domains, min_size=1, max_size=4), parties)
-def test_any_schema_survives_toml(tmp_path_factory: pytest.TempPathFactory, listed: dict, party: str) -> None:
-    schema = Schema.of({party: [Attribute.from_json({"name": name, **domain}) for name, domain in listed.items()]})
+def test_any_schema_survives_toml(
+    tmp_path_factory: pytest.TempPathFactory, listed: dict, party: str
+) -> None:
+    schema = Schema.of(
+        {party: [Attribute.from_json({"name": name, **domain}) for name, domain in listed.items()]}
+    )
     path = tmp_path_factory.getbasetemp() / "any.toml"
     schema.save(path)
     assert Schema.load(path) == schema
@@ -167,7 +179,11 @@ def test_the_domains_of_the_paper(paper_data: Path) -> None:
 
 
 def test_one_value_is_a_domain() -> None:
-    attributes = [Attribute.categorical("x", ["only"]), Attribute.integer("y", 1), Attribute.numeric("z", [0, 1])]
+    attributes = [
+        Attribute.categorical("x", ["only"]),
+        Attribute.integer("y", 1),
+        Attribute.numeric("z", [0, 1]),
+    ]
     assert Schema.of({"p": attributes}).sizes == (1, 1, 1)
 
 
@@ -212,24 +228,54 @@ BAD = [
     (attribute(edges=[0, 1], integral=True, resolution=0.5), "integral and has a resolution"),
     (attribute(edges=[0.1, 0.2, 1], resolution=0.5), "from 0.1 to 0.2 holds no multiple of 0.5"),
     (attribute(edges=["2020-01-01", "2020-01-03"], calendar="day"), "the calendar 'day'"),
-    (attribute(edges=["2020-01-03", "2020-01-01"], calendar="date"), "2020-01-03 is followed by 2020-01-01"),
+    (
+        attribute(edges=["2020-01-03", "2020-01-01"], calendar="date"),
+        "2020-01-03 is followed by 2020-01-01",
+    ),
     (attribute(edges=["2020-01-01", "soon"], calendar="date"), "of the calendar 'date'"),
     (attribute(edges=["2020-01-01", "2020-01-02 10:00"], calendar="date"), "is no date"),
     (attribute(edges=["2020-01-01", "2020-01-02T00:00Z"], calendar="timestamp"), "has an offset"),
-    (attribute(edges=["2020-01-01", "2020-01-02"], calendar="date", timezone="UTC"), "only timestamps"),
-    (attribute(edges=["2020-01-01", "2020-01-02"], calendar="timestamp", timezone="Mars/Olympus"), "time zone"),
-    (attribute(bounds=["2020-01-01", "2020-02-01"], bins="fortnight", calendar="date"), "one of hour, day"),
-    (attribute(bounds=["2020-01-01", "2020-02-01"], bins="hour", calendar="date"), "a day at least"),
-    (attribute(bounds=["0001-01-01", "2020-02-01"], bins="day", calendar="date"), "more than 65,535 bins of a day"),
+    (
+        attribute(edges=["2020-01-01", "2020-01-02"], calendar="date", timezone="UTC"),
+        "only timestamps",
+    ),
+    (
+        attribute(
+            edges=["2020-01-01", "2020-01-02"], calendar="timestamp", timezone="Mars/Olympus"
+        ),
+        "time zone",
+    ),
+    (
+        attribute(bounds=["2020-01-01", "2020-02-01"], bins="fortnight", calendar="date"),
+        "one of hour, day",
+    ),
+    (
+        attribute(bounds=["2020-01-01", "2020-02-01"], bins="hour", calendar="date"),
+        "a day at least",
+    ),
+    (
+        attribute(bounds=["0001-01-01", "2020-02-01"], bins="day", calendar="date"),
+        "more than 65,535 bins of a day",
+    ),
     (attribute(bounds=["10:00", "12:00"], bins="day", calendar="time"), "bins of an hour"),
     (attribute(bounds=["2020-01-01"], bins="day", calendar="date"), "the first and the last date"),
     ({"party": [{"name": "p", "attribute": [{"codes": 2}]}]}, "non-empty text name"),
-    ({"party": [{"name": "p", "attribute": [{"name": "x", "codes": 2}] * 2}]}, "'x' is twice at party 'p'"),
     (
-        {"party": [{"name": n, "attribute": [{"name": "x", "codes": 2 + (n == "q")}]} for n in "pq"]},
+        {"party": [{"name": "p", "attribute": [{"name": "x", "codes": 2}] * 2}]},
+        "'x' is twice at party 'p'",
+    ),
+    (
+        {
+            "party": [
+                {"name": n, "attribute": [{"name": "x", "codes": 2 + (n == "q")}]} for n in "pq"
+            ]
+        },
         "'x' is at parties 'p' and 'q', with different domains",
     ),
-    ({"party": [{"name": "p", "attribute": [{"name": n, "codes": 2}]} for n in "xy"]}, "Two parties are called 'p'"),
+    (
+        {"party": [{"name": "p", "attribute": [{"name": n, "codes": 2}]} for n in "xy"]},
+        "Two parties are called 'p'",
+    ),
     ({"party": [{"attribute": [{"name": "x", "codes": 2}]}]}, "party's name is ''"),
     ({"party": [{"name": "p"}]}, "missing; write a non-empty list"),
     ({"party": [{"name": "p", "attributes": []}]}, "unknown key 'attributes'"),
@@ -309,8 +355,12 @@ def test_inference_reads_domains_off_the_data() -> None:
     assert domain["flag"] == Attribute.categorical("flag", [False, True])
     assert domain["digits"].values == (9, 10)
     assert domain["zip"].values == ("007", "10")
-    assert domain["day"] == Attribute.temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-01-03"])
-    assert domain["real"] == Attribute.categorical("real", [0.5, 1.25, 2.0], missing=True, ordered=True)
+    assert domain["day"] == Attribute.temporal(
+        "day", "date", ["2020-01-01", "2020-01-02", "2020-01-03"]
+    )
+    assert domain["real"] == Attribute.categorical(
+        "real", [0.5, 1.25, 2.0], missing=True, ordered=True
+    )
     many = domain["many"]
     assert (many.edges[0], many.edges[-1], many.integral, many.size) == (1000, 1199, True, 16)
     widths = [b - a for a, b in zip(many.edges, many.edges[1:], strict=False)]
@@ -332,7 +382,9 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
         {
             "id": range(n),
             "name": [f"v{i}" for i in range(n)],
-            "prose": [f"seen on ward {i % 500} by a doctor who wrote a long sentence" for i in range(n)],
+            "prose": [
+                f"seen on ward {i % 500} by a doctor who wrote a long sentence" for i in range(n)
+            ],
             "job": [f"job{i % 700 if i % 2 else 0}" for i in range(n)],
             "list": [[1]] * n,
             "empty": ["NA"] * n,
@@ -345,8 +397,18 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
     )
     draft = draft_schema([table], "id", ["ward"], drop=["dropped"])
     flags = {flag.column: flag for flag in draft.flags}
-    assert {name for name, flag in flags.items() if flag.excluded} == {"name", "prose", "list", "empty"}
-    assert {name for name, flag in flags.items() if not flag.excluded} == {"job", "constant", "ratio", "ratio text"}
+    assert {name for name, flag in flags.items() if flag.excluded} == {
+        "name",
+        "prose",
+        "list",
+        "empty",
+    }
+    assert {name for name, flag in flags.items() if not flag.excluded} == {
+        "job",
+        "constant",
+        "ratio",
+        "ratio text",
+    }
     assert str(flags["empty"]) == "ward: column 'empty' has no values at all: left out."
     domain = {attribute.name: attribute for attribute in draft.schema.attributes}
     assert list(domain) == ["job", "constant", "ratio", "ratio text", "fine"]
@@ -355,26 +417,41 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
     assert "351 distinct values: the 255 most frequent are listed" in str(flags["job"])
     assert (domain["ratio"].clamp, domain["ratio"].resolution) == (True, 0.001)
     assert (domain["ratio text"].clamp, domain["ratio text"].integral) == (True, True)
-    encode_table(table.select(["id", *domain]), "id", draft.schema.attributes, name="ward", keys=KEYS)
+    encode_table(
+        table.select(["id", *domain]), "id", draft.schema.attributes, name="ward", keys=KEYS
+    )
 
 
 def test_inference_refuses_what_has_no_domain() -> None:
     with pytest.raises(TableError, match="Table 1 has no id column 'id'"):
         draft_schema([pa.table({"x": [1]})], "id")
     with pytest.raises(TableError, match="Table 2 has no records"):
-        draft_schema([pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id")
-    with pytest.raises(SchemaError, match="no column with a domain except the id; party1: column 'x' has no values at all"):
+        draft_schema(
+            [pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id"
+        )
+    with pytest.raises(
+        SchemaError,
+        match="no column with a domain except the id; party1: column 'x' has no values at all",
+    ):
         draft_schema([pa.table({"id": [1], "x": ["NA"]})], "id")
     with pytest.raises(TableError, match="No table has the column 'z'"):
         draft_schema([pa.table({"id": [1], "x": [1]})], "id", drop=["z"])
     with pytest.raises(SchemaError, match="2 names for 1 tables"):
         draft_schema([pa.table({"id": [1], "x": [1]})], "id", ["a", "b"])
-    with pytest.raises(SchemaError, match="at parties 'party1' and 'party2', with different domains"):
+    with pytest.raises(
+        SchemaError, match="at parties 'party1' and 'party2', with different domains"
+    ):
         draft_schema([pa.table({"id": [1], "x": x}) for x in ([1], ["f"])], "id")
 
 
 def test_a_column_that_several_tables_have_is_drafted_from_all_of_them() -> None:
-    draft = draft_schema([pa.table({"id": [1, 2], "x": x, name: [1, 2]}) for x, name in (([1, 2], "a"), ([5, 2], "b"))], "id")
+    draft = draft_schema(
+        [
+            pa.table({"id": [1, 2], "x": x, name: [1, 2]})
+            for x, name in (([1, 2], "a"), ([5, 2], "b"))
+        ],
+        "id",
+    )
     assert draft.schema.parties == (("party1", ("x", "a")), ("party2", ("x", "b")))
     assert draft.schema.attributes[0].values == (1, 2, 5)
     assert [str(flag) for flag in draft.flags if flag.column == "x"] == [
@@ -425,10 +502,22 @@ def test_dates_and_times_have_bins_of_the_calendar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bounds", "bins", "starts"),
     [
-        (["2019-12-30", "2020-01-14"], "week", ["2019-12-30", "2020-01-06", "2020-01-13", "2020-01-14"]),
-        (["2019-12-30", "2020-08-01"], "quarter", ["2019-12-30", "2020-01-01", "2020-04-01", "2020-07-01", "2020-08-01"]),
+        (
+            ["2019-12-30", "2020-01-14"],
+            "week",
+            ["2019-12-30", "2020-01-06", "2020-01-13", "2020-01-14"],
+        ),
+        (
+            ["2019-12-30", "2020-08-01"],
+            "quarter",
+            ["2019-12-30", "2020-01-01", "2020-04-01", "2020-07-01", "2020-08-01"],
+        ),
         (["2019-01-01", "2020-06-01"], "year", ["2019-01-01", "2020-01-01", "2020-06-01"]),
-        (["1969-12-30", "1970-01-02"], "day", ["1969-12-30", "1969-12-31", "1970-01-01", "1970-01-02"]),
+        (
+            ["1969-12-30", "1970-01-02"],
+            "day",
+            ["1969-12-30", "1969-12-31", "1970-01-01", "1970-01-02"],
+        ),
         (["1969-12-30", "1970-01-02"], 2, ["1969-12-30", "1970-01-01", "1970-01-02"]),
     ],
 )
@@ -448,11 +537,15 @@ def test_parts_written_apart_make_one_schema() -> None:
     with pytest.raises(SchemaError, match=r"Party 'a' is in a\.toml and in b\.toml"):
         Schema.merge({"a.toml": part("a", age), "b.toml": part("a", sex)})
     with pytest.raises(SchemaError) as caught:
-        Schema.merge({
-            "a.toml": part("a", age, sex),
-            "b.toml": part("b", Attribute.numeric("age", [0, 1]), Attribute.categorical("sex", ["f"])),
-            "c.toml": part("c", sex),
-        })  # fmt: skip
+        Schema.merge(
+            {
+                "a.toml": part("a", age, sex),
+                "b.toml": part(
+                    "b", Attribute.numeric("age", [0, 1]), Attribute.categorical("sex", ["f"])
+                ),
+                "c.toml": part("c", sex),
+            }
+        )
     assert str(caught.value) == (
         "Attribute 'age' is at parties 'a' and 'b', integer at one and numeric at the other; "
         "Attribute 'sex' is at parties 'a' and 'b', with different domains. "
@@ -463,11 +556,19 @@ def test_parts_written_apart_make_one_schema() -> None:
 def test_an_attribute_of_several_parties_is_one() -> None:
     sizes = {"age": 5, "sex": 2, "x": 3, "y": 4, "z": 6}
     age, sex, x, y, z = (Attribute.integer(name, size) for name, size in sizes.items())
-    parts = {"a.toml": part("a", x, age, sex), "b.toml": part("b", y, sex, age), "c.toml": part("c", z, sex)}
+    parts = {
+        "a.toml": part("a", x, age, sex),
+        "b.toml": part("b", y, sex, age),
+        "c.toml": part("c", z, sex),
+    }
     merged = Schema.merge(parts)
     assert merged.names == ("x", "age", "sex", "y", "z")
     # A party's part is in the schema's order, whatever order it was written in.
-    assert merged.parties == (("a", ("x", "age", "sex")), ("b", ("age", "sex", "y")), ("c", ("sex", "z")))
+    assert merged.parties == (
+        ("a", ("x", "age", "sex")),
+        ("b", ("age", "sex", "y")),
+        ("c", ("sex", "z")),
+    )
     assert merged.part("b") == (age, sex, y)
     assert merged.party_attributes("c") == (2, 4)
     assert merged.holders == ((0,), (0, 1), (0, 1, 2), (1,), (2,))

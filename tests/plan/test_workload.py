@@ -33,7 +33,9 @@ def test_relevance_by_hand():
     assert wanted.part((2, 3, 4)).marginals == (((1,), 4.0), ((0, 2), 1.0))
 
 
-@pytest.mark.parametrize("wrong", [["ab"], [[]], [["a", "a"]], {("a", "b"): 0.0}, {("a", "b"): float("nan")}])
+@pytest.mark.parametrize(
+    "wrong", [["ab"], [[]], [["a", "a"]], {("a", "b"): 0.0}, {("a", "b"): float("nan")}]
+)
 def test_what_is_refused(wrong):
     with pytest.raises(PlanError, match="workload"):
         plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=wrong)
@@ -44,7 +46,9 @@ def test_what_is_refused(wrong):
 def test_plans_carry_it_and_those_without_are_as_before():
     plain = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n")
     assert "workload" not in plain.to_json()
-    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]])
+    plan = plan_with(
+        SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]]
+    )
     assert plan.digest() != plain.digest()
     assert plan.ledger().epsilon == plain.ledger().epsilon
     back = Plan.from_json(plan.to_json())
@@ -69,11 +73,16 @@ def test_the_global_graph_spends_its_cliques_on_what_matters():
     schema = schema_of(one={"a": 6, "b": 6}, two={"x": 6, "y": 6})
     hidden = rng.integers(0, 6, 8000)
     # The pair that matters is the weakest, so that without a workload it would come last.
-    copies = [np.where(rng.random(8000) < kept, hidden, rng.integers(0, 6, 8000)) for kept in (0.9, 0.35, 0.9, 0.35)]
+    copies = [
+        np.where(rng.random(8000) < kept, hidden, rng.integers(0, 6, 8000))
+        for kept in (0.9, 0.35, 0.9, 0.35)
+    ]
     tables = dealt(schema, np.stack(copies))
     inside = {}
     for name, workload in (("alike", None), ("wanted", [["b", "y"]])):
-        plan = plan_with(schema, epsilon=20.0, expected_records=8000, keys=1 << 14, tau=36, workload=workload)
+        plan = plan_with(
+            schema, epsilon=20.0, expected_records=8000, keys=1 << 14, tau=36, workload=workload
+        )
         tree = run_protocol(plan, tables, RunOptions(seed=0)).result.model.tree
         inside[name] = tree.covering((1, 3)) >= 0
     assert inside == {"alike": False, "wanted": True}

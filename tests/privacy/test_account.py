@@ -17,7 +17,10 @@ from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import CountSketchEvent, SketchEvent
 
 # Of one lone sketch encoder each, and the delta at which it is priced.
-SKETCHES = SketchEvent(phantoms=6326, floor=9, ceiling=20, keys=131_072, gamma=1.0, attributes_per_key=2), 4.6352e-05
+SKETCHES = (
+    SketchEvent(phantoms=6326, floor=9, ceiling=20, keys=131_072, gamma=1.0, attributes_per_key=2),
+    4.6352e-05,
+)
 COUNTS = CountSketchEvent(groups=15, variance=22.5, buckets=1508, repetitions=172), 2.2113e-05
 
 
@@ -37,8 +40,11 @@ def test_lone_sketches_are_priced_in_python():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"variance": 1.4}, "number from 4"), ({"repetitions": 0}, "at least 1, not 0"), ({"keys": 0}, "at least 1, not 0"),
-        ({"phantoms": 0}, "at least 1, not 0"), ({"ceiling": 8}, "below its ceiling"),
+        ({"variance": 1.4}, "number from 4"),
+        ({"repetitions": 0}, "at least 1, not 0"),
+        ({"keys": 0}, "at least 1, not 0"),
+        ({"phantoms": 0}, "at least 1, not 0"),
+        ({"ceiling": 8}, "below its ceiling"),
     ],
 )
 def test_sketches_that_cannot_be_have_no_price(change, said):
@@ -71,8 +77,12 @@ def test_a_plan(tmp_path):
 def test_plans_over_the_same_people_add_up(tmp_path):
     schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
     for name, target in (("small", 0.3), ("large", 0.7)):
-        plan_with(schema, epsilon=target, delta=1e-5, expected_records=10_000, nonce=name, keys=1 << 12).save(tmp_path / name)
-    both = price(str(tmp_path / "small"), str(tmp_path / "large"), "--json", str(tmp_path / "both.json"))
+        plan_with(
+            schema, epsilon=target, delta=1e-5, expected_records=10_000, nonce=name, keys=1 << 12
+        ).save(tmp_path / name)
+    both = price(
+        str(tmp_path / "small"), str(tmp_path / "large"), "--json", str(tmp_path / "both.json")
+    )
     assert both.exit_code == 0, both.output
     assert "2 plans over the same people" in both.output
     assert "delta is the sum" in both.output
@@ -80,16 +90,23 @@ def test_plans_over_the_same_people_add_up(tmp_path):
     priced = json.loads((tmp_path / "both.json").read_text())
     assert priced["delta"] == pytest.approx(2e-5)
     assert 0.7 < priced["epsilon"] < 1.0
-    assert len(priced["entries"]) == 2 * len(json.loads(price(str(tmp_path / "small"), "--json", "-").output)["entries"])
+    assert len(priced["entries"]) == 2 * len(
+        json.loads(price(str(tmp_path / "small"), "--json", "-").output)["entries"]
+    )
     # At the delta of each it costs more than at the sum.
-    other = price(str(tmp_path / "small"), str(tmp_path / "large"), "--delta", "1e-5", "--json", "-")
+    other = price(
+        str(tmp_path / "small"), str(tmp_path / "large"), "--delta", "1e-5", "--json", "-"
+    )
     assert json.loads(other.output)["epsilon"] > priced["epsilon"]
     again = price(str(tmp_path / "small"), str(tmp_path / "small"))
     assert again.exit_code == 2
     assert "given twice" in again.output
     person = price(str(tmp_path / "small"), "--records-per-person", "3", "--json", "-")
     assert 0.9 < json.loads(person.output)["epsilon"] < 2
-    assert "with 3 records in every table: epsilon" in price(str(tmp_path / "small"), "--records-per-person", "3").output
+    assert (
+        "with 3 records in every table: epsilon"
+        in price(str(tmp_path / "small"), "--records-per-person", "3").output
+    )
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ def _no_warnings():
 
 
 def gaussian_delta(epsilon, mu):
-    return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+    return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
 
 
 def hockey_stick(p, q, at):
@@ -97,7 +99,9 @@ def test_the_schedule_of_the_design_costs_what_was_computed():
     assert epsilon([event], DELTA).method == "pld"
 
 
-@pytest.mark.parametrize(("claimed", "phantoms", "floor"), [(0.1, 22_604, 15), (0.4, 5651, 13), (1.6, 1413, 11)])
+@pytest.mark.parametrize(
+    ("claimed", "phantoms", "floor"), [(0.1, 22_604, 15), (0.4, 5651, 13), (1.6, 1413, 11)]
+)
 def test_the_published_encoder_costs_far_more_than_it_claims(claimed, phantoms, floor):
     event = SketchEvent(phantoms, floor, 40, 2000, attributes_per_key=16)
     assert epsilon([event], DELTA).epsilon > 24 > 10 * claimed
@@ -114,8 +118,12 @@ def test_sketch_atoms_are_those_of_an_enumeration(d, gamma, phantoms, floor, cei
     assert p.sum() == pytest.approx(1, abs=1e-12)
     assert q.sum() == pytest.approx(1, abs=1e-12)
     at = np.linspace(-1, 8, 40)
-    np.testing.assert_allclose(hockey_stick(p, q, at), hockey_stick(absent, present, at), atol=1e-12)
-    np.testing.assert_allclose(hockey_stick(q, p, at), hockey_stick(present, absent, at), atol=1e-12)
+    np.testing.assert_allclose(
+        hockey_stick(p, q, at), hockey_stick(absent, present, at), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        hockey_stick(q, p, at), hockey_stick(present, absent, at), atol=1e-12
+    )
 
 
 def test_composed_sketches_agree_with_dp_accounting():
@@ -127,14 +135,28 @@ def test_composed_sketches_agree_with_dp_accounting():
         assert by_pld([event], at)[0] == pytest.approx(theirs.get_epsilon_for_delta(at), rel=5e-3)
 
 
-FEW = [GaussianEvent(4.0, count=3), GaussianEvent(9.0, 2, 5), SketchEvent(50, 2, 9, 60), GeometricEvent(8.0, 2, 2)]
-A_PLAN = [GaussianEvent(300.0), GaussianEvent(120.0, count=8), GaussianEvent(4e3, 1, 4096), SketchEvent(12_600, 9, 20, 400_000)]
+FEW = [
+    GaussianEvent(4.0, count=3),
+    GaussianEvent(9.0, 2, 5),
+    SketchEvent(50, 2, 9, 60),
+    GeometricEvent(8.0, 2, 2),
+]
+A_PLAN = [
+    GaussianEvent(300.0),
+    GaussianEvent(120.0, count=8),
+    GaussianEvent(4e3, 1, 4096),
+    SketchEvent(12_600, 9, 20, 400_000),
+]
 
 
 # Our grid adapts: both overstate the same exact value, by at most about one part in a hundred on the coarse steps of the first.
 @pytest.mark.parametrize(
     ("events", "step", "at", "apart"),
-    [(FEW, 5e-3, 1e-6, 1e-2), ([SketchEvent(6326, 9, 20, 131_072)], None, 1e-5, 2e-3), (A_PLAN, None, 1e-5, 2e-3)],
+    [
+        (FEW, 5e-3, 1e-6, 1e-2),
+        ([SketchEvent(6326, 9, 20, 131_072)], None, 1e-5, 2e-3),
+        (A_PLAN, None, 1e-5, 2e-3),
+    ],
 )
 def test_lists_agree_with_dp_accounting_after_every_event(events, step, at, apart):
     step = step or min(event.spread for event in events) / 13
@@ -173,7 +195,8 @@ def test_composition_over_millions_is_never_below_the_exact_binomial(count):
 
 
 @pytest.mark.parametrize(
-    ("phantoms", "floor", "ceiling", "d"), [(60_000, 12, 23, 2), (60_000, 0, 40, 2), (22_604, 15, 40, 16), (10**9, 26, 60, 2)]
+    ("phantoms", "floor", "ceiling", "d"),
+    [(60_000, 12, 23, 2), (60_000, 0, 40, 2), (22_604, 15, 40, 16), (10**9, 26, 60, 2)],
 )
 def test_rare_levels_keep_their_digits(phantoms, floor, ceiling, d):
     """Against 60-digit decimals: the high levels' tiny masses are differences of numbers close to 1."""
@@ -187,7 +210,11 @@ def test_rare_levels_keep_their_digits(phantoms, floor, ceiling, d):
             g = phantom[i] - (phantom[i - 1] if i else 0)
             for s in range(1, d + 1):
                 p = math.comb(d, s) * g**s * ((1 - phantom[i]) ** (d - s) if s < d else 1)
-                ratio = below[i] + (level[i] - below[i]) * (phantom[i] / g) ** s if g else decimal.Decimal(0)
+                ratio = (
+                    below[i] + (level[i] - below[i]) * (phantom[i] / g) ** s
+                    if g
+                    else decimal.Decimal(0)
+                )
                 if p > decimal.Decimal("1e-14") and ratio > 0:
                     expected.append((float(p.ln()), float(ratio.ln())))
     ours = np.stack(event.atoms, axis=1)
@@ -209,11 +236,17 @@ def test_rare_levels_do_not_lengthen_the_grid():
 
 def test_composed_gaussians_agree_with_dp_accounting_and_the_closed_form():
     event = GaussianEvent(40.0, count=100)
-    one = privacy_loss_distribution.from_discrete_gaussian_mechanism(40.0, value_discretization_interval=1e-4)
+    one = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+        40.0, value_discretization_interval=1e-4
+    )
     theirs = one.self_compose(100)
     ours = by_pld([event], 1e-6)[0]
     # Plain rounding of dp-accounting's discrete Gaussian adds up to 100 * 1e-4.
-    assert theirs.get_epsilon_for_delta(1e-6) - 1.1e-2 < ours < theirs.get_epsilon_for_delta(1e-6) + 1e-3
+    assert (
+        theirs.get_epsilon_for_delta(1e-6) - 1.1e-2
+        < ours
+        < theirs.get_epsilon_for_delta(1e-6) + 1e-3
+    )
     # With a sigma this large the discrete Gaussian is the continuous one, whose 100-fold composition is one with mu = 10 / 40.
     assert gaussian_delta(ours, 0.25) == pytest.approx(1e-6, rel=2e-2)
 
@@ -235,7 +268,9 @@ def test_geometric_noise_is_pure_privacy_exactly():
     p, q = np.exp(-np.abs(x) / 10.0), np.exp(-np.abs(x - 3) / 10.0)
     p, q = p / p.sum(), q / q.sum()
     theirs = dp_accounting_pld(p, q, event.spread / 50, 50)
-    assert by_pld([GeometricEvent(10.0, 3, 50)], 1e-5)[0] == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=5e-3)
+    assert by_pld([GeometricEvent(10.0, 3, 50)], 1e-5)[0] == pytest.approx(
+        theirs.get_epsilon_for_delta(1e-5), rel=5e-3
+    )
 
 
 def test_randomised_response_of_a_row_is_the_product_of_its_attributes():
@@ -263,7 +298,11 @@ def test_grids_are_never_optimistic_and_finer_ones_are_tighter(event):
     def profile(step, direction):
         grid = event.losses(step)[direction]
         losses = (np.arange(len(grid.mass)) + grid.lowest) * step
-        return np.array([(grid.mass * np.maximum(-np.expm1(a - losses), 0)).sum() for a in at]) + 1 - grid.mass.sum()
+        return (
+            np.array([(grid.mass * np.maximum(-np.expm1(a - losses), 0)).sum() for a in at])
+            + 1
+            - grid.mass.sum()
+        )
 
     for direction in (0, 1):
         fine, coarse = profile(event.spread / 64, direction), profile(event.spread / 8, direction)
@@ -282,9 +321,16 @@ def test_renyi_and_distributions_tell_one_story(event):
 
 def test_more_of_anything_costs_more():
     base = SketchEvent(5000, 8, 18, 10_000)
-    less = [SketchEvent(6000, 8, 18, 10_000), SketchEvent(5000, 8, 17, 10_000), SketchEvent(5000, 8, 18, 9000)]
+    less = [
+        SketchEvent(6000, 8, 18, 10_000),
+        SketchEvent(5000, 8, 17, 10_000),
+        SketchEvent(5000, 8, 18, 9000),
+    ]
     assert all(epsilon([other], 1e-5).epsilon < epsilon([base], 1e-5).epsilon for other in less)
-    by_attributes = [epsilon([SketchEvent(5000, 8, 18, 100, attributes_per_key=d)], 1e-5).epsilon for d in (1, 2, 3, 6)]
+    by_attributes = [
+        epsilon([SketchEvent(5000, 8, 18, 100, attributes_per_key=d)], 1e-5).epsilon
+        for d in (1, 2, 3, 6)
+    ]
     assert by_attributes == sorted(by_attributes)
     running = [spent.epsilon for spent in cumulative(ONE_OF_EACH, 1e-6)]
     assert running == sorted(running)
@@ -306,10 +352,15 @@ def test_huge_losses_beside_tiny_ones_stay_within_memory():
     assert 141 < epsilon(events, DELTA).epsilon < 160
 
 
-@pytest.mark.parametrize(("event", "at"), [
-    (SketchEvent(6326, 9, 20, 131_072), 1e-20), (GaussianEvent(40.0, count=99), 1e-24),
-    (CountSketchEvent(53, 177.4, 4096, 976), 1e-14), (GeometricEvent(40.0, 2, 500), 1e-60),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "at"),
+    [
+        (SketchEvent(6326, 9, 20, 131_072), 1e-20),
+        (GaussianEvent(40.0, count=99), 1e-24),
+        (CountSketchEvent(53, 177.4, 4096, 976), 1e-14),
+        (GeometricEvent(40.0, 2, 500), 1e-60),
+    ],
+)
 def test_deltas_far_below_double_precision_are_told_by_distributions(event, at):
     spent = epsilon([event], at)
     assert spent.method == "pld"
@@ -380,7 +431,9 @@ def test_events_survive_json(event):
         lambda: GeometricEvent(1e300, 10**12),
         lambda: GRREvent(1e-300, (2,)),
         lambda: event_from_json({"kind": "gaussian", "sigma": "1"}),
-        lambda: event_from_json({"kind": "sketches", "phantoms": 5.0, "floor": 1, "ceiling": 9, "keys": 3}),
+        lambda: event_from_json(
+            {"kind": "sketches", "phantoms": 5.0, "floor": 1, "ceiling": 9, "keys": 3}
+        ),
         lambda: event_from_json({"kind": "magic"}),
         lambda: event_from_json({"kind": "gaussian", "sigmas": 2}),
         lambda: event_from_json(None),
@@ -393,7 +446,9 @@ def test_events_survive_json(event):
         lambda: calibrate(lambda rho: [GaussianEvent(1 / math.sqrt(rho))], 0.0, 1e-5),
         lambda: calibrate(lambda rho: [GaussianEvent(1 / math.sqrt(rho))], math.inf, 1e-5),
         lambda: calibrate(lambda rho: [GaussianEvent(1 / math.sqrt(rho))], 1.0, 2.0),
-        lambda: calibrate(lambda rho: [GaussianEvent(1.0), GaussianEvent(1 / math.sqrt(rho))], 0.5, 1e-5),
+        lambda: calibrate(
+            lambda rho: [GaussianEvent(1.0), GaussianEvent(1 / math.sqrt(rho))], 0.5, 1e-5
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(make):
@@ -406,7 +461,11 @@ def test_bad_input_is_one_sentence(make):
 
 def test_frequencies_left_out_do_not_show(monkeypatch):
     """All frequencies against the few that are summed."""
-    marginals = [GaussianEvent(34.0), GaussianEvent(180.0, count=37), GaussianEvent(6000.0, 33, 600)]
+    marginals = [
+        GaussianEvent(34.0),
+        GaussianEvent(180.0, count=37),
+        GaussianEvent(6000.0, 33, 600),
+    ]
     events = [*marginals, SketchEvent(9000, 9, 20, 200_000)]
     sums = by_pld(events, 1e-5), epsilon(events, 1e-5).epsilon
     monkeypatch.setattr("vertimrf.privacy.accountant.NEGLIGIBLE", 0.0)
@@ -416,7 +475,10 @@ def test_frequencies_left_out_do_not_show(monkeypatch):
 
 def test_past_the_largest_loss_delta_is_next_to_nothing() -> None:
     """A mechanism whose loss is bounded has no delta above that bound but the allowance for rounding."""
-    for events in ([GeometricEvent(10.0)], [GeometricEvent(10.0, 1, 3), SketchEvent(100, 0, 12, 50)]):
+    for events in (
+        [GeometricEvent(10.0)],
+        [GeometricEvent(10.0, 1, 3), SketchEvent(100, 0, 12, 50)],
+    ):
         most = sum(event.count * 0.1 for event in events if isinstance(event, GeometricEvent))
         most += sum(event.count * 0.05 for event in events if isinstance(event, SketchEvent)) * 100
         assert 0.0 <= delta(events, most + 50.0) < 1e-10
@@ -428,8 +490,13 @@ def test_epsilon_is_never_below_the_gaussian_mechanisms_own() -> None:
     for sigma, count in ((50.0, 1), (50.0, 40), (3000.0, 4096), (9.0, 7)):
         mu = math.sqrt(count) / sigma
         for at in (1e-3, 1e-6, 1e-9):
+
             def excess(eps: float, mu: float = mu, at: float = at) -> float:
-                return float(stats.norm.cdf(mu / 2 - eps / mu) - math.exp(eps) * stats.norm.cdf(-mu / 2 - eps / mu) - at)
+                return float(
+                    stats.norm.cdf(mu / 2 - eps / mu)
+                    - math.exp(eps) * stats.norm.cdf(-mu / 2 - eps / mu)
+                    - at
+                )
 
             exact = optimize.brentq(excess, 0.0, 60.0) if excess(0.0) > 0 else 0.0
             found = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
@@ -443,10 +510,16 @@ MIXTURES = [
     ([GaussianEvent(50.0, count=40)], [GaussianEvent(5e6, count=500)]),
     ([GaussianEvent(40.0, count=4)], [GaussianEvent(3e5, count=1 + i) for i in range(5)]),
     ([SketchEvent(800, 6, 16, 2000)], [GaussianEvent(1e5)]),
-    ([GeometricEvent(8.0, 2, 2), GaussianEvent(9.0)], [SketchEvent(10**9, 2, 40, 10), GeometricEvent(1e5, 2)]),
+    (
+        [GeometricEvent(8.0, 2, 2), GaussianEvent(9.0)],
+        [SketchEvent(10**9, 2, 40, 10), GeometricEvent(1e5, 2)],
+    ),
     ([GRREvent(0.5, (2, 5))], [GRREvent(1e-4, (3, 7)), GaussianEvent(1e6, count=100)]),
-    ([CountSketchEvent(3, 100.0, 64, 20)], [CountSketchEvent(3, 1e5, 32_768, 1), GaussianEvent(1e6)]),
-]  # fmt: skip
+    (
+        [CountSketchEvent(3, 100.0, 64, 20)],
+        [CountSketchEvent(3, 1e5, 32_768, 1), GaussianEvent(1e6)],
+    ),
+]
 
 
 @pytest.mark.parametrize(("wide", "narrow"), MIXTURES)
@@ -487,7 +560,10 @@ def test_what_rounding_may_hide_is_added(monkeypatch):
     """Far above the epsilon that it was composed for, delta is below what rounding leaves of it: it may not be understated."""
     # So that losses that fold back hide nothing.
     monkeypatch.setattr(accountant, "WRAPPED", 1e-80)
-    for events in ([GaussianEvent(40.0, count=64)], [GaussianEvent(4000.0, count=4096), GaussianEvent(300.0, count=30)]):
+    for events in (
+        [GaussianEvent(40.0, count=64)],
+        [GaussianEvent(4000.0, count=4096), GaussianEvent(300.0, count=30)],
+    ):
         mu = math.sqrt(2 * sum(event.rho for event in events))
         loss = accountant._compose(accountant._losses(events, 1e-60)[0], 1e-2)
         for at in np.linspace(4, 16, 80):

@@ -24,7 +24,11 @@ def script():
 
 def test_phantoms_are_those_of_lemma_1(script):
     # t = 2000, d = 16, delta = 1/21,574 (the paper's Fire data): computed by hand from 1 / (e^eps' - 1).
-    assert [script.claimed_phantoms(e, 1 / 21_574, 2000, 16) for e in (0.1, 0.4, 1.6)] == [22_604, 5651, 1413]
+    assert [script.claimed_phantoms(e, 1 / 21_574, 2000, 16) for e in (0.1, 0.4, 1.6)] == [
+        22_604,
+        5651,
+        1413,
+    ]
 
 
 def test_a_planted_row_is_written_down(script):
@@ -34,7 +38,10 @@ def test_a_planted_row_is_written_down(script):
     tables[0][0, 2] = tables[0][1, 2] = tables[1][1, 2] = 8
     tables[0][1, 3] = 7
     assert script.reconstruct(tables, 5).tolist() == [[2, 0]]
-    assert script.count_true(np.array([[2, 0], [1, 1]], np.uint16), np.array([[2, 0, 2], [0, 0, 0]])) == 1
+    assert (
+        script.count_true(np.array([[2, 0], [1, 1]], np.uint16), np.array([[2, 0, 2], [0, 0, 0]]))
+        == 1
+    )
 
 
 def test_rows_of_a_generated_table_come_out_of_published_sketches_only(script):
@@ -63,8 +70,12 @@ def test_the_script_runs_by_itself(tmp_path):
     lines = ["id,a,b,c,d"] + [f"{i},{i % 3},{i % 5},{i % 2},{i % 7}" for i in range(300)]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
     command = [sys.executable, str(SCRIPT), str(tmp_path / "table.csv"), "--keys", "64"]
-    text = subprocess.run([*command, "--epsilon", "0.5"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [*command, "--epsilon", "0.5"], check=True, capture_output=True, text=True
+    ).stdout
     assert "published" in text
     assert "scheduled pairs" in text
-    outcomes = json.loads(subprocess.run([*command, "--json", "-"], check=True, capture_output=True, text=True).stdout)
+    outcomes = json.loads(
+        subprocess.run([*command, "--json", "-"], check=True, capture_output=True, text=True).stdout
+    )
     assert [outcome["claimed_epsilon"] for outcome in outcomes] == [0.32, 0.16]

@@ -63,7 +63,10 @@ def test_too_few_phantoms_are_caught(audit):
 
 def test_count_sketches_stay_below_the_ledger(audit):
     # 1.25, s.d. 0.16, of an exact 6.4; with weights the law is the same, and so is the price.
-    for outcome in (audit.audit_counts(2000), audit.audit_counts(2000, variance=48.0, weights=(1, 3, 5, 7) * 2)):
+    for outcome in (
+        audit.audit_counts(2000),
+        audit.audit_counts(2000, variance=48.0, weights=(1, 3, 5, 7) * 2),
+    ):
         assert 0.3 < outcome.found < outcome.exact
     assert audit.audit_counts(300, others=40).found < outcome.exact
 
@@ -93,7 +96,9 @@ def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
 def test_too_little_local_noise_is_caught(audit, monkeypatch):
     # A twentieth of the noise that the ledger states.
     gaussian = SystemNoise.gaussian
-    monkeypatch.setattr(SystemNoise, "gaussian", lambda self, exact, sigma: gaussian(self, exact, sigma / 20))
+    monkeypatch.setattr(
+        SystemNoise, "gaussian", lambda self, exact, sigma: gaussian(self, exact, sigma / 20)
+    )
     outcome = audit.audit_local(300, True)
     assert outcome.found > outcome.exact
 

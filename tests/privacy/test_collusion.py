@@ -15,7 +15,13 @@ from planning import plan_with
 
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import delta, epsilon
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent
+from vertimrf.privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+)
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
@@ -26,7 +32,9 @@ THREE = schema_of(left=(16, 7, 4, 2), middle=(5, 3, 4), right=(6,))
 
 def noise(variance):
     """Half-integers and their probabilities, written down as they stand."""
-    values = np.arange(-math.ceil(11 * math.sqrt(variance)) + 0.5, math.ceil(11 * math.sqrt(variance)))
+    values = np.arange(
+        -math.ceil(11 * math.sqrt(variance)) + 0.5, math.ceil(11 * math.sqrt(variance))
+    )
     weights = np.exp(-(values**2) / (2 * variance))
     return values, weights / weights.sum()
 
@@ -65,10 +73,19 @@ def test_the_law_is_that_of_all_combinations_of_noise(weights):
 def test_an_odd_number_of_moves_costs_no_more_than_it_is_priced_at(groups, repetitions):
     variance = 4.0
     epsilons = np.array([0.0, 0.5, 1.0, 2.0])
-    added, removed = curve((1,) * (groups * repetitions), [variance] * (groups * repetitions), epsilons)
-    priced = np.array([delta([CountSketchEvent(groups, variance, 8, repetitions).known_hashes], float(e)) for e in epsilons])
+    added, removed = curve(
+        (1,) * (groups * repetitions), [variance] * (groups * repetitions), epsilons
+    )
+    priced = np.array(
+        [
+            delta([CountSketchEvent(groups, variance, 8, repetitions).known_hashes], float(e))
+            for e in epsilons
+        ]
+    )
     assert (priced >= np.maximum(added, removed)).all()
-    one_more = curve((1,) * (groups * repetitions + 1), [variance] * (groups * repetitions + 1), epsilons)[0]
+    one_more = curve(
+        (1,) * (groups * repetitions + 1), [variance] * (groups * repetitions + 1), epsilons
+    )[0]
     np.testing.assert_allclose(priced, one_more, rtol=5e-3)
 
 
@@ -88,7 +105,9 @@ def test_a_person_moves_no_more_than_when_records_share_everything(shifts):
     variance, epsilons = 6.0, np.array([0.0, 0.4, 0.8, 1.5])
     # Two groups with as much each, so that the number of unit moves is even.
     added, removed = curve(shifts * 2, [variance] * (2 * len(shifts)), epsilons)
-    priced = np.array([delta([CountSketchEvent(2, variance, 64, 1, 2).known_hashes], float(e)) for e in epsilons])
+    priced = np.array(
+        [delta([CountSketchEvent(2, variance, 64, 1, 2).known_hashes], float(e)) for e in epsilons]
+    )
     assert (priced >= np.maximum(added, removed) * (1 - 1e-9)).all()
     if len(shifts) == 1:
         np.testing.assert_allclose(priced, added, rtol=5e-3)
@@ -118,15 +137,26 @@ def test_the_encoder_moves_numbers_as_far_as_the_event_says():
     apart = moved(plan, groups, [77, 78], np.zeros((4, 2)))
     assert apart < 2 * person.rho
     alike = moved(plan, groups, [77, 77], np.zeros((4, 2)))
-    assert 2 * person.rho == pytest.approx(alike) == pytest.approx(4 * moved(plan, groups, [77], np.zeros((4, 1))))
+    assert (
+        2 * person.rho
+        == pytest.approx(alike)
+        == pytest.approx(4 * moved(plan, groups, [77], np.zeros((4, 1))))
+    )
 
 
 def against(plan, colluder):
     """What colluding with one party costs, from the plan's own figures and not from its entries' parts."""
-    events = [e.event for e in plan.entries() if e.party in plan.party_names and e.party != plan.party_names[colluder]]
+    events = [
+        e.event
+        for e in plan.entries()
+        if e.party in plan.party_names and e.party != plan.party_names[colluder]
+    ]
     sketch = plan.sketch
     owners = plan.schedule.parties
-    numbers = sum(sketch.weight(g) for g, owner in enumerate(owners) if owner != colluder) * sketch.repetitions
+    numbers = (
+        sum(sketch.weight(g) for g, owner in enumerate(owners) if owner != colluder)
+        * sketch.repetitions
+    )
     person = plan.records_per_person
     events.append(GaussianEvent(math.sqrt(numbers * sketch.variance), person * numbers))
     for attribute, agreed in zip(plan.schema.shared, plan.agreement, strict=False):
@@ -136,10 +166,17 @@ def against(plan, colluder):
     return epsilon(events, plan.delta).epsilon
 
 
-@pytest.mark.parametrize("changes", [{}, {"records_per_person": 2}, {"message_bytes": 40_000}, {"epsilon": 3.0, "delta": 1e-9}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"records_per_person": 2}, {"message_bytes": 40_000}, {"epsilon": 3.0, "delta": 1e-9}],
+)
 @pytest.mark.parametrize("schema", [TWO, THREE], ids=["two parties", "three"])
 def test_the_total_is_that_of_the_worst_colluder(schema, changes):
-    plan = plan_with(schema, **{"epsilon": 1.0, "expected_records": 20_000, "nonce": "test", "message_bytes": 200_000} | changes)
+    plan = plan_with(
+        schema,
+        **{"epsilon": 1.0, "expected_records": 20_000, "nonce": "test", "message_bytes": 200_000}
+        | changes,
+    )
     assert plan.sketch.weights or plan.records_per_person > 1
     each = [against(plan, colluder) for colluder in range(len(plan.party_names))]
     # Numbers are rounded up to even ones, of hundreds and more, and several events by more than one.
@@ -151,26 +188,42 @@ def test_the_total_is_that_of_the_worst_colluder(schema, changes):
 
 def test_sketches_of_agreement_are_part_of_it():
     shared = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
-    plan = plan_with(shared, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=200_000)
+    plan = plan_with(
+        shared, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=200_000
+    )
     assert plan.agreement
-    assert plan.ledger().colluding_epsilon == pytest.approx(max(against(plan, 0), against(plan, 1)), rel=1e-3)
+    assert plan.ledger().colluding_epsilon == pytest.approx(
+        max(against(plan, 0), against(plan, 1)), rel=1e-3
+    )
     without = [entry for entry in plan.entries() if "agree on" not in entry.released]
-    assert replace(plan.ledger(), entries=tuple(without)).colluding_epsilon < plan.ledger().colluding_epsilon
+    assert (
+        replace(plan.ledger(), entries=tuple(without)).colluding_epsilon
+        < plan.ledger().colluding_epsilon
+    )
 
 
 def test_a_party_without_attributes_that_vary_may_collude_too():
-    plan = plan_with(schema_of(left=(4, 3), none=(1,), right=(5,)), epsilon=1.0, expected_records=20_000, message_bytes=100_000)
+    plan = plan_with(
+        schema_of(left=(4, 3), none=(1,), right=(5,)),
+        epsilon=1.0,
+        expected_records=20_000,
+        message_bytes=100_000,
+    )
     # Against it everything of both others counts.
     sketch = plan.sketch
     numbers = sum(map(sketch.weight, range(3))) * sketch.repetitions
     others = [entry.event for entry in plan.entries()][:-1]
     event = GaussianEvent(math.sqrt(numbers * sketch.variance), numbers)
-    assert plan.ledger().colluding_epsilon == pytest.approx(epsilon([*others, event], plan.delta).epsilon, rel=5e-3)
+    assert plan.ledger().colluding_epsilon == pytest.approx(
+        epsilon([*others, event], plan.delta).epsilon, rel=5e-3
+    )
 
 
 def test_it_grows_with_the_messages():
     spent = [
-        plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=size).ledger().colluding_epsilon
+        plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=size)
+        .ledger()
+        .colluding_epsilon
         for size in (2_000, 10_000, 50_000, 250_000, 1_000_000)
     ]
     assert all(large > 1.2 * small for small, large in itertools.pairwise(spent))
@@ -178,14 +231,20 @@ def test_it_grows_with_the_messages():
 
 def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_keeps_its_own():
     options = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
-    for more in ({"encoder": "scheduled-pairs"}, {"encoder": "published", "claim_as_published": True}):
+    for more in (
+        {"encoder": "scheduled-pairs"},
+        {"encoder": "published", "claim_as_published": True},
+    ):
         ledger = plan_with(TWO, **options, message_bytes=1_000_000, **more).ledger()
         assert math.isinf(ledger.colluding_epsilon)
         assert "with the server: no epsilon" in ledger.table()
     responses = plan_with(TWO, **options, encoder="grr").ledger()
     assert responses.colluding_epsilon < responses.epsilon
     event = responses.entries[-1].event
-    assert [part.sizes for _, part in responses.entries[-1].parts] == [event.sizes[:4], event.sizes[4:]]
+    assert [part.sizes for _, part in responses.entries[-1].parts] == [
+        event.sizes[:4],
+        event.sizes[4:],
+    ]
     # Nobody colludes where one holds everything.
     alone = plan_with(schema_of(one=(3, 4)), **options).ledger()
     assert alone.colluding_epsilon is None
@@ -195,7 +254,13 @@ def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_
 def test_a_geometric_sketch_is_given_away_by_a_known_level():
     """With the record no level below its hash is ever published; without it such levels occur: a loss without bound, whatever
     the phantoms of a plan."""
-    sketch = plan_with(TWO, epsilon=1.0, expected_records=20_000, encoder="scheduled-pairs", message_bytes=1_000_000).sketch
+    sketch = plan_with(
+        TWO,
+        epsilon=1.0,
+        expected_records=20_000,
+        encoder="scheduled-pairs",
+        message_bytes=1_000_000,
+    ).sketch
     # A hash above the floor, averaged over hashes: P(the record's level is above all phantoms') is about 1 / (phantoms + 1).
     levels = np.arange(sketch.floor, sketch.ceiling)
     cdf = np.append((1 - 2.0**-levels) ** sketch.phantoms, 1.0)
@@ -212,9 +277,11 @@ def entry(event, party, parts=()):
 def test_what_was_spent_beforehand_and_what_nobody_owns_counts():
     parts = (("one", GaussianEvent(2.0)), ("two", GaussianEvent(4.0)))
     entries = (
-        entry(GeometricEvent(10.0), "coordinator"), entry(GeometricEvent(5.0), "one"), entry(GaussianEvent(20.0), "two"),
+        entry(GeometricEvent(10.0), "coordinator"),
+        entry(GeometricEvent(5.0), "one"),
+        entry(GaussianEvent(20.0), "two"),
         entry(CountSketchEvent(2, 5.0, 64, 10), "all parties", parts),
-    )  # fmt: skip
+    )
     ledger = Ledger(entries, 1e-6, prior=2, parties=("one", "two"))
     against_one = 0.1 + epsilon([GaussianEvent(20.0), GaussianEvent(4.0)], 1e-6).epsilon
     against_two = 0.3 + epsilon([GaussianEvent(2.0)], 1e-6).epsilon
@@ -245,16 +312,38 @@ def test_a_ledger_from_before_has_none():
 
 def test_several_plans_add_up_against_one_party_that_colludes_in_all():
     plans = [
-        plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce=nonce, message_bytes=100_000, delta=1e-7) for nonce in "ab"
+        plan_with(
+            TWO,
+            epsilon=1.0,
+            expected_records=20_000,
+            nonce=nonce,
+            message_bytes=100_000,
+            delta=1e-7,
+        )
+        for nonce in "ab"
     ]
     both = Ledger.together([plan.ledger() for plan in plans])
     one = plans[0].ledger().colluding_epsilon
     assert 1.3 * one < both.colluding_epsilon < 2 * one
-    pairs = plan_with(TWO, epsilon=1.0, expected_records=20_000, encoder="scheduled-pairs", message_bytes=100_000, delta=1e-7)
+    pairs = plan_with(
+        TWO,
+        epsilon=1.0,
+        expected_records=20_000,
+        encoder="scheduled-pairs",
+        message_bytes=100_000,
+        delta=1e-7,
+    )
     assert math.isinf(Ledger.together([plans[0].ledger(), pairs.ledger()]).colluding_epsilon)
 
 
 def test_an_event_that_rests_on_the_secret_is_never_taken_as_it_stands():
     for event in (SketchEvent(6326, 9, 20, 4096), CountSketchEvent(4, 8.0, 64, 10)):
-        assert math.isinf(Ledger((entry(event, "all parties"),), 1e-6, parties=("one", "two")).colluding_epsilon)
-    assert Ledger((entry(GRREvent(0.1, (2, 3)), "all parties"),), 1e-6, parties=("one", "two")).colluding_epsilon < 0.3
+        assert math.isinf(
+            Ledger((entry(event, "all parties"),), 1e-6, parties=("one", "two")).colluding_epsilon
+        )
+    assert (
+        Ledger(
+            (entry(GRREvent(0.1, (2, 3)), "all parties"),), 1e-6, parties=("one", "two")
+        ).colluding_epsilon
+        < 0.3
+    )

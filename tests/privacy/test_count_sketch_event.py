@@ -15,7 +15,13 @@ from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy.accountant import by_pld, by_renyi, delta
-from vertimrf.privacy.count_sketch import _log_power, backward_renyi, excess, forward_renyi, ratio_law
+from vertimrf.privacy.count_sketch import (
+    _log_power,
+    backward_renyi,
+    excess,
+    forward_renyi,
+    ratio_law,
+)
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, event_from_json, event_to_json
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
@@ -23,7 +29,9 @@ from vertimrf.sketches.parameters import CountSketchPlan
 
 def half_integer_gaussian(variance):
     """Values and probabilities, written down as they stand."""
-    values = np.arange(-math.ceil(12 * math.sqrt(variance)) + 0.5, math.ceil(12 * math.sqrt(variance)))
+    values = np.arange(
+        -math.ceil(12 * math.sqrt(variance)) + 0.5, math.ceil(12 * math.sqrt(variance))
+    )
     weights = np.exp(-(values**2) / (2 * variance))
     return values, weights / weights.sum()
 
@@ -46,7 +54,10 @@ def test_epsilon_of_known_parameters(event, at, low, high):
     assert found < renyi < 1.3 * found
 
 
-@pytest.mark.parametrize(("groups", "variance", "buckets"), [(15, 22.5, 1508), (2, 4.0, 16), (3, 9.0, 4), (16, 24.0, 2048)])
+@pytest.mark.parametrize(
+    ("groups", "variance", "buckets"),
+    [(15, 22.5, 1508), (2, 4.0, 16), (3, 9.0, 4), (16, 24.0, 2048)],
+)
 def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, buckets):
     ratio, mass, lost = ratio_law(groups, variance, buckets, 1e-16)
     assert mass.sum() == pytest.approx(1, abs=1e-10)
@@ -56,7 +67,11 @@ def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, 
     assert 1 <= variation < 1 + 2e-4
     for order in (2, 3, 5):
         exact = forward_renyi(groups, variance, buckets, np.array([float(order)]), 0.01)[0]
-        assert exact * (1 - 1e-6) < math.log((mass * ratio**order).sum()) / (order - 1) < exact * (1 + 4e-4)
+        assert (
+            exact * (1 - 1e-6)
+            < math.log((mass * ratio**order).sum()) / (order - 1)
+            < exact * (1 + 4e-4)
+        )
 
 
 @pytest.mark.parametrize("buckets", [2, 4])
@@ -90,7 +105,9 @@ def test_moments_by_enumeration_of_all_noises():
     both = 0.5 * (ratio[:, None] + ratio)
     for order in (2.0, 3.0, 4.0):
         enumerated = math.log((law[:, None] * law * both**order).sum()) / (order - 1)
-        assert forward_renyi(2, variance, 2, np.array([order]), 0.01)[0] == pytest.approx(enumerated, rel=1e-9)
+        assert forward_renyi(2, variance, 2, np.array([order]), 0.01)[0] == pytest.approx(
+            enumerated, rel=1e-9
+        )
         backwards = math.log((law[:, None] * law * both ** (1 - order)).sum()) / (order - 1)
         bound = backward_renyi(2, variance, 2, np.array([order]), 0.01)[0]
         assert backwards <= bound < backwards * (1 + 3e-3)
@@ -99,8 +116,12 @@ def test_moments_by_enumeration_of_all_noises():
     assert forward_renyi(2, variance, 2, np.array([2.5]), 0.01)[0] >= between
 
 
-@pytest.mark.parametrize(("groups", "variance", "buckets"), [(15, 36.6, 1024), (16, 50.0, 8192), (8, 400.0, 64)])
-def test_both_directions_follow_the_chi_square_at_small_orders_and_the_law_at_all(groups, variance, buckets):
+@pytest.mark.parametrize(
+    ("groups", "variance", "buckets"), [(15, 36.6, 1024), (16, 50.0, 8192), (8, 400.0, 64)]
+)
+def test_both_directions_follow_the_chi_square_at_small_orders_and_the_law_at_all(
+    groups, variance, buckets
+):
     """A repetition's divergences are about order / 2 times its chi-square; and the law, where it resolves them, is no less."""
     orders = np.array([1.5, 2.0, 4.0, 9.5, 20.0])
     square = excess(groups, variance) / buckets
@@ -126,7 +147,11 @@ def test_powers_of_series_by_recurrence_are_those_by_squaring():
     logs = -0.3 * np.arange(12.0) ** 1.2
     plain = np.polynomial.polynomial.polypow(np.exp(logs), 40)[:12]
     np.testing.assert_allclose(_log_power(logs, 40), np.log(plain), rtol=1e-10)
-    np.testing.assert_allclose(_log_power(logs, 5), np.log(np.polynomial.polynomial.polypow(np.exp(logs), 5)[:12]), rtol=1e-10)
+    np.testing.assert_allclose(
+        _log_power(logs, 5),
+        np.log(np.polynomial.polynomial.polypow(np.exp(logs), 5)[:12]),
+        rtol=1e-10,
+    )
 
 
 def test_the_likelihood_ratio_is_that_of_the_two_laws():
@@ -164,7 +189,9 @@ def shifts_of(plan, codes):
         ((2, 3), (0,), 1, (3, 3)),
     ],
 )
-def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(sizes, contrasts, buckets, weights):
+def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(
+    sizes, contrasts, buckets, weights
+):
     """P and Q of whole repetitions, point by point over all numbers that a record may touch, for every record that there is; a
     number of a group with a weight moves by it, and has so many times the noise."""
     variance = max(4.0, sum(weights))
@@ -174,7 +201,9 @@ def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(s
     groups = len(sizes)
     event = replace(plan.event, buckets=buckets, repetitions=1)
     assert event.groups == (sum(weights) or groups)
-    of_number = np.repeat(weights or [1] * len(sizes), [2 * plan.rows(group) for group in range(len(sizes))])
+    of_number = np.repeat(
+        weights or [1] * len(sizes), [2 * plan.rows(group) for group in range(len(sizes))]
+    )
     ratio, mass, lost = ratio_law(event.groups, variance, buckets, 1e-12)
     for codes in itertools.product(*map(range, sizes)):
         shifts = of_number * shifts_of(plan, codes)
@@ -191,7 +220,10 @@ def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(s
         law = functools.reduce(np.multiply.outer, [p for _, p, _ in laws])
         present = np.zeros(law.shape)
         for shift in shifts[:, reached]:
-            moved = [np.exp((2 * s * values - s * s) / (2 * own)) for s, (values, _, own) in zip(shift, laws, strict=True)]
+            moved = [
+                np.exp((2 * s * values - s * s) / (2 * own))
+                for s, (values, _, own) in zip(shift, laws, strict=True)
+            ]
             present += functools.reduce(np.multiply.outer, moved) / ways
         assert (law * present).sum() == pytest.approx(1, abs=1e-9)
         for epsilon in (0.0, 0.1, 0.4, 0.9):
@@ -218,8 +250,12 @@ def test_delta_by_simulation():
         for _ in range(repetitions):
             sums = rng.choice(values, (groups, buckets, draws), p=p).sum(axis=0)
             if present:
-                sums[rng.integers(0, buckets, draws), np.arange(draws)] += groups * rng.choice((-1, 1), draws)
-            total += np.log(np.mean(np.exp(-groups / (2 * variance)) * np.cosh(sums / variance), axis=0))
+                sums[rng.integers(0, buckets, draws), np.arange(draws)] += groups * rng.choice(
+                    (-1, 1), draws
+                )
+            total += np.log(
+                np.mean(np.exp(-groups / (2 * variance)) * np.cosh(sums / variance), axis=0)
+            )
         losses[present] = total
     for epsilon in (0.2, 0.8, 1.5):
         added = np.maximum(-np.expm1(epsilon - losses[True]), 0)

@@ -16,7 +16,13 @@ from scipy import integrate, optimize
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import delta as accounted_delta
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, SketchEvent, ThresholdEvent
+from vertimrf.privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    SketchEvent,
+    ThresholdEvent,
+)
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.person_sketch import person_law
 
@@ -73,7 +79,9 @@ def count_sketch_moments(event):
     at = np.linspace(-16 * spread, 60 * spread, 76 * 32 + 1)
     waves = one**buckets
     assert abs(waves[-1]) < 1e-12
-    density = (waves[0].real + 2 * (np.exp(-1j * np.outer(at, times[1:])) @ waves[1:]).real) / window
+    density = (
+        waves[0].real + 2 * (np.exp(-1j * np.outer(at, times[1:])) @ waves[1:]).real
+    ) / window
     # Rounding errors are about 1e-16 of the largest.
     kept = (density > 1e-14 * density.max()) & (at > -1)
     law = density[kept] * (at[1] - at[0])
@@ -91,7 +99,9 @@ def moments(event):
     assert isinstance(event, CountSketchEvent)
     if event.records > 1:
         # The bound that tests/privacy/test_person_sketch.py is about: here its composition alone is held.
-        ratio, mass, _ = person_law(event.groups, event.variance, event.buckets, event.records, 1e-20)
+        ratio, mass, _ = person_law(
+            event.groups, event.variance, event.buckets, event.records, 1e-20
+        )
         return atom_moments(np.log(ratio), mass * ratio, mass)
     return count_sketch_moments(event)
 
@@ -99,7 +109,10 @@ def moments(event):
 def exact_deltas(events, epsilons):
     """Delta at each epsilon: the larger direction's."""
     parts = [(moments(event), event.count) for event in events]
-    return np.max([[_exact(parts, direction, epsilon) for epsilon in epsilons] for direction in (0, 1)], axis=0)
+    return np.max(
+        [[_exact(parts, direction, epsilon) for epsilon in epsilons] for direction in (0, 1)],
+        axis=0,
+    )
 
 
 def _exact(parts, direction, epsilon):
@@ -116,7 +129,9 @@ def _exact(parts, direction, epsilon):
     )
     tilt = math.exp(tilt)
     ahead = tilt * (1 + 1e-4)
-    slopes = [float((log_moment(t * 1.0001) - log_moment(t))[0].real) / (t * 1e-4) for t in (tilt, ahead)]
+    slopes = [
+        float((log_moment(t * 1.0001) - log_moment(t))[0].real) / (t * 1e-4) for t in (tilt, ahead)
+    ]
     wide = max(math.sqrt(max(slopes[1] - slopes[0], 0.0) / (tilt * 1e-4)), 0.3 * spread)
     window = 60 * wide
     frequencies = 2 * math.pi / window * np.arange(200)
@@ -124,7 +139,9 @@ def _exact(parts, direction, epsilon):
     waves = np.exp(log_moment(tilt + 1j * frequencies) - top - 1j * frequencies * epsilon)
     assert abs(waves[-1]) < 1e-12
     above = np.linspace(0.0, 25 * wide, 25 * 400 + 1)
-    density = (waves[0].real + 2 * (np.exp(-1j * np.outer(above, frequencies[1:])) @ waves[1:]).real) / window
+    density = (
+        waves[0].real + 2 * (np.exp(-1j * np.outer(above, frequencies[1:])) @ waves[1:]).real
+    ) / window
     return math.exp(top - tilt * epsilon) * float(
         integrate.simpson(np.exp(-tilt * above) * -np.expm1(-above) * density, x=above)
     )
@@ -144,22 +161,45 @@ FOUND = (
 )
 ADULT = [85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2]
 PLANS = {
-    "two parties, 10^4 records": (([4, 3, 4, 2], [2, 2]), {"epsilon": 1.0, "expected_records": 10**4}),
-    "two parties, 10^7 records": ((ADULT, [8, 7]), {"epsilon": 1.0, "expected_records": 10**7}),
-    "three parties, a small budget": (([4, 3, 8, 2, 5, 6, 3], [3, 2, 2]), {"epsilon": 0.1, "expected_records": 10**5}),
-    "sixteen binary attributes, a large budget": (([2] * 16, [8, 8]), {"epsilon": 10.0, "expected_records": 10**6}),
-    "scheduled pairs": ((ADULT, [8, 7]), {"epsilon": 1.0, "expected_records": 10**6, "encoder": "scheduled-pairs"}),
-    "scheduled pairs, a small budget": (
-        ([6] * 8, [4, 4]), {"epsilon": 0.5, "expected_records": 10**5, "encoder": "scheduled-pairs"}
+    "two parties, 10^4 records": (
+        ([4, 3, 4, 2], [2, 2]),
+        {"epsilon": 1.0, "expected_records": 10**4},
     ),
-    "an attribute that both hold": (([4, 3, 4, 2, 7], [3, 2], 1), {"epsilon": 1.0, "expected_records": 10**5}),
-    "domains found with noise": (([4, 3, 4, 2], [2, 2]), {"epsilon": 1.0, "expected_records": 10**5, "prior": FOUND}),
-    "two records a person": (([4, 3, 4, 2], [2, 2]), {"epsilon": 1.0, "expected_records": 10**5, "records_per_person": 2}),
-}  # fmt: skip
+    "two parties, 10^7 records": ((ADULT, [8, 7]), {"epsilon": 1.0, "expected_records": 10**7}),
+    "three parties, a small budget": (
+        ([4, 3, 8, 2, 5, 6, 3], [3, 2, 2]),
+        {"epsilon": 0.1, "expected_records": 10**5},
+    ),
+    "sixteen binary attributes, a large budget": (
+        ([2] * 16, [8, 8]),
+        {"epsilon": 10.0, "expected_records": 10**6},
+    ),
+    "scheduled pairs": (
+        (ADULT, [8, 7]),
+        {"epsilon": 1.0, "expected_records": 10**6, "encoder": "scheduled-pairs"},
+    ),
+    "scheduled pairs, a small budget": (
+        ([6] * 8, [4, 4]),
+        {"epsilon": 0.5, "expected_records": 10**5, "encoder": "scheduled-pairs"},
+    ),
+    "an attribute that both hold": (
+        ([4, 3, 4, 2, 7], [3, 2], 1),
+        {"epsilon": 1.0, "expected_records": 10**5},
+    ),
+    "domains found with noise": (
+        ([4, 3, 4, 2], [2, 2]),
+        {"epsilon": 1.0, "expected_records": 10**5, "prior": FOUND},
+    ),
+    "two records a person": (
+        ([4, 3, 4, 2], [2, 2]),
+        {"epsilon": 1.0, "expected_records": 10**5, "records_per_person": 2},
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if "person" in name else ()) for name in PLANS]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if "person" in name else ()) for name in PLANS],
 )
 def test_the_ledger_is_never_below_an_exact_composition_and_within_a_hundredth(name):
     shape, options = PLANS[name]
@@ -167,7 +207,11 @@ def test_the_ledger_is_never_below_an_exact_composition_and_within_a_hundredth(n
     assert ledger.method == "pld"
     prior = ledger.prior
     before = sum(entry.event.pure_epsilon for entry in ledger.entries[:prior])
-    at = ledger.delta - sum(entry.event.exposed for entry in ledger.entries[:prior] if isinstance(entry.event, ThresholdEvent))
+    at = ledger.delta - sum(
+        entry.event.exposed
+        for entry in ledger.entries[:prior]
+        if isinstance(entry.event, ThresholdEvent)
+    )
     assert at > 0.5 * ledger.delta
     events = [entry.event for entry in ledger.entries[prior:]]
     stated = ledger.epsilon - before
@@ -181,7 +225,11 @@ def test_the_ledger_is_never_below_an_exact_composition_and_within_a_hundredth(n
     for factor in (0.3, 0.7, 1.3):
         (exact,) = exact_deltas(events, [factor * stated])
         # What noise outside of its reach and the sampler may add is fixed, and far below the delta that the plan is for.
-        assert exact * (1 - 1e-6) <= accounted_delta(events, factor * stated) <= exact * 1.1 + 1e-2 * at
+        assert (
+            exact * (1 - 1e-6)
+            <= accounted_delta(events, factor * stated)
+            <= exact * 1.1 + 1e-2 * at
+        )
 
 
 def test_more_groups_than_noise_are_priced_exactly():

@@ -11,14 +11,28 @@ import pytest
 from vertimrf.errors import PrivacyError
 from vertimrf.files.canonical import json_digest
 from vertimrf.privacy.accountant import epsilon, group_epsilon
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent, ThresholdEvent
+from vertimrf.privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    ThresholdEvent,
+)
 from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
 
 ENTRIES = (
     LedgerEntry(GaussianEvent(40.0), "clinic", "record count", "discrete Gaussian, sigma 40.0"),
-    LedgerEntry(GaussianEvent(900.0, 1, 512), "clinic", "larger marginals, 512 units", "discrete Gaussian, sigma 900.0"),
+    LedgerEntry(
+        GaussianEvent(900.0, 1, 512),
+        "clinic",
+        "larger marginals, 512 units",
+        "discrete Gaussian, sigma 900.0",
+    ),
     LedgerEntry(GeometricEvent(30.0), "registry", "a count", "geometric, scale 30"),
-    LedgerEntry(SketchEvent(6326, 9, 20, 4096), "all parties", "sketches under 4096 keys", "6326 phantoms"),
+    LedgerEntry(
+        SketchEvent(6326, 9, 20, 4096), "all parties", "sketches under 4096 keys", "6326 phantoms"
+    ),
 )
 
 
@@ -28,7 +42,9 @@ def ledger():
 
 
 def test_totals_and_shares(ledger):
-    assert ledger.epsilon == pytest.approx(epsilon([entry.event for entry in ENTRIES], 1e-5).epsilon, rel=1e-9)
+    assert ledger.epsilon == pytest.approx(
+        epsilon([entry.event for entry in ENTRIES], 1e-5).epsilon, rel=1e-9
+    )
     assert ledger.method in ("pld", "renyi")
     assert sum(ledger.shares) == pytest.approx(1)
     running = [spent.epsilon for spent in ledger.spent]
@@ -40,7 +56,9 @@ def test_totals_and_shares(ledger):
 
 def test_the_method_is_that_of_the_total_not_of_a_part():
     """In count sketches, what counts as an infinite loss exceeds so small a delta; the other entries have no such part."""
-    sketches = LedgerEntry(CountSketchEvent(7, 60.0, 1024, 200), "all parties", "count sketches", "discrete Gaussian")
+    sketches = LedgerEntry(
+        CountSketchEvent(7, 60.0, 1024, 200), "all parties", "count sketches", "discrete Gaussian"
+    )
     ledger = Ledger((*ENTRIES, sketches), 1e-24)
     assert [spent.method for spent in ledger.spent] == ["pld"] * len(ENTRIES) + ["renyi"]
     assert ledger.method == "renyi"
@@ -83,7 +101,13 @@ def test_an_entry_keeps_what_it_is_in_a_file():
         assert LedgerEntry.from_json(json.loads(json.dumps(entry.to_json()))) == entry
     assert LedgerEntry.from_json(weighted.to_json()).kind is Kind.COUNT_SKETCHES
     assert plain.to_json().keys() == {"party", "released", "noise", "event"}
-    for change in ({"kind": "count"}, {"kind": 3}, {"weights": [1]}, {"weights": 7}, {"weights": ["a", "b"]}):
+    for change in (
+        {"kind": "count"},
+        {"kind": 3},
+        {"weights": [1]},
+        {"weights": 7},
+        {"weights": ["a", "b"]},
+    ):
         with pytest.raises(PrivacyError, match="no ledger entry"):
             LedgerEntry.from_json(weighted.to_json() | change)
 
@@ -105,7 +129,9 @@ def test_an_edited_ledger_is_refused(ledger, edit):
         Ledger.from_json(data)
 
 
-@pytest.mark.parametrize("change", [{"delta": None}, {"delta": "x"}, {"reasons": 3}, {"notes": 1}, {"prior": "x"}])
+@pytest.mark.parametrize(
+    "change", [{"delta": None}, {"delta": "x"}, {"reasons": 3}, {"notes": 1}, {"prior": "x"}]
+)
 def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change):
     body = {key: value for key, value in ledger.to_json().items() if key != "digest"} | change
     with pytest.raises(PrivacyError, match=r"malformed|not a ledger entry"):
@@ -117,7 +143,9 @@ def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change)
 
 
 def test_what_was_spent_beforehand_adds_up_whatever_followed_from_it():
-    count = LedgerEntry(GeometricEvent(50.0, sensitivity=2), "clinic", "a count to plan with", "geometric, scale 50")
+    count = LedgerEntry(
+        GeometricEvent(50.0, sensitivity=2), "clinic", "a count to plan with", "geometric, scale 50"
+    )
     ledger = Ledger((count, *ENTRIES), 1e-5, prior=1)
     rest = epsilon([entry.event for entry in ENTRIES], 1e-5).epsilon
     assert ledger.spent[0].epsilon == pytest.approx(2 / 50)
@@ -137,7 +165,9 @@ def test_only_pure_noise_can_be_spent_beforehand():
 
 
 def test_runs_over_the_same_people_add_up(ledger):
-    count = LedgerEntry(GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50")
+    count = LedgerEntry(
+        GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50"
+    )
     planned = Ledger((count, *ENTRIES[:2]), 1e-6, ("noise was fixed",), ("seconds",), prior=1)
     total = Ledger.together([ledger, planned])
     assert total.delta == pytest.approx(1.1e-5)
@@ -159,7 +189,9 @@ def test_runs_over_the_same_people_add_up(ledger):
 
 def test_a_person_with_several_records_pays_for_each_and_more():
     sigma = 20.0
-    ledger = Ledger((LedgerEntry(GaussianEvent(sigma), "clinic", "a count", "discrete Gaussian"),), 1e-6)
+    ledger = Ledger(
+        (LedgerEntry(GaussianEvent(sigma), "clinic", "a count", "discrete Gaussian"),), 1e-6
+    )
     once = ledger.group_epsilon(1)
     assert ledger.epsilon <= once < 1.1 * ledger.epsilon
     for records in (2, 3, 10):
@@ -167,8 +199,12 @@ def test_a_person_with_several_records_pays_for_each_and_more():
         exact = epsilon([GaussianEvent(sigma, records)], 1e-6).epsilon
         assert records * once < ledger.group_epsilon(records) < 3 * exact
         assert exact < ledger.group_epsilon(records)
-    counted = LedgerEntry(GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50")
-    assert Ledger((counted, *ledger.entries), 1e-6, prior=1).group_epsilon(3) == pytest.approx(3 / 50 + ledger.group_epsilon(3))
+    counted = LedgerEntry(
+        GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50"
+    )
+    assert Ledger((counted, *ledger.entries), 1e-6, prior=1).group_epsilon(3) == pytest.approx(
+        3 / 50 + ledger.group_epsilon(3)
+    )
     with pytest.raises(PrivacyError, match="at least 1 record"):
         ledger.group_epsilon(0)
 
@@ -176,7 +212,9 @@ def test_a_person_with_several_records_pays_for_each_and_more():
 def test_a_ledger_states_its_standing(ledger):
     assert ledger.standing.private
     assert (ledger.standing.epsilon, ledger.standing.delta) == (ledger.epsilon, 1e-5)
-    assert ledger.not_private("a party fixed its noise").standing.reasons == ("a party fixed its noise",)
+    assert ledger.not_private("a party fixed its noise").standing.reasons == (
+        "a party fixed its noise",
+    )
     responses = Ledger((LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR"),), 1e-5)
     assert responses.standing.neighbours == "replace one record"
 

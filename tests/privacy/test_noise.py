@@ -41,7 +41,10 @@ def fits(observed, expected):
         if expected[-1] < 8:
             observed = np.append(observed[:-2], observed[-2:].sum())
             expected = np.append(expected[:-2], expected[-2:].sum())
-    return len(observed) < 2 or stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > CHANCE
+    return (
+        len(observed) < 2
+        or stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > CHANCE
+    )
 
 
 def counted(drawn, x):
@@ -60,10 +63,14 @@ def test_gaussian_noise_is_the_discrete_gaussian(sigma):
     assert fits(counted(drawn, x), draws * pmf)
     # Variance, whose standard error follows from the fourth moment; and how many lie far out.
     second, fourth = (float((pmf * x.astype(float) ** k).sum()) for k in (2, 4))
-    assert abs(np.square(drawn.astype(float)).mean() - second) < 5 * np.sqrt((fourth - second**2) / draws)
+    assert abs(np.square(drawn.astype(float)).mean() - second) < 5 * np.sqrt(
+        (fourth - second**2) / draws
+    )
     for far in (3, 4):
         beyond = float(pmf[np.abs(x) > far * sigma].sum())
-        assert stats.binomtest(int((np.abs(drawn) > far * sigma).sum()), draws, beyond).pvalue > CHANCE
+        assert (
+            stats.binomtest(int((np.abs(drawn) > far * sigma).sum()), draws, beyond).pvalue > CHANCE
+        )
 
 
 @pytest.mark.parametrize("sigma", [2.0**20, 1e9, 1e13])
@@ -74,7 +81,9 @@ def test_wide_gaussian_noise_is_gaussian_down_to_its_last_digits(sigma):
     cells = np.floor(special.ndtr((drawn + 0.5) / sigma) * 1000).astype(int)
     assert fits(np.bincount(cells, minlength=1000), np.full(1000, draws / 1000))
     for modulus in (2, 7, sampler.STEP, 3 * sampler.STEP):
-        assert fits(np.bincount(drawn % modulus, minlength=modulus), np.full(modulus, draws / modulus))
+        assert fits(
+            np.bincount(drawn % modulus, minlength=modulus), np.full(modulus, draws / modulus)
+        )
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -87,7 +96,9 @@ def test_geometric_noise_is_two_sided(scale):
     assert fits(counted(drawn, x), draws * pmf)
     for far in (4, 8):
         beyond = float(pmf[np.abs(x) > far * scale].sum())
-        assert stats.binomtest(int((np.abs(drawn) > far * scale).sum()), draws, beyond).pvalue > CHANCE
+        assert (
+            stats.binomtest(int((np.abs(drawn) > far * scale).sum()), draws, beyond).pvalue > CHANCE
+        )
 
 
 @pytest.mark.parametrize(("law", "scale"), [("gaussian", 3.7), ("laplace", 5.0)])
@@ -99,9 +110,14 @@ def test_noise_has_the_law_of_opendps(law, scale):
     norm = dp.l2_distance(T="i64") if law == "gaussian" else dp.l1_distance(T="i64")
     space = dp.vector_domain(dp.atom_domain(T="i64")), norm
     theirs = np.array((space >> getattr(dp.m, f"then_{law}")(scale=scale))([0] * 20_000))
-    ours = (discrete_gaussian if law == "gaussian" else two_sided_geometric)(stream(4), 20_000, scale)
+    ours = (discrete_gaussian if law == "gaussian" else two_sided_geometric)(
+        stream(4), 20_000, scale
+    )
     edges = np.unique(np.quantile(ours, np.linspace(0, 1, 24)[1:-1]))
-    table = [np.bincount(np.searchsorted(edges, sample), minlength=edges.size + 1) for sample in (ours, theirs)]
+    table = [
+        np.bincount(np.searchsorted(edges, sample), minlength=edges.size + 1)
+        for sample in (ours, theirs)
+    ]
     assert stats.chi2_contingency(table).pvalue > CHANCE
 
 
@@ -110,7 +126,10 @@ def test_thresholds_are_those_of_the_exact_law_and_well_within_the_margin(sigma)
     """Of another library's numbers, with 90 digits."""
     exact, exact_reach = sampler._exact_thresholds(Fraction(sigma) ** 2)
     with mpmath.workdps(90):
-        mass = [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for x in range(exact_reach + 200)]
+        mass = [
+            mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
+            for x in range(exact_reach + 200)
+        ]
         total, below = 2 * mpmath.fsum(mass) - mass[0], mpmath.fsum(mass[exact_reach + 1 :])
         for x, found in zip(range(-exact_reach, exact_reach), exact, strict=True):
             below += mass[abs(x)]
@@ -170,11 +189,17 @@ def test_a_number_at_a_threshold_is_above_it_and_one_just_below_is_not():
 
 
 def test_the_ends_of_the_stream_are_the_farthest_values():
-    low, high = (discrete_gaussian(Given([word], more), 1, 3.0)[0] for word, more in ((0, 0), (2**64 - 1, 2**192 - 1)))
+    low, high = (
+        discrete_gaussian(Given([word], more), 1, 3.0)[0]
+        for word, more in ((0, 0), (2**64 - 1, 2**192 - 1))
+    )
     # 19 standard deviations and one more; of the lowest thresholds, those that are 0 in 256 bits count as reached.
     assert high == 58
     assert -high <= low < -3 * 18
-    drawn = [sampler._geometric(Given([word], more), 1, 2.0)[0] for word, more in ((0, 0), (2**64 - 1, 2**192 - 1))]
+    drawn = [
+        sampler._geometric(Given([word], more), 1, 2.0)[0]
+        for word, more in ((0, 0), (2**64 - 1, 2**192 - 1))
+    ]
     # -2 log(2^-257) and -2 log(1 - 2^-257).
     assert drawn == [356, 0]
 
@@ -196,7 +221,9 @@ def test_gaussian_noise_survives_large_values():
     assert (np.abs(SystemNoise().gaussian(values, 2.0) - values) < 40).all()
 
 
-@pytest.mark.parametrize(("phantoms", "floor", "ceiling"), [(1, 0, 6), (3, 1, 8), (6326, 9, 20), (1_000_000, 16, 31)])
+@pytest.mark.parametrize(
+    ("phantoms", "floor", "ceiling"), [(1, 0, 6), (3, 1, 8), (6326, 9, 20), (1_000_000, 16, 31)]
+)
 def test_phantom_maxima_follow_their_law_into_the_tail(phantoms, floor, ceiling):
     draws = 1_000_000
     plan = SketchPlan(phantoms, floor, ceiling, (ScheduledPair(0, 1, draws // 2, 2, 2),))
@@ -221,7 +248,9 @@ def test_opendp_states_the_zcdp_that_the_ledger_does():
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
-    assert (space >> dp.m.then_gaussian(scale=7.0)).map(d_in=2) == pytest.approx(GaussianEvent(7.0, 2).rho, rel=1e-9)
+    assert (space >> dp.m.then_gaussian(scale=7.0)).map(d_in=2) == pytest.approx(
+        GaussianEvent(7.0, 2).rho, rel=1e-9
+    )
 
 
 def test_opendp_states_the_epsilon_of_geometric_noise_that_the_ledger_does():
@@ -229,7 +258,9 @@ def test_opendp_states_the_epsilon_of_geometric_noise_that_the_ledger_does():
 
     dp.enable_features("contrib")
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
-    assert (space >> dp.m.then_laplace(scale=7.0)).map(d_in=2) == pytest.approx(GeometricEvent(7.0, 2).pure_epsilon, rel=1e-9)
+    assert (space >> dp.m.then_laplace(scale=7.0)).map(d_in=2) == pytest.approx(
+        GeometricEvent(7.0, 2).pure_epsilon, rel=1e-9
+    )
 
 
 VALUES = np.arange(600).reshape(20, 30)
@@ -239,7 +270,11 @@ def noises(noise, values=VALUES, sigma=40.0, scale=30.0, exact=b"levels"):
     """One draw after the other, as noise alone."""
     gaussian = noise.gaussian(values, sigma) - values
     geometric = noise.geometrics(values, scale) - values
-    return [gaussian.ravel(), geometric.ravel(), np.frombuffer(noise.stream(exact)(600), np.uint8).astype(int)]
+    return [
+        gaussian.ravel(),
+        geometric.ravel(),
+        np.frombuffer(noise.stream(exact)(600), np.uint8).astype(int),
+    ]
 
 
 def unrelated(one, other):
@@ -257,7 +292,9 @@ def test_the_same_key_and_numbers_give_the_same_noise():
         np.testing.assert_array_equal(mine, own)
     # However the numbers lie in memory.
     turned = np.asfortranarray(VALUES.astype(np.int32))
-    np.testing.assert_array_equal(KeyedNoise(b"k" * 32).gaussian(turned, 40.0) - VALUES, one[0].reshape(VALUES.shape))
+    np.testing.assert_array_equal(
+        KeyedNoise(b"k" * 32).gaussian(turned, 40.0) - VALUES, one[0].reshape(VALUES.shape)
+    )
 
 
 def test_another_key_gives_unrelated_noise():
@@ -274,13 +311,16 @@ def test_one_number_that_differs_gives_unrelated_noise_everywhere_from_there_on(
         other = other.reshape(30, 20)
     else:
         more["sigma"] = np.nextafter(40.0, 41.0)
-    assert all(map(unrelated, noises(KeyedNoise(b"k" * 32)), noises(KeyedNoise(b"k" * 32), other, **more)))
+    assert all(
+        map(unrelated, noises(KeyedNoise(b"k" * 32)), noises(KeyedNoise(b"k" * 32), other, **more))
+    )
 
 
 def test_other_levels_get_unrelated_bytes_and_so_does_what_follows():
     one, two = KeyedNoise(b"k" * 32), KeyedNoise(b"k" * 32)
     first, second = (
-        np.frombuffer(noise.stream(exact)(600), np.uint8).astype(int) for noise, exact in ((one, b"a"), (two, b"b"))
+        np.frombuffer(noise.stream(exact)(600), np.uint8).astype(int)
+        for noise, exact in ((one, b"a"), (two, b"b"))
     )
     assert unrelated(first, second)
     assert all(map(unrelated, noises(one), noises(two)))
@@ -305,7 +345,12 @@ def test_noise_is_the_same_in_every_version():
     assert noise.stream(b"levels")(8).hex() == GOLDEN[3]
 
 
-GOLDEN = [-79, -8, -88, -10, 121, -137], [-1316336, -922570, -1210626], [-33, -81, 92, 28], "1283bfb4a839d3c4"
+GOLDEN = (
+    [-79, -8, -88, -10, 121, -137],
+    [-1316336, -922570, -1210626],
+    [-33, -81, 92, 28],
+    "1283bfb4a839d3c4",
+)
 
 
 def test_system_noise_has_a_fresh_key(monkeypatch):

@@ -18,7 +18,10 @@ from vertimrf.privacy.person_sketch import person_excess, person_renyi, sharing
 
 def values_of(records, groups, pattern):
     """Which value every record has in every group [shape=(records, groups)]."""
-    same, other = np.zeros((records, groups), int), np.tile(np.arange(records)[:, None], (1, groups))
+    same, other = (
+        np.zeros((records, groups), int),
+        np.tile(np.arange(records)[:, None], (1, groups)),
+    )
     half = same.copy()
     half[:, groups // 2 :] = other[:, groups // 2 :]
     return {"all the same": same, "all different": other, "half": half}[pattern]
@@ -60,8 +63,14 @@ def check_dominated(ratio, event, close):
     assert mass.sum() == pytest.approx(1, abs=1e-9)
     for epsilon in (0.0, 0.03, 0.1, 0.3, 0.6):
         for true, price in (
-            (np.maximum(ratio - math.exp(epsilon), 0), np.maximum(priced - math.exp(epsilon), 0) @ mass),
-            (np.maximum(1 - math.exp(epsilon) * ratio, 0), np.maximum(1 - math.exp(epsilon) * priced, 0) @ mass),
+            (
+                np.maximum(ratio - math.exp(epsilon), 0),
+                np.maximum(priced - math.exp(epsilon), 0) @ mass,
+            ),
+            (
+                np.maximum(1 - math.exp(epsilon) * ratio, 0),
+                np.maximum(1 - math.exp(epsilon) * priced, 0) @ mass,
+            ),
         ):
             assert true.mean() - 5 * true.std() / math.sqrt(len(true)) <= price + 1e-12
             assert not (close and epsilon == 0) or true.mean() > 0.9 * price
@@ -100,14 +109,20 @@ def test_the_priced_law_dominates_that_of_three_records_of_equal_values():
     rng = np.random.default_rng(2)
     groups, variance, buckets = 3, 12.0, 64
     sums = discrete_noise(rng, variance, (40_000, groups, buckets)).sum(axis=1)
-    one, two, three = (np.exp(-m * m * groups / (2 * variance)) * np.cosh(m * sums / variance) for m in (1, 2, 3))
+    one, two, three = (
+        np.exp(-m * m * groups / (2 * variance)) * np.cosh(m * sums / variance) for m in (1, 2, 3)
+    )
     first, squares, cubes = one.sum(axis=1), (one**2).sum(axis=1), (one**3).sum(axis=1)
     apart = first**3 - 3 * first * squares + 2 * cubes
     # Two share: with equal signs they shift by two, else not at all.
     pair = (two + 1) / 2
     shared = 3 * (pair.sum(axis=1) * first - (pair * one).sum(axis=1))
     together = (three / 4 + 3 * one / 4).sum(axis=1)
-    check_dominated((apart + shared + together) / buckets**3, CountSketchEvent(groups, variance, buckets, 1, 3), True)
+    check_dominated(
+        (apart + shared + together) / buckets**3,
+        CountSketchEvent(groups, variance, buckets, 1, 3),
+        True,
+    )
 
 
 def test_the_priced_law_dominates_that_of_five_records_without_a_common_value():
@@ -136,7 +151,10 @@ def test_to_first_order_the_price_is_that_of_a_gaussian():
 
 
 def test_more_records_cost_more_and_one_costs_what_it_did():
-    prices = [composed_epsilon([CountSketchEvent(8, 60.0, 512, 60, k)], 1e-6).epsilon for k in (1, 2, 3, 5)]
+    prices = [
+        composed_epsilon([CountSketchEvent(8, 60.0, 512, 60, k)], 1e-6).epsilon
+        for k in (1, 2, 3, 5)
+    ]
     assert prices == sorted(prices)
     assert prices[0] == composed_epsilon([CountSketchEvent(8, 60.0, 512, 60)], 1e-6).epsilon
     assert 1.8 < prices[1] / prices[0] < 2.6
@@ -151,7 +169,9 @@ def test_both_accounts_agree():
         # Of the law itself, but for what the grid adds.
         ratio, mass, _ = events[0].law
         orders = np.array([3.0, 8.0, 20.0])
-        found = person_renyi(events[0].law, 8, 100.0 * records, 1024, records, orders, events[0].rho)
+        found = person_renyi(
+            events[0].law, 8, 100.0 * records, 1024, records, orders, events[0].rho
+        )
         direct = np.array([math.log(mass @ ratio**order) / (order - 1) for order in orders])
         assert (found > 0.97 * direct).all()
         assert found[-1] < 2 * direct[-1]
@@ -164,14 +184,19 @@ def test_how_records_share_buckets():
         expected = [np.mean(np.array(filled) == records - e) for e in range(records)]
         assert sharing(buckets, records) == pytest.approx(expected)
     assert sharing(1 << 15, 40).sum() == pytest.approx(1)
-    assert person_excess(8, 60.0, 512, 1) == pytest.approx(CountSketchEvent(8, 60.0, 512, 60).spread ** 2)
+    assert person_excess(8, 60.0, 512, 1) == pytest.approx(
+        CountSketchEvent(8, 60.0, 512, 60).spread ** 2
+    )
 
 
 def test_the_events_parts_are_checked_and_kept():
     event = CountSketchEvent(8, 60.0, 512, 60, 3)
     assert event_from_json(event_to_json(event)) == event
     assert "records" not in event_to_json(CountSketchEvent(8, 60.0, 512, 60))
-    with pytest.raises(PrivacyError, match="buckets, with several records of a person, must be a whole number of at least 64"):
+    with pytest.raises(
+        PrivacyError,
+        match="buckets, with several records of a person, must be a whole number of at least 64",
+    ):
         CountSketchEvent(8, 60.0, 32, 60, 3)
     with pytest.raises(PrivacyError, match="variance"):
         CountSketchEvent(8, 20.0, 512, 60, 3)

@@ -15,7 +15,13 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import by_renyi, delta, epsilon
-from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, under_replacement
+from vertimrf.privacy.events import (
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    under_replacement,
+)
 from vertimrf.privacy.ledger import LedgerEntry
 
 # Three parties: two that have to choose a local graph, and one of a single attribute.
@@ -23,8 +29,20 @@ SIZES = {"one": (6, 5, 4, 7), "two": (5, 7, 6, 5, 3), "three": (4,)}
 
 
 def plan_of(**changes):
-    schema = Schema.of({name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(own)] for name, own in SIZES.items()})
-    settings = {"epsilon": 1.0, "delta": 1e-5, "expected_records": 3000, "nonce": "prices", "keys": 1 << 10, "tau": 3000}
+    schema = Schema.of(
+        {
+            name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(own)]
+            for name, own in SIZES.items()
+        }
+    )
+    settings = {
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "expected_records": 3000,
+        "nonce": "prices",
+        "keys": 1 << 10,
+        "tau": 3000,
+    }
     return plan_with(schema, **settings | changes)
 
 
@@ -36,13 +54,18 @@ def plan():
 def hockey_stick(pairs, at):
     """The larger of both directions' sums of max(p - e^at q, 0)."""
     factor = mpmath.exp(at)
-    return max(sum(max(p - factor * q, 0) for p, q in pairs), sum(max(q - factor * p, 0) for p, q in pairs))
+    return max(
+        sum(max(p - factor * q, 0) for p, q in pairs), sum(max(q - factor * p, 0) for p, q in pairs)
+    )
 
 
 def discrete_gaussian(sigma, sensitivity):
     """Probabilities of every answer without and with a record, to 40 digits."""
     reach = 16 * math.ceil(sigma) + sensitivity
-    mass = {x: mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * mpmath.mpf(sigma) ** 2)) for x in range(-2 * reach, 2 * reach + 1)}
+    mass = {
+        x: mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
+        for x in range(-2 * reach, 2 * reach + 1)
+    }
     total = sum(mass.values())
     return [(mass[x] / total, mass[x - sensitivity] / total) for x in range(-reach, reach + 1)]
 
@@ -50,13 +73,22 @@ def discrete_gaussian(sigma, sensitivity):
 @pytest.mark.parametrize(
     ("sigma", "sensitivity", "count", "at"),
     [
-        (2.0, 1, 1, 0.0), (2.0, 1, 1, 0.5), (2.0, 3, 1, 1.0), (0.7, 1, 1, 1.5), (40.0, 33, 1, 0.8), (2.0, 1, 2, 0.5),
+        (2.0, 1, 1, 0.0),
+        (2.0, 1, 1, 0.5),
+        (2.0, 3, 1, 1.0),
+        (0.7, 1, 1, 1.5),
+        (40.0, 33, 1, 0.8),
+        (2.0, 1, 2, 0.5),
         (0.7, 2, 2, 3.0),
     ],
-)  # fmt: skip
+)
 def test_gaussian_queries_cost_what_their_law_says(sigma, sensitivity, count, at):
     with mpmath.workdps(40):
-        pairs = one = [(p, q) for p, q in discrete_gaussian(sigma, sensitivity) if p + q > mpmath.mpf(10) ** -18]
+        pairs = one = [
+            (p, q)
+            for p, q in discrete_gaussian(sigma, sensitivity)
+            if p + q > mpmath.mpf(10) ** -18
+        ]
         for _ in range(count - 1):
             pairs = [(p * r, q * s) for p, q in pairs for r, s in one]
         exact = float(hockey_stick(pairs, at))
@@ -120,7 +152,11 @@ def test_each_direction_has_a_price_of_its_own(event, pairs):
             losses = (np.arange(len(grid.mass)) + grid.lowest) * step
             for at in (-1.0, 0.0, 0.05, 0.5, 2.0):
                 exact = float(sum(max(p - mpmath.exp(at) * q, 0) for p, q in direction))
-                ours = float((grid.mass * np.maximum(-np.expm1(at - losses), 0.0)).sum()) + 1 - float(grid.mass.sum())
+                ours = (
+                    float((grid.mass * np.maximum(-np.expm1(at - losses), 0.0)).sum())
+                    + 1
+                    - float(grid.mass.sum())
+                )
                 assert exact * (1 - 1e-9) - 1e-12 <= ours <= exact * 1.01 + 1e-4
 
 
@@ -129,13 +165,25 @@ def test_renyi_divergences_are_those_of_the_laws(order):
     """The accountant takes the smaller of two totals, so neither may be below its law."""
 
     def divergence(pairs):
-        both = (sum(p * (p / q) ** (order - 1) for p, q in way if p) for way in (pairs, [(q, p) for p, q in pairs]))
+        both = (
+            sum(p * (p / q) ** (order - 1) for p, q in way if p)
+            for way in (pairs, [(q, p) for p, q in pairs])
+        )
         return float(max(mpmath.log(total) / (order - 1) for total in both))
 
     with mpmath.workdps(40):
-        sketches, gaussian = divergence(two_sketches(50, 2, 9)), divergence(discrete_gaussian(2.0, 3))
-    assert SketchEvent(50, 2, 9, 7).renyi(np.array([order]))[0] == pytest.approx(7 * sketches, rel=1e-9)
-    assert 5 * gaussian <= GaussianEvent(2.0, 3, 5).renyi(np.array([order]))[0] == pytest.approx(order * 5 * 9 / 8)
+        sketches, gaussian = (
+            divergence(two_sketches(50, 2, 9)),
+            divergence(discrete_gaussian(2.0, 3)),
+        )
+    assert SketchEvent(50, 2, 9, 7).renyi(np.array([order]))[0] == pytest.approx(
+        7 * sketches, rel=1e-9
+    )
+    assert (
+        5 * gaussian
+        <= GaussianEvent(2.0, 3, 5).renyi(np.array([order]))[0]
+        == pytest.approx(order * 5 * 9 / 8)
+    )
 
 
 def expected_events(plan):
@@ -147,7 +195,10 @@ def expected_events(plan):
         if d > 1:
             # An R-score is half of an L1 norm of differences, in steps of 1/16 record: half of 1 + 3 records, and a step for
             # rounding.
-            out[name] += [(local.score_sigma, 16 * (1 + 3) // 2 + 1, d * (d - 1) // 2), (local.unit_sigma, 1, local.units)]
+            out[name] += [
+                (local.score_sigma, 16 * (1 + 3) // 2 + 1, d * (d - 1) // 2),
+                (local.unit_sigma, 1, local.units),
+            ]
     out["one"].insert(0, (plan.count_sigma, 1, 1))
     return out
 
@@ -155,7 +206,10 @@ def expected_events(plan):
 def test_every_party_pays_for_its_whole_local_model(plan):
     assert SCORE_GRID == 16
     assert SCORE_SENSITIVITY == 33
-    ledger = {name: [e.event for e in plan.entries() if e.party == name] for name in (*SIZES, "all parties")}
+    ledger = {
+        name: [e.event for e in plan.entries() if e.party == name]
+        for name in (*SIZES, "all parties")
+    }
     for name, events in expected_events(plan).items():
         assert sorted((e.sigma, e.sensitivity, e.count) for e in ledger[name]) == sorted(events)
     assert sum(map(len, ledger.values())) == len(plan.entries()) == 9
@@ -166,15 +220,24 @@ def test_the_total_is_that_of_all_events(plan):
     events = [GaussianEvent(*event) for own in expected_events(plan).values() for event in own]
     sketch = plan.sketch
     keys = sum(pair.keys for pair in sketch.pairs)
-    events.append(SketchEvent(sketch.phantoms, sketch.floor, sketch.ceiling, keys, attributes_per_key=2))
+    events.append(
+        SketchEvent(sketch.phantoms, sketch.floor, sketch.ceiling, keys, attributes_per_key=2)
+    )
     assert plan.ledger().epsilon == pytest.approx(epsilon(events, plan.delta).epsilon, rel=1e-6)
     # And no event is for nothing.
     whole = by_renyi(events, plan.delta)[-1]
-    assert all(by_renyi(events[:i] + events[i + 1 :], plan.delta)[-1] < whole for i in range(len(events)))
+    assert all(
+        by_renyi(events[:i] + events[i + 1 :], plan.delta)[-1] < whole for i in range(len(events))
+    )
 
 
 def test_what_was_spent_before_the_plan_counts(plan):
-    spent = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50.0")
+    spent = LedgerEntry(
+        GeometricEvent(50.0),
+        "coordinator",
+        "record count, to plan with",
+        "two-sided geometric, scale 50.0",
+    )
     later = plan_of(encoder="scheduled-pairs", prior=(spent,))
     assert later.entries()[0] == spent
     assert len(later.entries()) == len(plan.entries()) + 1
@@ -195,7 +258,9 @@ def test_shared_keys_cost_what_all_attributes_under_one_key_tell():
             g, f = phantom[m] - below[0], level[m] - below[1]
             for s in range(1, attributes + 1):
                 # s of the sketches at the lowest level m, the others above it.
-                absent = mpmath.binomial(attributes, s) * g**s * (1 - phantom[m]) ** (attributes - s)
+                absent = (
+                    mpmath.binomial(attributes, s) * g**s * (1 - phantom[m]) ** (attributes - s)
+                )
                 pairs.append((absent, absent * (below[1] + f * (phantom[m] / g) ** s)))
         assert float(sum(q for _, q in pairs)) == pytest.approx(1)
         exact = {at: float(hockey_stick(pairs, at)) for at in (0.01, 1.0, 5.0)}
@@ -207,7 +272,9 @@ def test_under_replacement_a_record_counts_twice_in_every_query():
     plan = plan_of(encoder="grr")
     for name, events in expected_events(plan).items():
         ledger = [e.event for e in plan.entries() if e.party == name]
-        assert sorted((e.sigma, e.sensitivity, e.count) for e in ledger) == sorted((s, 2 * d, n) for s, d, n in events)
+        assert sorted((e.sigma, e.sensitivity, e.count) for e in ledger) == sorted(
+            (s, 2 * d, n) for s, d, n in events
+        )
     (event,) = [entry.event for entry in plan.entries() if entry.party == "all parties"]
     assert event == GRREvent(plan.sketch.epsilon, tuple(group.size for group in plan.groups))
     assert len(event.sizes) == sum(map(len, SIZES.values()))

@@ -14,26 +14,46 @@ from vertimrf.privacy.standing import ADD_OR_REMOVE, EXACT, REPLACE, UNSTATED, S
 GOOD = Standing(0.55, 1e-6, ADD_OR_REMOVE)
 
 
-@pytest.mark.parametrize("standing", [
-    GOOD, Standing(2, 1e-9, REPLACE, notes=("the number of records is published",)), GOOD.because("a party fixed its noise"),
-    EXACT, UNSTATED, GOOD.noting("seconds follow the data"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "standing",
+    [
+        GOOD,
+        Standing(2, 1e-9, REPLACE, notes=("the number of records is published",)),
+        GOOD.because("a party fixed its noise"),
+        EXACT,
+        UNSTATED,
+        GOOD.noting("seconds follow the data"),
+    ],
+)
 def test_it_is_read_back(standing):
     assert Standing.from_json(json.loads(json.dumps(standing.to_json()))) == standing
 
 
 def test_it_says_what_it_is():
-    assert str(GOOD) == "Private (add or remove one record): epsilon 0.55 at delta 1e-06, for the whole run."
+    assert (
+        str(GOOD)
+        == "Private (add or remove one record): epsilon 0.55 at delta 1e-06, for the whole run."
+    )
     assert str(GOOD.because("b", "a", "b")) == "NOT PRIVATE: b; a."
     assert GOOD.because("b").because("b", "c").reasons == ("b", "c")
     assert str(EXACT) == "NOT PRIVATE: exact statistics of the real tables, do not publish."
     assert str(GOOD.noting("x")).endswith("\nNote: x.")
 
 
-@pytest.mark.parametrize("arguments", [
-    (None, 1e-6, ADD_OR_REMOVE), (0.5, None, ADD_OR_REMOVE), (math.nan, 1e-6, ADD_OR_REMOVE), (math.inf, 1e-6, ADD_OR_REMOVE),
-    (-1.0, 1e-6, ADD_OR_REMOVE), (0.5, -1e-9, ADD_OR_REMOVE), (0.5, 1.0, REPLACE), (0.5, 1e-6, ""), (True, 1e-6, REPLACE),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (None, 1e-6, ADD_OR_REMOVE),
+        (0.5, None, ADD_OR_REMOVE),
+        (math.nan, 1e-6, ADD_OR_REMOVE),
+        (math.inf, 1e-6, ADD_OR_REMOVE),
+        (-1.0, 1e-6, ADD_OR_REMOVE),
+        (0.5, -1e-9, ADD_OR_REMOVE),
+        (0.5, 1.0, REPLACE),
+        (0.5, 1e-6, ""),
+        (True, 1e-6, REPLACE),
+    ],
+)
 def test_without_all_three_nothing_is_private(arguments):
     assert GOOD.private
     assert not Standing(*arguments).private
@@ -47,22 +67,44 @@ def test_a_missing_field_is_not_private(field):
     assert Standing.from_json(data) == UNSTATED
 
 
-@pytest.mark.parametrize("change", [
-    {"private": False}, {"private": 1}, {"private": "true"}, {"reasons": ["fixed noise"]}, {"reasons": "none"}, {"reasons": None},
-    {"reasons": [1]}, {"notes": None}, {"epsilon": "0.5"}, {"epsilon": None}, {"epsilon": [0.5]}, {"delta": 2},
-    {"delta": "small"}, {"neighbours": None}, {"neighbours": "nobody"}, {"epsilon": float("nan")}, {"more": 1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"private": False},
+        {"private": 1},
+        {"private": "true"},
+        {"reasons": ["fixed noise"]},
+        {"reasons": "none"},
+        {"reasons": None},
+        {"reasons": [1]},
+        {"notes": None},
+        {"epsilon": "0.5"},
+        {"epsilon": None},
+        {"epsilon": [0.5]},
+        {"delta": 2},
+        {"delta": "small"},
+        {"neighbours": None},
+        {"neighbours": "nobody"},
+        {"epsilon": float("nan")},
+        {"more": 1},
+    ],
+)
 def test_what_does_not_add_up_is_not_private(change):
     assert not Standing.from_json(GOOD.to_json() | change).private
 
 
 def test_a_claim_against_its_own_reasons_is_not_private():
-    assert not Standing.from_json(GOOD.because("a party fixed its noise").to_json() | {"private": True}).private
+    assert not Standing.from_json(
+        GOOD.because("a party fixed its noise").to_json() | {"private": True}
+    ).private
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*GOOD.to_json()]), inner, max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*GOOD.to_json()]), inner, max_size=6)
+    ),
     max_leaves=10,
 )
 

@@ -11,7 +11,13 @@ import pytest
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
-from vertimrf.privacy.events import GeometricEvent, ThresholdEvent, event_from_json, event_to_json, under_replacement
+from vertimrf.privacy.events import (
+    GeometricEvent,
+    ThresholdEvent,
+    event_from_json,
+    event_to_json,
+    under_replacement,
+)
 from vertimrf.privacy.ledger import LedgerEntry, spent_beforehand
 
 
@@ -20,7 +26,10 @@ def test_the_price_is_opendps(scale, threshold):
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T="i64")), dp.l01inf_distance(dp.absolute_distance(T="i64"))
+    space = (
+        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T="i64")),
+        dp.l01inf_distance(dp.absolute_distance(T="i64")),
+    )
     measure = space >> dp.m.then_laplace_threshold(scale=scale, threshold=threshold)
     epsilon, exposed = measure.map((1, 1, 1))
     event = ThresholdEvent(scale, threshold)
@@ -34,7 +43,11 @@ def test_the_price_is_opendps(scale, threshold):
 def parts(total):
     """Every way to deal records to values."""
     for size in range(1, total + 1):
-        yield from (split for split in itertools.combinations_with_replacement(range(1, total + 1), size) if sum(split) == total)
+        yield from (
+            split
+            for split in itertools.combinations_with_replacement(range(1, total + 1), size)
+            if sum(split) == total
+        )
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 4])
@@ -51,7 +64,12 @@ def test_no_way_of_dealing_records_exposes_more_and_one_as_much(sensitivity, sca
     assert max(sums) == pytest.approx(event.exposed, rel=1e-9)
     least = ThresholdEvent.least_threshold(scale, event.exposed * (1 + 1e-9), sensitivity)
     assert least == event.threshold
-    assert ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, 1e-9, sensitivity), sensitivity).exposed <= 1e-9
+    assert (
+        ThresholdEvent(
+            scale, ThresholdEvent.least_threshold(scale, 1e-9, sensitivity), sensitivity
+        ).exposed
+        <= 1e-9
+    )
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3])

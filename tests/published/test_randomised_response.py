@@ -45,7 +45,9 @@ def parts():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 4, ROWS)
     left = pd.DataFrame({"id": range(ROWS), "a": a, "b": 0})
-    right = pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).sample(frac=1, random_state=0)
+    right = pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).sample(
+        frac=1, random_state=0
+    )
     return open_tables([left, right], "id", SCHEMA)[1]
 
 
@@ -54,7 +56,9 @@ def test_responses_follow_their_law(local, size):
     n = 200_000
     plan = ResponsePlan(local, (size,))
     codes = np.full((1, n), size - 1, np.uint16)
-    (responses,) = respond(plan, [0], np.arange(1, n + 1, dtype=np.uint64), codes, bytes(32), os.urandom)
+    (responses,) = respond(
+        plan, [0], np.arange(1, n + 1, dtype=np.uint64), codes, bytes(32), os.urandom
+    )
     kept = math.exp(local) / (math.exp(local) + size - 1)
     expected = np.full(size, (1 - kept) / (size - 1))
     expected[-1] = kept
@@ -75,7 +79,9 @@ def test_both_parties_send_rows_in_the_same_secret_order():
     back = np.arange(n)[::-1]
     key = bytes(range(32))
     (one,) = respond(sure, [0], digests, codes, key, os.urandom)
-    (two,) = respond(sure, [1], digests[back], np.ascontiguousarray(codes[:, back]), key, os.urandom)
+    (two,) = respond(
+        sure, [1], digests[back], np.ascontiguousarray(codes[:, back]), key, os.urandom
+    )
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, codes)
     (other,) = respond(sure, [0], digests, codes, bytes(32), os.urandom)
@@ -92,7 +98,8 @@ def test_counts_are_unbiased_with_the_errors_that_they_state():
     plan = ResponsePlan(1.0, (4, 3))
     digests = np.arange(1, n + 1, dtype=np.uint64)
     one, two = (
-        respond(plan, [i], digests, codes[None].astype(np.uint16), bytes(32), rng.bytes)[0] for i, codes in enumerate((a, b))
+        respond(plan, [i], digests, codes[None].astype(np.uint16), bytes(32), rng.bytes)[0]
+        for i, codes in enumerate((a, b))
     )
     values, errors = count_marginal(plan, (0, 1), (one, two))
     assert values.sum() == pytest.approx(n)
@@ -105,11 +112,14 @@ def respond_to(rng, plan, attribute, codes):
     """Responses as :func:`respond` makes them, faster and from a seed: of repeated runs [shape=(runs, n)]."""
     size = plan.sizes[attribute]
     stay = rng.random(codes.shape) < plan.kept(size)
-    return np.where(stay, codes, (codes + rng.integers(1, max(size, 2), codes.shape)) % size).astype(np.uint8)
+    return np.where(
+        stay, codes, (codes + rng.integers(1, max(size, 2), codes.shape)) % size
+    ).astype(np.uint8)
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "attributes"), [(1.0, (0,)), (0.5, (0, 1)), (2.0, (1, 0, 2)), (2.0, (0, 1, 2, 3)), (3.0, (3,)), (6.0, (0, 3))]
+    ("epsilon", "attributes"),
+    [(1.0, (0,)), (0.5, (0, 1)), (2.0, (1, 0, 2)), (2.0, (0, 1, 2, 3)), (3.0, (3,)), (6.0, (0, 3))],
 )
 def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
     rng = np.random.default_rng(len(attributes))
@@ -126,8 +136,12 @@ def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
         q = (1 - p) / max(u - 1, 1)
         matrix = np.kron(matrix, np.eye(u) * (p - q) + q if u > 1 else np.ones((1, 1)))
     inverse = np.linalg.inv(matrix)
-    exact = ((inverse**2) @ matrix @ truth.ravel() - (inverse @ matrix) ** 2 @ truth.ravel()).reshape(truth.shape)
-    responses = [respond_to(rng, plan, a, np.broadcast_to(columns[a], (runs, n))) for a in attributes]
+    exact = (
+        (inverse**2) @ matrix @ truth.ravel() - (inverse @ matrix) ** 2 @ truth.ravel()
+    ).reshape(truth.shape)
+    responses = [
+        respond_to(rng, plan, a, np.broadcast_to(columns[a], (runs, n))) for a in attributes
+    ]
     found = [count_marginal(plan, attributes, [r[i] for r in responses]) for i in range(runs)]
     values = np.array([v for v, _ in found])
     stated = np.mean([s**2 for _, s in found], axis=0)
@@ -149,7 +163,12 @@ def test_counts_agree_across_orders_and_special_sizes():
     values, sigma = count_marginal(plan, (0, 2), (a, b))
     seen = np.zeros((4, 3))
     np.add.at(seen, (a[0], b[0]), 1)
-    back = [np.linalg.inv(np.eye(u) * (p - q) + q) for u in (4, 3) for p in [plan.kept(u)] for q in [(1 - p) / (u - 1)]]
+    back = [
+        np.linalg.inv(np.eye(u) * (p - q) + q)
+        for u in (4, 3)
+        for p in [plan.kept(u)]
+        for q in [(1 - p) / (u - 1)]
+    ]
     np.testing.assert_allclose(values, back[0] @ seen @ back[1].T)
     # Multinomial covariances are not left out.
     assert np.all(sigma**2 < back[0] ** 2 @ seen @ back[1].T ** 2)
@@ -163,7 +182,9 @@ def test_counts_agree_across_orders_and_special_sizes():
     assert not nothing.any()
     assert error.min() > 0
     exact, error = count_marginal(ResponsePlan(600.0, (4, 1, 3)), (0, 2), (a, b))
-    np.testing.assert_array_equal(exact.ravel(), np.bincount(a[0].astype(int) * 3 + b[0], minlength=12))
+    np.testing.assert_array_equal(
+        exact.ravel(), np.bincount(a[0].astype(int) * 3 + b[0], minlength=12)
+    )
     assert error.max() < 0.3
 
 
@@ -174,10 +195,14 @@ def test_expected_errors_of_an_even_table_and_theorem_3s_rate():
     columns = [cells // 6, cells // 3 % 2, cells % 3]
     responses = [respond_to(rng, plan, i, column) for i, column in enumerate(columns)]
     _, sigma = count_marginal(plan, (0, 1, 2), responses)
-    assert np.sqrt((sigma**2).mean()) == pytest.approx(expected_sigma(plan, (0, 1, 2), 9600), rel=1e-9)
+    assert np.sqrt((sigma**2).mean()) == pytest.approx(
+        expected_sigma(plan, (0, 1, 2), 9600), rel=1e-9
+    )
     # Variance n / epsilon^(2 l): half the epsilon, 4^l times the variance.
     for attributes in ((0,), (0, 1), (0, 1, 2)):
-        weak, weaker = (expected_sigma(ResponsePlan(e, (4, 2, 3)), attributes, 1000) for e in (0.01, 0.005))
+        weak, weaker = (
+            expected_sigma(ResponsePlan(e, (4, 2, 3)), attributes, 1000) for e in (0.01, 0.005)
+        )
         assert (weaker / weak) ** 2 == pytest.approx(4 ** len(attributes), rel=0.02)
 
 
@@ -190,7 +215,12 @@ def test_marginals_that_cannot_be_counted_are_one_sentence():
         (PlanError, "no attribute 2", (0, 2), (column, column)),
         (MessageError, "same records", (0, 1), (column, column[:, 1:])),
         (MessageError, "same records", (0, 1), (column,)),
-        (MessageError, "attribute 1 is 2, none of its 2 values", (0, 1), (column, column + np.uint8(2))),
+        (
+            MessageError,
+            "attribute 1 is 2, none of its 2 values",
+            (0, 1),
+            (column, column + np.uint8(2)),
+        ),
     ):
         with pytest.raises(error, match=words) as caught:
             count_marginal(plan, attributes, responses)
@@ -233,9 +263,14 @@ def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp
     plan.save(tmp_path / "plan.json")
     assert Plan.load(tmp_path / "plan.json") == plan
     with pytest.raises(PlanError, match="edited"):
-        Plan.from_json(replace(plan, sketch=replace(plan.sketch, epsilon=plan.sketch.epsilon * 2)).to_json())
+        Plan.from_json(
+            replace(plan, sketch=replace(plan.sketch, epsilon=plan.sketch.epsilon * 2)).to_json()
+        )
     secret = Secret.new()
-    messages = [Party(plan, name, secret).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
+    messages = [
+        Party(plan, name, secret).run(part)
+        for name, part in zip(plan.party_names, parts, strict=True)
+    ]
     for message in messages:
         back = Message.from_bytes(message.to_bytes(plan), plan)
         for ours, theirs in zip(back.sketches, message.sketches, strict=True):
@@ -250,10 +285,24 @@ def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp
 
 def test_the_command_line(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"id": range(500), "a": rng.integers(0, 3, 500), "x": rng.integers(0, 3, 500)})
+    frame = pd.DataFrame(
+        {"id": range(500), "a": rng.integers(0, 3, 500), "x": rng.integers(0, 3, 500)}
+    )
     frame.to_csv(tmp_path / "table.csv", index=False)
-    arguments = [tmp_path / "table.csv", "--id", "id", "--split", "1,1", "--epsilon", 2, "--encoder", "grr"]
-    outcome = CliRunner().invoke(main, ["synthesize", *map(str, arguments), "--out", str(tmp_path / "o.csv"), "--json", "-"])
+    arguments = [
+        tmp_path / "table.csv",
+        "--id",
+        "id",
+        "--split",
+        "1,1",
+        "--epsilon",
+        2,
+        "--encoder",
+        "grr",
+    ]
+    outcome = CliRunner().invoke(
+        main, ["synthesize", *map(str, arguments), "--out", str(tmp_path / "o.csv"), "--json", "-"]
+    )
     assert outcome.exit_code == 0, outcome.output
     assert json.loads(outcome.stdout)["epsilon"] <= 2
 
@@ -271,4 +320,7 @@ def test_attributes_of_one_value_have_no_responses():
     assert isinstance(sketch, ResponsePlan)
     assert sketch.sizes == (3, 2)
     none = schema_of(one={"a": 1}, two={"x": 1})
-    assert plan_with(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch is None
+    assert (
+        plan_with(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
+        is None
+    )

@@ -36,7 +36,9 @@ def simulate(rng, table, plan):
 def estimate(plan, table, levels, marginals, **options):
     d = table.ndim
     with threads(1):
-        return published_estimates(plan, range(d), [None] * d, levels, marginals, float(table.sum()), **options)
+        return published_estimates(
+            plan, range(d), [None] * d, levels, marginals, float(table.sum()), **options
+        )
 
 
 def slow_levels(levels):
@@ -65,21 +67,33 @@ def kernel_shares(levels, marginals, ceiling, blocks):
     members = np.array([a for marginal in marginals for a in marginal])
     first_member = np.cumsum([0, *map(len, marginals)])
     first_cell = np.cumsum([0, *(math.prod(sizes[list(m)]) for m in marginals)])
-    out = union_shares(largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks)
-    return [out[a:b].reshape(sizes[list(m)]) for a, b, m in zip(first_cell, first_cell[1:], marginals, strict=False)]
+    out = union_shares(
+        largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks
+    )
+    return [
+        out[a:b].reshape(sizes[list(m)])
+        for a, b, m in zip(first_cell, first_cell[1:], marginals, strict=False)
+    ]
 
 
-@pytest.mark.parametrize(("keys", "lowest", "ceiling"), [(1, 1, 3), (7, 3, 8), (255, 9, 20), (1025, 1, 30)])
+@pytest.mark.parametrize(
+    ("keys", "lowest", "ceiling"), [(1, 1, 3), (7, 3, 8), (255, 9, 20), (1025, 1, 30)]
+)
 def test_shares_equal_a_slow_union_whatever_the_blocks(keys, lowest, ceiling):
     rng = np.random.default_rng(keys)
     # Few distinct levels: ties between values and attributes, whose every order must count.
-    levels = [rng.integers(lowest, min(ceiling, lowest + 4) + 1, (size, keys)).astype(np.uint8) for size in (3, 2, 5, 2)]
+    levels = [
+        rng.integers(lowest, min(ceiling, lowest + 4) + 1, (size, keys)).astype(np.uint8)
+        for size in (3, 2, 5, 2)
+    ]
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
     found = kernel_shares(levels, marginals, ceiling, 1)
     for marginal, shares in zip(marginals, found, strict=True):
         np.testing.assert_array_equal(shares, slow_shares([levels[i] for i in marginal], ceiling))
     for blocks in {min(2, keys), min(3, keys), keys}:
-        for one, other in zip(found, kernel_shares(levels, marginals, ceiling, blocks), strict=True):
+        for one, other in zip(
+            found, kernel_shares(levels, marginals, ceiling, blocks), strict=True
+        ):
             np.testing.assert_array_equal(one, other)
 
 
@@ -93,7 +107,10 @@ def test_the_largest_two_are_those_of_a_sort():
     np.testing.assert_array_equal(holder[0], levels.argmax(axis=0))
 
 
-@pytest.mark.parametrize(("floor", "ceiling", "keys"), [(0, 3, 10), (0, 40, 500), (8, 9, 50), (9, 20, 2000), (12, 30, 10**6)])
+@pytest.mark.parametrize(
+    ("floor", "ceiling", "keys"),
+    [(0, 3, 10), (0, 40, 500), (8, 9, 50), (9, 20, 2000), (12, 30, 10**6)],
+)
 def test_the_tabulated_law_inverts_the_expected_share(floor, ceiling, keys):
     x = np.arange(max(floor, 1), ceiling + 1)
     cdf = 1 - 2.0**-x
@@ -117,7 +134,9 @@ def test_the_tabulated_law_inverts_the_expected_share(floor, ceiling, keys):
         variance = (square - mean**2) / keys
         assert size == pytest.approx(np.exp(v) / (1 - 0.5 * curve / first**3 * variance), rel=5e-3)
         assert spread == pytest.approx(size * np.sqrt(variance) / abs(first), rel=2e-2)
-        root = brentq(lambda u, mean=mean: expected(u)[0] - mean, log_size[0], log_size[-1], xtol=1e-12)
+        root = brentq(
+            lambda u, mean=mean: expected(u)[0] - mean, log_size[0], log_size[-1], xtol=1e-12
+        )
         assert root == pytest.approx(v, abs=1e-6)
 
 
@@ -127,7 +146,12 @@ def test_where_nothing_is_cut_the_estimate_is_hyperloglogs():
     levels = simulate(np.random.default_rng(1), table, plan)
     (found,) = estimate(plan, table, levels, [(0, 1)])
     items = 0.7213 / (1 + 1.079 / keys) * keys / (2.0 ** -slow_levels(levels)).sum(axis=-1)
-    np.testing.assert_allclose(found.counts, np.maximum(table.sum() - (items - 3 * 2000), 0), rtol=0, atol=1e-3 * items.max())
+    np.testing.assert_allclose(
+        found.counts,
+        np.maximum(table.sum() - (items - 3 * 2000), 0),
+        rtol=0,
+        atol=1e-3 * items.max(),
+    )
     np.testing.assert_allclose(found.sigma, 1.04 * items / np.sqrt(keys), rtol=5e-3)
 
 
@@ -136,7 +160,9 @@ def test_where_nothing_is_cut_the_estimate_is_hyperloglogs():
     # Of some 25,000 items: uncut; about half of all levels at the floor; half of them at the ceiling; few distinct levels.
     [(300, 3, 24), (300, 15, 24), (300, 3, 16), (300, 14, 16)],
 )
-def test_estimates_of_any_order_are_unbiased_with_the_errors_that_they_state(phantoms, floor, ceiling):
+def test_estimates_of_any_order_are_unbiased_with_the_errors_that_they_state(
+    phantoms, floor, ceiling
+):
     rng = np.random.default_rng(floor * 100 + ceiling)
     table = np.zeros((2, 3, 1, 2), np.int64)
     # Every margin's cell is many errors above 0, so that the clip does not show.
@@ -144,7 +170,9 @@ def test_estimates_of_any_order_are_unbiased_with_the_errors_that_they_state(pha
     plan = SharedKeyPlan(phantoms, floor, ceiling, 2000, table.shape)
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
     repetitions = 100
-    runs = [estimate(plan, table, simulate(rng, table, plan), marginals) for _ in range(repetitions)]
+    runs = [
+        estimate(plan, table, simulate(rng, table, plan), marginals) for _ in range(repetitions)
+    ]
     z = []
     for i, marginal in enumerate(marginals):
         truth = table.sum(axis=tuple(set(range(4)) - set(marginal)))
@@ -194,7 +222,9 @@ def test_sketches_of_the_encoder_give_back_its_records():
     for mine in ((0,), (1, 3), (2,)):
         encoder = SharedKeyEncoder(plan, mine, bytes(32))
         order = rng.permutation(n)
-        encoder.update(record_digests(bytes(16), order), np.ascontiguousarray(codes[list(mine)][:, order]))
+        encoder.update(
+            record_digests(bytes(16), order), np.ascontiguousarray(codes[list(mine)][:, order])
+        )
         tables += encoder.result(rng.bytes)
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
     found = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n))
@@ -204,7 +234,11 @@ def test_sketches_of_the_encoder_give_back_its_records():
         # Some 100 cells, which share their keys.
         assert np.all(np.abs(one.counts - counts) < 4.5 * one.sigma)
     # Of a value of the first attribute and one of the third that it excludes.
-    assert found[marginals.index((0, 2))].counts[0, 3] < 400 < found[marginals.index((0, 2))].counts[1, 3]
+    assert (
+        found[marginals.index((0, 2))].counts[0, 3]
+        < 400
+        < found[marginals.index((0, 2))].counts[1, 3]
+    )
 
 
 def test_one_record_and_attributes_of_one_value():
@@ -247,14 +281,24 @@ def test_bad_input_is_one_sentence():
     plan = SharedKeyPlan(40, 3, 10, 50, (2, 3))
     levels = [rng.integers(3, 11, (size, 50)).astype(np.uint8) for size in plan.sizes]
 
-    def attempt(error, words, plan=plan, attributes=(0, 1), bins=(None, None), levels=levels, marginals=((0, 1),)):
+    def attempt(
+        error,
+        words,
+        plan=plan,
+        attributes=(0, 1),
+        bins=(None, None),
+        levels=levels,
+        marginals=((0, 1),),
+    ):
         with pytest.raises(error, match=words) as caught:
             published_estimates(plan, attributes, bins, levels, marginals, 10.0)
         assert "\n" not in str(caught.value)
 
     for rows in (levels[1] + np.uint8(8), levels[1] - np.uint8(3)):
         attempt(MessageError, "attribute 1 hold levels outside 3 .. 10", levels=[levels[0], rows])
-    attempt(MessageError, "attribute 0 have 49 keys, the plan 50", levels=[levels[0][:, 1:], levels[1]])
+    attempt(
+        MessageError, "attribute 0 have 49 keys, the plan 50", levels=[levels[0][:, 1:], levels[1]]
+    )
     attempt(MessageError, "table of bytes", levels=[levels[0].astype(int), levels[1]])
     attempt(MessageError, "2 attributes come with 1 bin maps", bins=(None,))
     attempt(PlanError, "repeat one", attributes=(1, 1))

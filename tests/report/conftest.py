@@ -55,11 +55,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
                 Attribute.numeric("$x_{", range(0, 101, 2), integral=True, missing=True),
                 Attribute.integer("turned \u202e round\x07", 3),
             ],
-            "it's \"quoted\" & co": [
+            'it\'s "quoted" & co': [
                 Attribute.categorical("]]></svg>" + SCRIPT, ["yes", "no"], missing=True),
                 Attribute.integer("y" * 90, 4),
             ],
-            "third": [Attribute.categorical("数", ["一", "二", "三"], ordered=True), Attribute.integer("constant", 1)],
+            "third": [
+                Attribute.categorical("数", ["一", "二", "三"], ordered=True),
+                Attribute.integer("constant", 1),
+            ],
         }
     )
     rng = np.random.default_rng(5)
@@ -70,7 +73,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     codes[1] = np.where(rng.random(RECORDS) < 0.5, 10 * codes[2], codes[1])
     digests = rng.integers(0, 1 << 63, RECORDS).astype(np.uint64)
     parts = [
-        Table(schema.part(name), digests, np.ascontiguousarray(codes[list(schema.party_attributes(name))]))
+        Table(
+            schema.part(name),
+            digests,
+            np.ascontiguousarray(codes[list(schema.party_attributes(name))]),
+        )
         for name, _ in schema.parties
     ]
     plan = plan_with(schema, epsilon=8.0, expected_records=RECORDS, message_bytes=200_000, tau=5000)

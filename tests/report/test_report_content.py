@@ -77,7 +77,9 @@ def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made: Any) -> N
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("size", [1, 23, 24, 25, 400])
 def test_classes_leave_no_value_out(size: int, ordered: bool, missing: bool) -> None:
-    attribute = Attribute.categorical("a", [str(i) for i in range(size)], missing=missing, ordered=ordered)
+    attribute = Attribute.categorical(
+        "a", [str(i) for i in range(size)], missing=missing, ordered=ordered
+    )
     counts = np.random.default_rng(size).random(attribute.size)
     classes = classes_of(attribute, counts)
     if attribute.size <= MOST_CLASSES:

@@ -29,17 +29,32 @@ from vertimrf.report.page import page, write_report
 from vertimrf.report.run import Run
 from vertimrf.utility.figures import utility
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--enable-logging=stderr",
     "--hide-scrollbars",
-)  # fmt: skip
+)
 # What a page may be made of; a name that was taken for markup would bring in others, or attributes that run.
-TAGS = set(re.findall(r"\w+", """
+TAGS = set(
+    re.findall(
+        r"\w+",
+        """
     html head meta title style body div header h1 h2 h3 p nav ul ol li a main section dl dt dd strong span details summary code
     footer table caption thead tbody tfoot tr th td figure figcaption svg g path text image use defs clippath rect desc
-"""))  # fmt: skip
+""",
+    )
+)
 
 
 class Reader(HTMLParser):
@@ -94,10 +109,17 @@ def test_all_of_a_run_is_on_the_page(made: Any, plain: str) -> None:
     assert "Keep it all the same" in read.text
     # Each attribute, the graph, the maps, the errors and a legend are figures, told in words too.
     assert read.tags.count("svg") == len(schema.names) + 1 + 3 + 1 + 1
-    assert read.tags.count("desc") == read.tags.count("svg") == [name for name, _ in read.attributes].count("aria-labelledby") - (
-        read.tags.count("section")
+    assert (
+        read.tags.count("desc")
+        == read.tags.count("svg")
+        == [name for name, _ in read.attributes].count("aria-labelledby")
+        - (read.tags.count("section"))
     )
-    assert all(value == "img" or value in ("alert", "region") for name, value in read.attributes if name == "role")
+    assert all(
+        value == "img" or value in ("alert", "region")
+        for name, value in read.attributes
+        if name == "role"
+    )
 
 
 def test_the_truth_is_marked_loudly(made: Any, plain: str, beside_truth: str) -> None:
@@ -126,7 +148,9 @@ def test_no_name_is_taken_for_markup(kind: str, request: pytest.FixtureRequest) 
     assert "http:" not in text.replace("http-equiv", "")
     assert "https:" not in text
     assert "@import" not in text
-    policy = next(value for name, value in read.attributes if name == "content" and "default-src" in value)
+    policy = next(
+        value for name, value in read.attributes if name == "content" and "default-src" in value
+    )
     assert "default-src 'none'" in policy
     assert "script-src" not in policy
     # Control characters and those that turn writing round are shown as numbers.
@@ -136,7 +160,9 @@ def test_no_name_is_taken_for_markup(kind: str, request: pytest.FixtureRequest) 
     ids = [value for name, value in read.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     for name, value in read.attributes:
-        for target in re.findall(r"url\(#([^)]+)\)", value) + ([value[1:]] if name == "href" and value.startswith("#") else []):
+        for target in re.findall(r"url\(#([^)]+)\)", value) + (
+            [value[1:]] if name == "href" and value.startswith("#") else []
+        ):
             assert target in ids
 
 
@@ -160,14 +186,19 @@ def test_the_command(made: Any, plain: str, tmp_path: Path) -> None:
         (["report", str(tmp_path / "none"), "--out", str(out)], "no such file"),
         (["report", str(made.folder), "--out", str(tmp_path / "report.pdf")], "ends in .html"),
         (["report", str(made.folder), "--out", str(out), "--real", "x.csv"], "--id"),
-        (["report", str(made.folder), "--out", str(tmp_path / "no" / "report.html")], "folder does not exist"),
+        (
+            ["report", str(made.folder), "--out", str(tmp_path / "no" / "report.html")],
+            "folder does not exist",
+        ),
     ):
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 2
         assert words in result.output
 
 
-def test_real_tables_are_read_by_the_runs_schema(made: Any, beside_truth: str, tmp_path: Path) -> None:
+def test_real_tables_are_read_by_the_runs_schema(
+    made: Any, beside_truth: str, tmp_path: Path
+) -> None:
     schema = made.run.model.schema
     tables = []
     for number, (party, _) in enumerate(schema.parties):
@@ -179,7 +210,9 @@ def test_real_tables_are_read_by_the_runs_schema(made: Any, beside_truth: str, t
                 frame[attribute.name] = [listed[code] for code in codes]
             elif attribute.kind == "numeric":
                 edges = np.array(attribute.edges)
-                frame[attribute.name] = np.where(codes < len(edges) - 1, edges[np.minimum(codes, len(edges) - 2)], np.nan)
+                frame[attribute.name] = np.where(
+                    codes < len(edges) - 1, edges[np.minimum(codes, len(edges) - 2)], np.nan
+                )
             else:
                 frame[attribute.name] = codes
         tables.append(tmp_path / f"{number}.parquet")
@@ -191,17 +224,24 @@ def test_real_tables_are_read_by_the_runs_schema(made: Any, beside_truth: str, t
         write_report(made.folder, tmp_path / "with.html", real=tables)
 
 
-def test_what_rows_are_good_for_is_told_beside_the_truth(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_rows_are_good_for_is_told_beside_the_truth(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for absent in ("catboost", "sdmetrics.reports"):
         monkeypatch.setitem(sys.modules, absent, None)
     label = made.run.model.schema.names[2]
     told = []
-    monkeypatch.setattr("vertimrf.report.content.utility", lambda *given: told.append(utility(*given)) or told[-1])
+    monkeypatch.setattr(
+        "vertimrf.report.content.utility", lambda *given: told.append(utility(*given)) or told[-1]
+    )
     # Small fits on a busy machine spend their time waiting for each other's threads.
     with threadpool_limits(1):
         html = page(made.run, made.codes, label)
     text, (found,) = Reader(html).text, told
-    for figure in (f"{found['trees']['scikit-learn']['synthetic']['auc']:.3f}", f"{found['propensity']:.3f}"):
+    for figure in (
+        f"{found['trees']['scikit-learn']['synthetic']['auc']:.3f}",
+        f"{found['propensity']:.3f}",
+    ):
         assert figure in text
     for compared in ("synthetic", "resampled"):
         assert f"{found['k_marginal'][compared]['3']:.0f}" in text
@@ -210,20 +250,31 @@ def test_what_rows_are_good_for_is_told_beside_the_truth(made: Any, monkeypatch:
     assert set(Reader(html).tags) <= TAGS
     with pytest.raises(PlanError, match="give the real tables too"):
         write_report(made.folder, made.folder / "none.html", label=label)
-    refused = CliRunner().invoke(main, ["report", str(made.folder), "--out", str(made.folder / "none.html"), "--utility", "x"])
+    refused = CliRunner().invoke(
+        main,
+        ["report", str(made.folder), "--out", str(made.folder / "none.html"), "--utility", "x"],
+    )
     assert refused.exit_code == 2
     assert "give the real tables too" in refused.output
     with pytest.raises(SchemaError, match="no attribute 'none'"):
         page(made.run, made.codes, "none")
 
 
-def test_quality_stands_on_the_page_where_it_was_measured(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quality_stands_on_the_page_where_it_was_measured(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trees = {"synthetic": {"auc": 0.8, "accuracy": 0.7}, "real": {"auc": 0.9, "accuracy": 0.75}}
     found = {
-        "label": "x", "trained": 10, "tried": 20, "trees": {"CatBoost": trees}, "majority": 0.5, "propensity": 0.6,
-        "k_marginal": {"synthetic": {"2": 900.0}, "resampled": {"2": 990.0}}, "absent": [],
+        "label": "x",
+        "trained": 10,
+        "tried": 20,
+        "trees": {"CatBoost": trees},
+        "majority": 0.5,
+        "propensity": 0.6,
+        "k_marginal": {"synthetic": {"2": 900.0}, "resampled": {"2": 990.0}},
+        "absent": [],
         "quality": {"synthetic": {"score": 0.87654}, "resampled": {"score": 0.98765}},
-    }  # fmt: skip
+    }
     monkeypatch.setattr("vertimrf.report.content.utility", lambda *_: found)
     text = Reader(page(made.run, made.codes, "y")).text
     assert "CatBoost 0.800 0.900 70.0 % 75.0 %" in text
@@ -232,10 +283,14 @@ def test_quality_stands_on_the_page_where_it_was_measured(made: Any, monkeypatch
 
 
 def test_runs_of_one_holder_too(tmp_path: Path) -> None:
-    schema = vertimrf.Schema.of({"all": [vertimrf.Attribute.integer("a", 3), vertimrf.Attribute.integer("b", 2)]})
+    schema = vertimrf.Schema.of(
+        {"all": [vertimrf.Attribute.integer("a", 3), vertimrf.Attribute.integer("b", 2)]}
+    )
     rng = np.random.default_rng(1)
     a = rng.integers(0, 3, 2000)
-    fitted = vertimrf.Synthesizer(schema, planning=PlanOptions(expected_records=2000)).fit(pd.DataFrame({"a": a, "b": a > 0}).astype(int), epsilon=2.0)
+    fitted = vertimrf.Synthesizer(schema, planning=PlanOptions(expected_records=2000)).fit(
+        pd.DataFrame({"a": a, "b": a > 0}).astype(int), epsilon=2.0
+    )
     fitted.save(tmp_path / "run.model")
     (tmp_path / "report.json").write_text(json.dumps(fitted.to_json()))
     text = Reader(page(Run.open(tmp_path))).text
@@ -249,18 +304,34 @@ def browsed(html: str, folder: Path) -> tuple[str, list[str], list[str]]:
     folder.mkdir()
     (folder / "page.html").write_text(html, encoding="utf-8")
     command = [
-        str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={folder / 'net.json'}", "--dump-dom",
+        str(CHROMIUM),
+        *FLAGS,
+        f"--user-data-dir={folder / 'profile'}",
+        f"--log-net-log={folder / 'net.json'}",
+        "--dump-dom",
         (folder / "page.html").as_uri(),
-    ]  # fmt: skip
+    ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
-    events = [event.get("params", {}) for event in json.loads((folder / "net.json").read_text())["events"]]
+    events = [
+        event.get("params", {}) for event in json.loads((folder / "net.json").read_text())["events"]
+    ]
     # The browser's own errands are nobody's; a page's are those of its file.
-    own = [event["url"] for event in events if "file://" in event.get("network_isolation_key", "") and "url" in event]
-    return run.stdout, [url for url in own if not url.startswith("file:")], re.findall("CONSOLE.*", run.stderr)
+    own = [
+        event["url"]
+        for event in events
+        if "file://" in event.get("network_isolation_key", "") and "url" in event
+    ]
+    return (
+        run.stdout,
+        [url for url in own if not url.startswith("file:")],
+        re.findall("CONSOLE.*", run.stderr),
+    )
 
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"
+)
 
 
 @needs_chromium
@@ -281,8 +352,12 @@ def measured(html: str, folder: Path) -> tuple[int, int]:
         "page.querySelectorAll('details').forEach(own => own.open = true);"
         "document.title = [frame.contentWindow.innerWidth, page.documentElement.scrollWidth].join(';'); });"
     )
-    frame = f'<iframe style="width: 360px; height: 800px; border: 0" srcdoc="{escape(html)}"></iframe>'
-    dom, _, complaints = browsed(f"<!DOCTYPE html><title></title><body>{frame}<script>{script}</script></body>", folder)
+    frame = (
+        f'<iframe style="width: 360px; height: 800px; border: 0" srcdoc="{escape(html)}"></iframe>'
+    )
+    dom, _, complaints = browsed(
+        f"<!DOCTYPE html><title></title><body>{frame}<script>{script}</script></body>", folder
+    )
     found = re.search(r"<title>(\d+);(\d+)</title>", dom)
     assert found is not None, complaints
     return int(found[1]), int(found[2])

@@ -30,8 +30,12 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
         ]
     schema = made.run.model.schema
     # Every attribute that varies, as its party released it.
-    assert [own.attribute for own in made.run.report.released] == [a for a, size in enumerate(schema.sizes) if size > 1]
-    assert all(own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.report.released)
+    assert [own.attribute for own in made.run.report.released] == [
+        a for a, size in enumerate(schema.sizes) if size > 1
+    ]
+    assert all(
+        own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.report.released
+    )
     assert made.run.report.encoder == "count-sketch"
     assert made.run.report.plan == made.trial.result.plan.fingerprint
 
@@ -91,15 +95,36 @@ def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
 @pytest.mark.parametrize(
     "path",
     [
-        ("rows",), ("seconds",), ("seconds", "InitMRF"), ("message_bytes",), ("warnings",), ("encoder",), ("found",),
-        ("found", "one_way"), ("found", "one_way", 0), ("found", "one_way", 0, "counts"), ("found", "one_way", 0, "error"),
-        ("found", "one_way", 0, "attribute"), ("found", "pairs"), ("found", "pairs", "first"), ("found", "pairs", "first", 0),
-        ("found", "pairs", "noise", 1), ("cross_party_marginals",), ("shared_columns",), ("ledger",),
+        ("rows",),
+        ("seconds",),
+        ("seconds", "InitMRF"),
+        ("message_bytes",),
+        ("warnings",),
+        ("encoder",),
+        ("found",),
+        ("found", "one_way"),
+        ("found", "one_way", 0),
+        ("found", "one_way", 0, "counts"),
+        ("found", "one_way", 0, "error"),
+        ("found", "one_way", 0, "attribute"),
+        ("found", "pairs"),
+        ("found", "pairs", "first"),
+        ("found", "pairs", "first", 0),
+        ("found", "pairs", "noise", 1),
+        ("cross_party_marginals",),
+        ("shared_columns",),
+        ("ledger",),
     ],
     ids=lambda path: ".".join(map(str, path)),
-)  # fmt: skip
-@pytest.mark.parametrize("value", [-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None], ids=lambda value: str(value)[:5])
-def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[Any, ...], value: Any) -> None:
+)
+@pytest.mark.parametrize(
+    "value",
+    [-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None],
+    ids=lambda value: str(value)[:5],
+)
+def test_malformed_figures_are_one_sentence_or_harmless(
+    made: Any, path: tuple[Any, ...], value: Any
+) -> None:
     figures = copy.deepcopy(json.loads((made.folder / "report.json").read_text()))
     _swap(*path)(figures, value)
     # No other error gets out, and what is taken is what it ought to be.
@@ -113,15 +138,22 @@ def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[A
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("rows",), -1), (("found", "one_way", 0, "error"), 0.0), (("found", "one_way", 0, "attribute"), "none"),
-        (("found", "one_way", 0, "counts"), [1.0]), (("found", "pairs", "first", 0), 99), (("found", "pairs", "noise", 1), "x"),
-        (("seconds", "InitMRF"), float("nan")), (("encoder",), 3),
+        (("rows",), -1),
+        (("found", "one_way", 0, "error"), 0.0),
+        (("found", "one_way", 0, "attribute"), "none"),
+        (("found", "one_way", 0, "counts"), [1.0]),
+        (("found", "pairs", "first", 0), 99),
+        (("found", "pairs", "noise", 1), "x"),
+        (("seconds", "InitMRF"), float("nan")),
+        (("encoder",), 3),
     ],
-)  # fmt: skip
+)
 def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any) -> None:
     figures = json.loads((made.folder / "report.json").read_text())
     _swap(*path)(figures, value)
-    with pytest.raises(MessageError, match=r"report.json is malformed .*; give the JSON file that the run wrote\."):
+    with pytest.raises(
+        MessageError, match=r"report.json is malformed .*; give the JSON file that the run wrote\."
+    ):
         Run.matched(made.run.model, figures, "report.json")
 
 

@@ -22,12 +22,24 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
 @pytest.mark.parametrize(
     "options",
     [
-        {}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"},
-        {"encoder": "published", "claim_as_published": True}, {"records_per_person": 3},
-        {"schema": SHARED}, {"schema": schema_of(one=(2, 3, 4, 5, 6, 7))},
+        {},
+        {"encoder": "scheduled-pairs"},
+        {"encoder": "grr"},
+        {"encoder": "published", "claim_as_published": True},
+        {"records_per_person": 3},
+        {"schema": SHARED},
+        {"schema": schema_of(one=(2, 3, 4, 5, 6, 7))},
     ],
-    ids=["default", "pairs", "responses", "published", "several records", "shared column", "one holder"],
-)  # fmt: skip
+    ids=[
+        "default",
+        "pairs",
+        "responses",
+        "published",
+        "several records",
+        "shared column",
+        "one holder",
+    ],
+)
 def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any]) -> None:
     given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options
     ledger = plan_with(**given).ledger()
@@ -51,9 +63,17 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any
 
 def test_lines_of_what_is_found_beforehand_too() -> None:
     entries = [
-        LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "…", kind=Kind.PLANNING_COUNT),
+        LedgerEntry(
+            GeometricEvent(50.0),
+            "coordinator",
+            "record count, to plan with",
+            "…",
+            kind=Kind.PLANNING_COUNT,
+        ),
         LedgerEntry(GeometricEvent(20.0), "left", "bounds and bins of 'age'", "…", kind=Kind.EDGES),
-        LedgerEntry(ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…", kind=Kind.VALUES),
+        LedgerEntry(
+            ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…", kind=Kind.VALUES
+        ),
     ]
     told = [in_words(entry) for entry in entries]
     assert told[0].startswith("The coordinator counted the records")
@@ -77,7 +97,9 @@ def test_odds_are_those_of_the_best_guess() -> None:
     for mu in (0.3, 1.0, 2.5):
         best = norm.cdf(mu / 2)
         for epsilon in (0.0, 0.5, 1.0, 3.0):
-            delta = norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2)
+            delta = norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(
+                -epsilon / mu - mu / 2
+            )
             assert best <= odds(epsilon, delta) + 1e-12
     # At the epsilon where the two laws cross, it is attained.
     assert norm.cdf(0.5) == pytest.approx(odds(0.0, 2 * norm.cdf(0.5) - 1))
@@ -94,7 +116,9 @@ def test_the_guarantee_is_told_for_what_it_is() -> None:
     assert "with all of up to 3 records" in " ".join(guarantee(several, True, 3))
     replaced = plan_with(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
     assert "which of two possible records" in " ".join(guarantee(replaced, True))
-    assert "hardly any protection" in " ".join(guarantee(plan_with(TWO, epsilon=9.0, expected_records=20_000).standing, True))
+    assert "hardly any protection" in " ".join(
+        guarantee(plan_with(TWO, epsilon=9.0, expected_records=20_000).standing, True)
+    )
     not_private = Ledger(plan.entries(), plan.delta).not_private("noise was fixed").standing
     assert guarantee(not_private, True)[0] == "No privacy guarantee covers this run."
     assert "noise was fixed" in guarantee(not_private, True)[1]
@@ -103,7 +127,9 @@ def test_the_guarantee_is_told_for_what_it_is() -> None:
 
 
 def test_what_holds_if_a_party_colludes_is_told() -> None:
-    unknown, none, much, little = (" ".join(rests_on(True, True, epsilon)) for epsilon in (None, math.inf, 69.21, 1.0))
+    unknown, none, much, little = (
+        " ".join(rests_on(True, True, epsilon)) for epsilon in (None, math.inf, 69.21, 1.0)
+    )
     assert unknown == none
     assert "discloses what the others' sketches hold" in none
     assert "not covered by the proof" in none

@@ -43,10 +43,14 @@ class Conversation:
         folder.mkdir(exist_ok=True)
         tables = write_tables(folder, seed)
         server = ServerRun.create(
-            folder / "server", schema=SCHEMA, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000)
+            folder / "server",
+            schema=SCHEMA,
+            epsilon=1.0,
+            planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
         )
         parties = {
-            name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id") for name in server.parties
+            name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id")
+            for name in server.parties
         }
         return cls(folder, server, parties)
 

@@ -20,7 +20,14 @@ from runs.conversation import Conversation, files_of
 from vertimrf.errors import ExchangeError, MessageError, ObstacleError, RunError
 from vertimrf.keys import PrivateKey
 from vertimrf.runs import exchange as exchanges
-from vertimrf.runs.exchange import DIGEST, Exchange, RemoteStore, check_apart, party_turn, server_turn
+from vertimrf.runs.exchange import (
+    DIGEST,
+    Exchange,
+    RemoteStore,
+    check_apart,
+    party_turn,
+    server_turn,
+)
 from vertimrf.runs.files import file_name
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
@@ -82,16 +89,23 @@ def turn(take, role, x):
 
 
 def statuses(run, name="message"):
-    return {step.what.split("'")[1]: step.status for step in run.server.state().steps if step.name == name}
+    return {
+        step.what.split("'")[1]: step.status
+        for step in run.server.state().steps
+        if step.name == name
+    }
 
 
 def in_time(code, *arguments, seconds=60):
     """Run code in a process of its own, which must end."""
     text = textwrap.dedent(code)
     done = subprocess.run(
-        [sys.executable, "-c", text, *map(str, arguments)], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, timeout=seconds,
-    )  # fmt: skip
+        [sys.executable, "-c", text, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
     return done
 
 
@@ -113,7 +127,9 @@ def test_a_file_that_is_there_stays_and_another_one_is_replaced_and_named(place,
     assert path.stat().st_ino == inode
     for other in (b"other", b"other and longer", b"o", b""):
         again().put("a", "a", "message", other)
-        assert "had something else at parties/a/message" in again().put("a", "a", "message", b"first")
+        assert "had something else at parties/a/message" in again().put(
+            "a", "a", "message", b"first"
+        )
         assert place.get("a", "a", "message", 100) == b"first"
 
 
@@ -230,11 +246,25 @@ def test_no_name_leads_elsewhere(place, tmp_path, name):
 def test_twins_of_a_name_are_other_files():
     """On file systems that do not tell case, that cut blanks off, or that write a letter in another way."""
     long = "h" * 150
-    twins = ["hospital", "Hospital", "HOSPITAL", " hospital", "hospital ", "hospital.", "ä", "a\u0308", "%c3%a4", "%C3%A4"]
+    twins = [
+        "hospital",
+        "Hospital",
+        "HOSPITAL",
+        " hospital",
+        "hospital ",
+        "hospital.",
+        "ä",
+        "a\u0308",
+        "%c3%a4",
+        "%C3%A4",
+    ]
     twins += [long, long + "h", long.upper(), "\u202ehospital", "\u00c4" * 50, "\u00c4" * 51]
     names = [file_name(name) for name in twins]
     assert len({name.lower() for name in names}) == len(twins)
-    assert all(len(name) < 200 and name.isascii() and set(name) <= set(file_name("").join(names)) for name in names)
+    assert all(
+        len(name) < 200 and name.isascii() and set(name) <= set(file_name("").join(names))
+        for name in names
+    )
     assert not set("/.\\ ") & set("".join(names))
 
 
@@ -254,7 +284,15 @@ def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(r
     plan = run.server.folder / "plan"
     assert ServerRun(run.server.folder).plan.fingerprint == run.server.plan.fingerprint
     assert json.loads(plan.read_text())["schema"]
-    assert sorted(os.listdir(run.server.folder)) == [".lock", "key", "plan", "received", "refused", "run.toml", "schema.toml"]
+    assert sorted(os.listdir(run.server.folder)) == [
+        ".lock",
+        "key",
+        "plan",
+        "received",
+        "refused",
+        "run.toml",
+        "schema.toml",
+    ]
     assert "x/server/hospital is a link, not a folder" in told[-1]
     assert any("is a link, not a folder" in sentence for sentence in run.server.state().refused)
     # Everybody else goes on.
@@ -284,7 +322,9 @@ def test_a_link_into_a_run_folder_drops_no_files_there(run, x):
     told = play(run, x)
     assert set(os.listdir(party.folder)) - before <= {"received", "refused", ".lock"}
     assert any("x/parties/hospital is a link" in sentence for sentence in party.state().refused)
-    assert any("x/parties/hospital is a link" in sentence for sentence in run.server.state().refused)
+    assert any(
+        "x/parties/hospital is a link" in sentence for sentence in run.server.state().refused
+    )
     assert told
 
 
@@ -293,7 +333,11 @@ def test_no_link_is_read_through(run, x, tmp_path, depth):
     """Not even to what would be taken: whoever put the link there chooses what it leads to, and when."""
     away = tmp_path / "away"
     party_turn(run.parties["hospital"], Exchange(x))
-    names = {"the file": "parties/hospital/offer", "its folder": "parties/hospital", "the folder above": "parties"}
+    names = {
+        "the file": "parties/hospital/offer",
+        "its folder": "parties/hospital",
+        "the folder above": "parties",
+    }
     at = x / names[depth]
     at.rename(away)
     at.symlink_to(away)
@@ -318,7 +362,9 @@ def test_the_place_itself_may_be_a_link_that_its_user_named(x, tmp_path):
     assert Exchange(x).get("a", "a", "offer", 100) == b"one"
 
 
-def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere(x, tmp_path, monkeypatch):
+def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere(
+    x, tmp_path, monkeypatch
+):
     """The moment between all checks and the draft: what was opened stays what it was."""
     x.mkdir()
     elsewhere = tmp_path / "elsewhere"
@@ -344,7 +390,9 @@ def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowh
 def test_a_folder_that_is_removed_as_soon_as_it_is_made_is_named(x, monkeypatch):
     x.mkdir()
     monkeypatch.setattr(os, "mkdir", lambda *_, **__: None)
-    with pytest.raises(ObstacleError, match=r"parties cannot be used \(No such file or directory\)"):
+    with pytest.raises(
+        ObstacleError, match=r"parties cannot be used \(No such file or directory\)"
+    ):
         Exchange(x).put("a", "a", "offer", b"one")
 
 
@@ -380,7 +428,10 @@ def test_a_pipe_makes_nobody_wait(run, x):
     assert "server/hospital/plan is a named pipe, not a file" in told
     # Its own file takes the pipe's place.
     assert (x / "parties/hospital/offer").is_file()
-    assert any("server/hospital/plan is a named pipe" in told for told in run.parties["hospital"].state().refused)
+    assert any(
+        "server/hospital/plan is a named pipe" in told
+        for told in run.parties["hospital"].state().refused
+    )
     assert len(run.server.state().refused) == 2
 
 
@@ -389,13 +440,21 @@ def test_a_pipe_makes_no_command_wait(tmp_path):
     for name in ("plan.json", "table.csv", "model", "schema.toml", "table.parquet"):
         os.mkfifo(tmp_path / name)
     for command in (
-        ["inspect", "plan.json"], ["inspect", "table.csv"], ["inspect", "model"], ["inspect", "schema.toml"],
-        ["inspect", "table.parquet"], ["plan", "plan.json"],
+        ["inspect", "plan.json"],
+        ["inspect", "table.csv"],
+        ["inspect", "model"],
+        ["inspect", "schema.toml"],
+        ["inspect", "table.parquet"],
+        ["plan", "plan.json"],
         ["sample", "model", "--out", "o.csv"],
         ["check", "table.csv", "--plan", "plan.json", "--name", "a", "--id", "id"],
-    ):  # fmt: skip
+    ):
         done = subprocess.run(
-            [sys.executable, "-m", "vertimrf", *command], cwd=tmp_path, capture_output=True, text=True, timeout=120
+            [sys.executable, "-m", "vertimrf", *command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert done.returncode == 2, (command, done.stderr)
         assert "pipe, not a file" in done.stderr, (command, done.stderr)
@@ -424,7 +483,9 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
         assert not told
     else:
         assert f"{at} is a folder" in told[0]
-        assert any(f"{at} is a folder" in sentence for sentence in run.parties["hospital"].state().refused)
+        assert any(
+            f"{at} is a folder" in sentence for sentence in run.parties["hospital"].state().refused
+        )
         (at / "more").unlink(missing_ok=True)
         at.rmdir()
     assert not play(run, x)
@@ -435,7 +496,9 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
 def test_a_folder_that_somebody_else_made_unwritable_is_named(x):
     (x / "parties" / "a").mkdir(parents=True, mode=0o555)
-    with pytest.raises(ObstacleError, match=r"parties/a/offer cannot be used \(Permission denied\)"):
+    with pytest.raises(
+        ObstacleError, match=r"parties/a/offer cannot be used \(Permission denied\)"
+    ):
         Exchange(x).put("a", "a", "offer", b"one")
 
 
@@ -466,7 +529,10 @@ def test_who_writes_first_under_a_name_does_not_block_it(run, x):
     forger.put(None, "hospital", "plan", b"made up")
     forger.put("nobody", "nobody", "message", b"made up")
     assert not turn(server_turn, run.server, x)
-    assert any("is that of 'insurer', not of 'hospital'" in sentence for sentence in run.server.state().refused)
+    assert any(
+        "is that of 'insurer', not of 'hospital'" in sentence
+        for sentence in run.server.state().refused
+    )
     assert not play(run, x)
     assert statuses(run) == {"hospital": "done", "insurer": "done"}
     assert not run.server.state().refused
@@ -474,7 +540,9 @@ def test_who_writes_first_under_a_name_does_not_block_it(run, x):
 
 
 def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(run, x):
-    Exchange(x).put("hospital", "hospital", "offer", PrivateKey.new("hospital").offer.to_text().encode())
+    Exchange(x).put(
+        "hospital", "hospital", "offer", PrivateKey.new("hospital").offer.to_text().encode()
+    )
     server_turn(run.server, Exchange(x))
     server_turn(run.server, Exchange(x))
     # The genuine one comes.
@@ -482,7 +550,9 @@ def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(
     party_turn(hospital, Exchange(x))
     server_turn(run.server, Exchange(x))
     (refused,) = run.server.state().refused
-    assert "The offer of 'hospital' came again and is another one" in refused.replace("'offer'", "offer")
+    assert "The offer of 'hospital' came again and is another one" in refused.replace(
+        "'offer'", "offer"
+    )
     assert f"delete {run.server.folder / 'received/hospital/offer'}" in refused
     # And it says so still once there is a plan; whose offer was swapped does not even get to see that plan.
     party_turn(insurer, Exchange(x))
@@ -544,7 +614,13 @@ def test_a_place_within_a_run_folder_and_a_run_folder_within_a_place_are_refused
     check_apart(party.folder, x)
     for folder, place in ((x / "new", x), (tmp_path / "new", tmp_path / "new" / "x")):
         with pytest.raises(RunError, match="lies within"):
-            PartyRun.create(folder, name="hospital", table=run.folder / "hospital.csv", id="id", exchange=str(place))
+            PartyRun.create(
+                folder,
+                name="hospital",
+                table=run.folder / "hospital.csv",
+                id="id",
+                exchange=str(place),
+            )
         assert not folder.exists()
 
 

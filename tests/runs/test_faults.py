@@ -64,7 +64,10 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_file_costs_nothing(accepted, si
 
 def test_a_server_whose_disk_is_full_takes_what_comes_later(accepted):
     sent = {name: party.advance({}) for name, party in accepted.parties.items()}
-    sent = {name: party.advance(accepted.server.advance(sent)[name]) for name, party in accepted.parties.items()}
+    sent = {
+        name: party.advance(accepted.server.advance(sent)[name])
+        for name, party in accepted.parties.items()
+    }
     before = files_of(accepted.server.folder)
     with file_limit(1000), pytest.raises(OSError, match="too large"):
         accepted.server.advance(sent)
@@ -79,13 +82,26 @@ def test_a_command_that_waits_ends_at_once_and_lets_its_folder_go(accepted):
     place = accepted.folder / "x"
     place.mkdir()
     party = accepted.parties["insurer"].folder
-    command = [sys.executable, "-m", "vertimrf", "run", "party", str(party), "--exchange", str(place), "--wait"]
+    command = [
+        sys.executable,
+        "-m",
+        "vertimrf",
+        "run",
+        "party",
+        str(party),
+        "--exchange",
+        str(place),
+        "--wait",
+    ]
     for end in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         # Whoever started these tests may ignore SIGINT, and a child would inherit that; a shell's foreground job does not.
         waiting = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # fmt: skip
+        )
         assert waiting.stdout.readline().startswith("insurer, in")
         time.sleep(0.1)
         waiting.send_signal(end)
@@ -98,7 +114,10 @@ def test_where_nothing_can_be_cached_a_party_compiles_and_goes_on(accepted):
     party = accepted.parties["hospital"].folder
     done = subprocess.run(
         [sys.executable, "-m", "vertimrf", "run", "party", str(party)],
-        env=os.environ | {"NUMBA_CACHE_DIR": "/dev/null/cache"}, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        env=os.environ | {"NUMBA_CACHE_DIR": "/dev/null/cache"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     assert "done   message" in done.stdout

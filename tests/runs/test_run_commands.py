@@ -43,10 +43,31 @@ def place(tmp_path, monkeypatch):
 
 
 def start():
-    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
+    server = (
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        RECORDS,
+        "--message-mb",
+        0.05,
+    )
     good("run", "server", "server", *server, "--exchange", "x")
     for name in ("hospital", "insurer"):
-        good("run", "party", name, "--name", name, "--table", f"{name}.csv", "--id", "id", "--exchange", "x")
+        good(
+            "run",
+            "party",
+            name,
+            "--name",
+            name,
+            "--table",
+            f"{name}.csv",
+            "--id",
+            "id",
+            "--exchange",
+            "x",
+        )
     good("run", "server", "server")
 
 
@@ -80,37 +101,60 @@ def test_a_run_by_one_command_a_role_and_one_acceptance(place, monkeypatch):
 def test_the_sentence_says_what_is_wrong(place):
     start()
     assert "needs --name, --id" in refused("run", "party", "new", "--table", "hospital.csv")
-    assert "needs --epsilon" in refused("run", "server", "new", "--schema", "schema.toml", "--expected-records", RECORDS)
+    assert "needs --epsilon" in refused(
+        "run", "server", "new", "--schema", "schema.toml", "--expected-records", RECORDS
+    )
     assert "no run folder" in refused("run", "party", "new")
     assert "no run folder" in refused("status", "x")
     assert "not of a party" in refused("run", "party", "server")
     assert "not of a party" in refused("accept", "server", "1234")
-    assert "not a whole fingerprint" in (good("run", "party", "hospital") and refused("accept", "hospital", "1234"))
+    assert "not a whole fingerprint" in (
+        good("run", "party", "hospital") and refused("accept", "hospital", "1234")
+    )
     assert "No plan has come" in refused("accept", "insurer", "1234")
     shutil.rmtree("x")
     assert "no folder" in refused("run", "party", "hospital")
-    assert "there is no table" in refused("run", "party", "n", "--name", "n", "--table", "n.csv", "--id", "id").lower()
+    assert (
+        "there is no table"
+        in refused("run", "party", "n", "--name", "n", "--table", "n.csv", "--id", "id").lower()
+    )
 
 
 def test_without_an_exchange_it_says_which_files_to_carry_and_works_on(place):
-    told = good("run", "party", "hospital", "--name", "hospital", "--table", "hospital.csv", "--id", "id")
+    told = good(
+        "run", "party", "hospital", "--name", "hospital", "--table", "hospital.csv", "--id", "id"
+    )
     assert "nothing carries this run's files" in told
     assert "Files for others: parties/hospital/offer\n" in told
     assert "Files from others: server/hospital/plan\n" in told
     assert "waits  plan" in told
-    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
+    server = (
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        RECORDS,
+        "--message-mb",
+        0.05,
+    )
     told = good("run", "server", "server", *server)
     assert "Files for others: none\n" in told
     assert "Files from others: parties/hospital/offer, parties/insurer/offer\n" in told
     # With a place it goes on, and then without one again.
     for name in ("hospital", "insurer"):
         place_of = ["--exchange", "x"] if name == "insurer" else []
-        good("run", "party", name, "--name", name, "--table", f"{name}.csv", "--id", "id", *place_of)
+        good(
+            "run", "party", name, "--name", name, "--table", f"{name}.csv", "--id", "id", *place_of
+        )
     good("run", "party", "hospital", "--exchange", "x")
     good("run", "server", "server", "--exchange", "x")
     told = good("run", "server", "server")
     assert "Files for others: server/hospital/plan, server/insurer/plan\n" in told
-    assert "Files from others: parties/hospital/envelopes, parties/hospital/message, parties/insurer/message\n" in told
+    assert (
+        "Files from others: parties/hospital/envelopes, parties/hospital/message, parties/insurer/message\n"
+        in told
+    )
 
 
 def carry(sender, receiver):
@@ -132,10 +176,28 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
         for name in ("hospital", "insurer"):
             carry(f"at-server/files/server/{name}", f"at-{name}/files/server/{name}")
 
-    planning = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
+    planning = (
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        RECORDS,
+        "--message-mb",
+        0.05,
+    )
     good("run", "server", "at-server/run", *planning, "--exchange", "at-server/files")
     for name in ("hospital", "insurer"):
-        own = ("--name", name, "--table", f"{name}.csv", "--id", "id", "--exchange", f"at-{name}/files")
+        own = (
+            "--name",
+            name,
+            "--table",
+            f"{name}.csv",
+            "--id",
+            "id",
+            "--exchange",
+            f"at-{name}/files",
+        )
         good("run", "party", f"at-{name}/run", *own)
     to_server()
     to_parties()
@@ -175,15 +237,56 @@ def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
 def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(place):
     (place / "x" / "parties").mkdir()
     (place / "x" / "parties" / "insurer").symlink_to(place)
-    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
-    assert "is a link, not a folder" in refused("run", "server", "server", *server, "--exchange", "x")
-    good("run", "party", "hospital", "--name", "hospital", "--table", "hospital.csv", "--id", "id", "--exchange", "x")
+    server = (
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--expected-records",
+        RECORDS,
+        "--message-mb",
+        0.05,
+    )
+    assert "is a link, not a folder" in refused(
+        "run", "server", "server", *server, "--exchange", "x"
+    )
+    good(
+        "run",
+        "party",
+        "hospital",
+        "--name",
+        "hospital",
+        "--table",
+        "hospital.csv",
+        "--id",
+        "id",
+        "--exchange",
+        "x",
+    )
     assert "is a link, not a folder" in refused("run", "server", "server")
     state = status("server")
-    assert [step["status"] for step in state["steps"] if step["name"] == "offer"] == ["done", "waits"]
-    assert "x/parties/insurer is a link, not a folder; it is ignored until you remove it." in state["refused"][0]
+    assert [step["status"] for step in state["steps"] if step["name"] == "offer"] == [
+        "done",
+        "waits",
+    ]
+    assert (
+        "x/parties/insurer is a link, not a folder; it is ignored until you remove it."
+        in state["refused"][0]
+    )
     assert "is a link" in good("status", "server")
-    party = ("run", "party", "insurer", "--name", "insurer", "--table", "insurer.csv", "--id", "id", "--exchange", "x")
+    party = (
+        "run",
+        "party",
+        "insurer",
+        "--name",
+        "insurer",
+        "--table",
+        "insurer.csv",
+        "--id",
+        "id",
+        "--exchange",
+        "x",
+    )
     assert "is a link, not a folder" in refused(*party)
     assert not (place / "offer").exists()
     (place / "x" / "parties" / "insurer").unlink()
@@ -201,7 +304,9 @@ def test_a_command_that_waits_goes_on_once_the_way_is_free(place):
     message = place / "x" / "parties" / "hospital" / "message"
     message.mkdir()
     command = [sys.executable, "-m", "vertimrf", "run", "party", "hospital", "--wait"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as waiting:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as waiting:
         try:
             while "is a folder, not a file" not in (line := waiting.stderr.readline()):
                 assert line, "it ended"
@@ -255,7 +360,15 @@ def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sent
 
 
 @pytest.mark.parametrize(
-    "name", ["received/hospital/envelopes", "received/hospital", "received/insurer/message", "received", "plan", ".lock"]
+    "name",
+    [
+        "received/hospital/envelopes",
+        "received/hospital",
+        "received/insurer/message",
+        "received",
+        "plan",
+        ".lock",
+    ],
 )
 def test_what_is_in_the_way_in_the_servers_folder_is_named(place, name):
     start()
@@ -283,8 +396,15 @@ def test_a_name_that_was_changed_in_the_settings_is_one_sentence(place):
     good("run", "party", "hospital")
     path = place / "hospital" / "run.toml"
     path.write_text(path.read_text().replace('name = "hospital"', 'name = "insurer"'))
-    for command in (("run", "party", "hospital"), ("status", "hospital"), ("accept", "hospital", "1234")):
-        assert "has the name 'insurer', and the key beside it is that of 'hospital': mend the name" in refused(*command)
+    for command in (
+        ("run", "party", "hospital"),
+        ("status", "hospital"),
+        ("accept", "hospital", "1234"),
+    ):
+        assert (
+            "has the name 'insurer', and the key beside it is that of 'hospital': mend the name"
+            in refused(*command)
+        )
     schema = place / "server" / "schema.toml"
     schema.write_text(schema.read_text().replace('"insurer"', '"assurer"'))
     for command in (("run", "server", "server"), ("status", "server")):

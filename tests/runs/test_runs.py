@@ -66,7 +66,9 @@ def test_a_run_ends_with_table_model_and_report(tmp_path):
     run = Conversation.make(tmp_path / "run").play()
     result = run.server.result
     assert sorted(os.listdir(result)) == ["model", "report.json", "synthetic.parquet"]
-    assert set(pyarrow.parquet.read_table(result / "synthetic.parquet").column_names) == set(SCHEMA.names)
+    assert set(pyarrow.parquet.read_table(result / "synthetic.parquet").column_names) == set(
+        SCHEMA.names
+    )
     report = json.loads((result / "report.json").read_text())
     assert report["private"]
     assert report["epsilon"] <= 1.0
@@ -76,21 +78,29 @@ def test_a_run_ends_with_table_model_and_report(tmp_path):
 
 
 def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over):
-    before = {name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]}
+    before = {
+        name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]
+    }
     first = over.round()
     later = over.again()
     assert later.round() == first
     assert later.server.outgoing() == over.server.outgoing()
-    assert {name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]} == before
+    assert {
+        name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]
+    } == before
 
 
-def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over, tmp_path, cheap, state, monkeypatch):
+def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(
+    over, tmp_path, cheap, state, monkeypatch
+):
     shutil.copytree(state, tmp_path / "state")
     monkeypatch.setenv(STATE, str(tmp_path / "state"))
     own = tmp_path / "insurer"
     shutil.copytree(over.parties["insurer"].folder, own)
     settings = (own / "run.toml").read_text()
-    (own / "run.toml").write_text(settings.replace(over.parties["insurer"].settings.table, str(tmp_path / "gone.csv")))
+    (own / "run.toml").write_text(
+        settings.replace(over.parties["insurer"].settings.table, str(tmp_path / "gone.csv"))
+    )
     run = PartyRun(own)
     assert run.advance({})["message"] == over.parties["insurer"].outgoing()["message"]
     record = Releases.of(PrivateKey.load(own / "key")).folder / record_name(run.plan.digest(), 1)
@@ -132,7 +142,9 @@ def test_what_comes_twice_is_ignored_and_what_is_different_refused(over, other):
     before = {name: files_of(server.folder / "received" / name) for name in parties}
     for name in ("offer", "message", "envelopes"):
         server.advance({"hospital": {name: other.parties["hospital"].outgoing()[name]}})
-        assert any("came again and is another one" in sentence for sentence in server.state().refused)
+        assert any(
+            "came again and is another one" in sentence for sentence in server.state().refused
+        )
     parties["insurer"].advance(other.server.outgoing()["insurer"])
     assert sum("came again" in sentence for sentence in parties["insurer"].state().refused) == 2
     assert {name: files_of(server.folder / "received" / name) for name in parties} == before
@@ -148,7 +160,9 @@ def test_files_of_another_run_are_refused_and_do_not_stop_the_rest(planned, othe
     server.advance({"hospital": own | {"message": foreign["message"]}})
     assert any("made for another plan" in sentence for sentence in server.state().refused)
     assert steps(server)["envelopes"] == "done"
-    server.advance({"insurer": {"message": own["message"], "wish": b"y"}, "stranger": {"offer": b"z"}})
+    server.advance(
+        {"insurer": {"message": own["message"], "wish": b"y"}, "stranger": {"offer": b"z"}}
+    )
     refused = " ".join(server.state().refused)
     for said in ("is that of 'hospital'", "which no run has", "'stranger' is no party of this run"):
         assert said in refused
@@ -185,7 +199,9 @@ def test_only_the_first_party_of_the_plan_draws_the_secret(planned):
     for name in planned.parties:
         planned.accept(name)
     plan, key = planned.server.plan, planned.parties["insurer"]._folder.key
-    envelopes = json.dumps(seal_secret(Secret.new(), plan.digest(), plan.sealing_keys(), key)).encode()
+    envelopes = json.dumps(
+        seal_secret(Secret.new(), plan.digest(), plan.sealing_keys(), key)
+    ).encode()
     planned.server.advance({"insurer": {"envelopes": envelopes}})
     assert "'insurer' sealed envelopes" in planned.server.state().refused[0]
     planned.parties["hospital"].advance({"envelopes": envelopes})
@@ -197,13 +213,23 @@ def test_an_envelope_of_any_other_party_is_refused(tmp_path):
     """Of three parties the last gets one of the second, who stands in the plan and could have sealed it."""
     schema = schema_of(one={"a": 2}, two={"b": 2}, three={"c": 2})
     (tmp_path / "t.csv").write_text("id,a,b,c\n1,0,0,0\n")
-    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
-    runs = {name: PartyRun.create(tmp_path / name, name=name, table=tmp_path / "t.csv", id="id") for name in server.parties}
+    server = ServerRun.create(
+        tmp_path / "server",
+        schema=schema,
+        epsilon=1.0,
+        planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
+    )
+    runs = {
+        name: PartyRun.create(tmp_path / name, name=name, table=tmp_path / "t.csv", id="id")
+        for name in server.parties
+    }
     back = server.advance({name: party.advance({}) for name, party in runs.items()})
     runs["three"].advance(back["three"])
     runs["three"].accept(server.plan.fingerprint)
     plan, key = server.plan, runs["two"]._folder.key
-    envelopes = json.dumps(seal_secret(Secret.new(), plan.digest(), plan.sealing_keys(), key)).encode()
+    envelopes = json.dumps(
+        seal_secret(Secret.new(), plan.digest(), plan.sealing_keys(), key)
+    ).encode()
     runs["three"].advance({"envelopes": envelopes})
     assert "'one' draws the secret" in runs["three"].state().refused[0]
     assert list(runs["three"].outgoing()) == ["offer"]
@@ -217,7 +243,9 @@ def test_no_file_is_looked_at_that_is_too_large(planned, rest, monkeypatch):
     if rest == "offer":
         (server.folder / "received" / "hospital" / "offer").unlink()
     most = server.wants()["hospital"].get(rest, 1 << 20)
-    monkeypatch.setattr("vertimrf.runs.server_run.Message.unseal", lambda *_: pytest.fail("looked at"))
+    monkeypatch.setattr(
+        "vertimrf.runs.server_run.Message.unseal", lambda *_: pytest.fail("looked at")
+    )
     server.advance({"hospital": {rest: bytes(most + 1)}})
     assert any("not looked at" in sentence for sentence in server.state().refused)
 
@@ -240,7 +268,11 @@ def test_the_plan_is_made_once_and_late_files_change_nothing(planned):
     plan = planned.server.outgoing()["hospital"]["plan"]
     again = planned.again()
     again.round(accepting=False)
-    assert again.server.outgoing()["hospital"]["plan"] == plan == again.server.outgoing()["insurer"]["plan"]
+    assert (
+        again.server.outgoing()["hospital"]["plan"]
+        == plan
+        == again.server.outgoing()["insurer"]["plan"]
+    )
 
 
 def test_a_party_missing_is_named(planned):
@@ -273,7 +305,9 @@ def test_one_process_at_a_time_and_the_state_at_any(planned):
     party = planned.parties["hospital"]
     code = "import sys, time; from pathlib import Path; from vertimrf.runs.folder import locked\n"
     code += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(party.folder)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(party.folder)], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(RunError, match=r"Another process is at work.*vertimrf status"):
@@ -326,9 +360,16 @@ def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, plan
     PartyRun.create(party.folder, name="hospital", table=table, id="id")
     assert (party.folder / "key").read_bytes() == key
     with pytest.raises(RunError, match="a run with another id, table"):
-        PartyRun.create(party.folder, name="hospital", table=planned.folder / "insurer.csv", id="person")
+        PartyRun.create(
+            party.folder, name="hospital", table=planned.folder / "insurer.csv", id="person"
+        )
     with pytest.raises(RunError, match="another epsilon"):
-        ServerRun.create(planned.server.folder, schema=SCHEMA, epsilon=2.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
+        ServerRun.create(
+            planned.server.folder,
+            schema=SCHEMA,
+            epsilon=2.0,
+            planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
+        )
     with pytest.raises(RunError, match="not of a server"):
         ServerRun(party.folder)
     with pytest.raises(RunError, match="no run folder"):
@@ -340,17 +381,34 @@ def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, plan
     with pytest.raises(TableError, match="no table"):
         PartyRun.create(tmp_path / "new", name="hospital", table=tmp_path / "none.csv", id="id")
     with pytest.raises(PlanError, match="into the run's folder"):
-        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS), out="../up.csv")
+        ServerRun.create(
+            tmp_path / "s",
+            schema=SCHEMA,
+            epsilon=1.0,
+            planning=PlanOptions(expected_records=RECORDS),
+            out="../up.csv",
+        )
     with pytest.raises(PlanError):
-        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=-1.0, planning=PlanOptions(expected_records=RECORDS))
+        ServerRun.create(
+            tmp_path / "s",
+            schema=SCHEMA,
+            epsilon=-1.0,
+            planning=PlanOptions(expected_records=RECORDS),
+        )
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("line", ["id = 3", "exchanges = 'x'", "id_format = 'strip'", "ignore_extra = 1", "nonsense"])
+@pytest.mark.parametrize(
+    "line", ["id = 3", "exchanges = 'x'", "id_format = 'strip'", "ignore_extra = 1", "nonsense"]
+)
 def test_settings_that_cannot_be_are_refused(planned, line):
     path = planned.parties["hospital"].folder / "run.toml"
-    lines = [kept for kept in path.read_text().splitlines() if kept.split(" = ")[0] != line.split(" = ")[0]]
+    lines = [
+        kept
+        for kept in path.read_text().splitlines()
+        if kept.split(" = ")[0] != line.split(" = ")[0]
+    ]
     path.write_text("\n".join([line, *lines]))
     with pytest.raises(RunError, match=r"run\.toml"):
         PartyRun(path.parent)
@@ -365,7 +423,10 @@ def test_keys_and_secrets_are_the_owners_alone(over):
 
 def test_no_secret_and_no_key_is_among_what_is_given(over):
     secret = json.loads((over.parties["hospital"].folder / "secret").read_text())["value"].encode()
-    keys = [json.loads((run.folder / "key").read_text())["value"].encode() for run in (over.server, *over.parties.values())]
+    keys = [
+        json.loads((run.folder / "key").read_text())["value"].encode()
+        for run in (over.server, *over.parties.values())
+    ]
     given = [data for run in over.parties.values() for data in run.outgoing().values()]
     given += [data for files in over.server.outgoing().values() for data in files.values()]
     assert not any(hidden in data for hidden in (secret, *keys) for data in given)
@@ -405,7 +466,13 @@ def test_a_plan_with_the_published_encoder_is_refused(planned):
     """It names this party with its key, and is a plan in every other way."""
     keys = planned.server.plan.public_keys
     plan = plan_with(
-        SCHEMA, epsilon=1.0, expected_records=RECORDS, keys=64, encoder="published", claim_as_published=True, public_keys=keys
+        SCHEMA,
+        epsilon=1.0,
+        expected_records=RECORDS,
+        keys=64,
+        encoder="published",
+        claim_as_published=True,
+        public_keys=keys,
     )
     party = planned.parties["hospital"]
     (party.folder / "received" / "plan").unlink()
@@ -421,7 +488,15 @@ def test_envelopes_for_others_than_the_plans_other_parties_are_refused(planned, 
         planned.accept(name)
     good = json.loads(planned.parties["hospital"].advance({})["envelopes"])
     (envelope,) = good["envelopes"].values()
-    planned.server.advance({"hospital": {"envelopes": json.dumps(good | {"envelopes": dict.fromkeys(names, envelope)}).encode()}})
+    planned.server.advance(
+        {
+            "hospital": {
+                "envelopes": json.dumps(
+                    good | {"envelopes": dict.fromkeys(names, envelope)}
+                ).encode()
+            }
+        }
+    )
     assert "The envelopes are not for insurer" in planned.server.state().refused[0]
     assert steps(planned.server)["envelopes"] == "waits"
     planned.play()
@@ -449,15 +524,27 @@ def test_the_result_is_on_the_disk_before_it_has_its_name(planned, monkeypatch):
     at = done.index("to result")
     draft = done[at - 1]
     assert DRAFT.fullmatch(draft)
-    assert {f"{draft}/{name}" for name in ("model", "report.json", "synthetic.parquet")} | {draft} <= set(done[:at])
+    assert {f"{draft}/{name}" for name in ("model", "report.json", "synthetic.parquet")} | {
+        draft
+    } <= set(done[:at])
     assert done[at + 1] == "."
 
 
 def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
     """Refusals of a party's files, and those that are of no party."""
     schema = schema_of(others={"a": 2}, exchange={"b": 2}, other={"c": 2})
-    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
-    server.advance({"stranger": {"offer": b"x"}, **{name: {"offer": b"x", "wish": b"y"} for name in server.parties}})
+    server = ServerRun.create(
+        tmp_path / "server",
+        schema=schema,
+        epsilon=1.0,
+        planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
+    )
+    server.advance(
+        {
+            "stranger": {"offer": b"x"},
+            **{name: {"offer": b"x", "wish": b"y"} for name in server.parties},
+        }
+    )
     server.note_exchange(["Something is in the way."])
     assert len(server.state().refused) == 1 + 1 + 2 * len(server.parties)
     server.note_exchange([])

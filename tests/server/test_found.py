@@ -15,8 +15,15 @@ from vertimrf.trial import run_protocol
 def test_sizes_beneath_noise() -> None:
     rng = np.random.default_rng(3)
     draws = 400_000
-    for value, sigma, least, most in ((0.0, 2.0, 0.0, 0.0), (12.0, 2.0, 0.0, 0.0), (2.0, 2.0, -0.5, 0.0), (-4.0, 2.0, -0.5, 0.0)):
-        found = size_beneath_noise(value + sigma * rng.standard_normal(draws), np.full(draws, sigma)) - abs(value)
+    for value, sigma, least, most in (
+        (0.0, 2.0, 0.0, 0.0),
+        (12.0, 2.0, 0.0, 0.0),
+        (2.0, 2.0, -0.5, 0.0),
+        (-4.0, 2.0, -0.5, 0.0),
+    ):
+        found = size_beneath_noise(
+            value + sigma * rng.standard_normal(draws), np.full(draws, sigma)
+        ) - abs(value)
         # Six standard errors.
         spread = 6 * found.std() / draws**0.5
         assert least * sigma - spread < found.mean() < most * sigma + spread
@@ -29,16 +36,22 @@ def test_figures_of_pairs_and_of_single_attributes(encoder: str) -> None:
     records = 4000
     codes = np.array([rng.integers(0, size, records) for size in schema.sizes])
     codes[2] = np.where(rng.random(records) < 0.9, codes[0], codes[2])
-    plan = plan_with(schema, epsilon=8.0, expected_records=records, encoder=encoder, message_bytes=300_000)
+    plan = plan_with(
+        schema, epsilon=8.0, expected_records=records, encoder=encoder, message_bytes=300_000
+    )
     result = run_protocol(plan, dealt(schema, codes), RunOptions(seed=0)).result
     found = result.to_json()["found"]
     assert found["records"] == pytest.approx(records, rel=0.1)
     for a, own in enumerate(found["one_way"]):
         assert own["attribute"] == schema.names[a]
         assert own["party"] == schema.parties[schema.party_of(a)][0]
-        np.testing.assert_allclose(own["counts"], np.bincount(codes[a], minlength=schema.sizes[a]), atol=7 * own["error"])
+        np.testing.assert_allclose(
+            own["counts"], np.bincount(codes[a], minlength=schema.sizes[a]), atol=7 * own["error"]
+        )
     pairs = found["pairs"]
-    lines = {(a, b): i for i, (a, b) in enumerate(zip(pairs["first"], pairs["second"], strict=True))}
+    lines = {
+        (a, b): i for i, (a, b) in enumerate(zip(pairs["first"], pairs["second"], strict=True))
+    }
     # Across parties every pair is measured; with count sketches, all.
     assert {(0, 2), (0, 3), (1, 2), (1, 3)} <= lines.keys()
     joint = np.zeros((3, 4))

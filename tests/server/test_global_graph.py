@@ -22,15 +22,22 @@ N = 10_000.0
 def plan_of(sizes, held, tau):
     attributes = [Attribute.integer(f"a{i}", s) for i, s in enumerate(sizes)]
     schema = Schema.of({"one": attributes[:held], "two": attributes[held:]})
-    return plan_with(schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000)
+    return plan_with(
+        schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000
+    )
 
 
 def measured(codes, sizes, attributes, sigma=5.0, bins=None):
-    maps = tuple(np.arange(sizes[a]) if bins is None else np.arange(sizes[a]) * bins // sizes[a] for a in attributes)
+    maps = tuple(
+        np.arange(sizes[a]) if bins is None else np.arange(sizes[a]) * bins // sizes[a]
+        for a in attributes
+    )
     shape = [sizes[a] if bins is None else bins for a in attributes]
     counts = np.zeros(shape)
     np.add.at(counts, tuple(m[codes[a]] for a, m in zip(attributes, maps, strict=True)), 1.0)
-    return Measurement(attributes, (None,) * len(attributes) if bins is None else maps, counts, sigma)
+    return Measurement(
+        attributes, (None,) * len(attributes) if bins is None else maps, counts, sigma
+    )
 
 
 def chain(sizes, noise, seed=0):
@@ -47,7 +54,9 @@ def everything(codes, sizes, held, **settings):
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     local = [measured(codes, sizes, (a,)) for a in range(len(sizes))]
     local += [measured(codes, sizes, p) for p in pairs if (p[0] < held) == (p[1] < held)]
-    return local, [measured(codes, sizes, p, **settings) for p in pairs if (p[0] < held) != (p[1] < held)]
+    return local, [
+        measured(codes, sizes, p, **settings) for p in pairs if (p[0] < held) != (p[1] < held)
+    ]
 
 
 @pytest.mark.parametrize("bins", [None, 2])
@@ -107,7 +116,11 @@ def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
     local, crossing = everything(codes, sizes, 4)
     monkeypatch.setattr(global_graph, "STEPS", 7)
     fits = []
-    monkeypatch.setattr(global_graph, "fit", lambda *arguments, **options: fits.append(options) or fit(*arguments, **options))
+    monkeypatch.setattr(
+        global_graph,
+        "fit",
+        lambda *arguments, **options: fits.append(options) or fit(*arguments, **options),
+    )
     graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
     assert graph.tree.largest <= 64
     assert graph.start is not None
@@ -184,7 +197,9 @@ def test_noise_alone_adds_no_edge():
     sizes = (4,) * 6
     one_way = [Measurement((a,), (None,), np.full(4, N / 4), 1.0) for a in range(6)]
     crossing = [
-        Measurement((a, b), (None, None), N / 16 + 40 * rng.normal(size=(4, 4)), 40.0) for a in range(3) for b in range(3, 6)
+        Measurement((a, b), (None, None), N / 16 + 40 * rng.normal(size=(4, 4)), 40.0)
+        for a in range(3)
+        for b in range(3, 6)
     ]
     scores = sum(np.abs(m.counts - N / 16).sum() > np.sqrt(2 / np.pi) * 40 * 16 for m in crossing)
     kept = combine_graphs(plan_of(sizes, 3, tau=16), one_way, crossing, N).kept
@@ -208,7 +223,9 @@ def test_pairs_that_a_party_measured_beside_its_graph_stay_out():
     local, _ = everything(chain(sizes, 0.3), sizes, 3)
     last = [m for m in local if m.attributes == (0, 2)]
     # Cliques of a party have up to 40 / 4 cells here: a triangle has 27.
-    tree = combine_graphs(plan_of(sizes, 3, tau=40), [m for m in local if m not in last] + last, [], N).tree
+    tree = combine_graphs(
+        plan_of(sizes, 3, tau=40), [m for m in local if m not in last] + last, [], N
+    ).tree
     assert tree.covering((0, 1)) >= 0
     assert tree.covering((1, 2)) >= 0
     assert tree.covering((0, 2)) < 0
@@ -220,7 +237,11 @@ def test_a_marginal_measured_twice_competes_once(monkeypatch):
     local, crossing = everything(chain(sizes, 0.3), sizes, 3)
     plan = plan_of(sizes, 3, tau=64)
     expected = combine_graphs(plan, local, crossing, N)
-    again = [measured(chain(sizes, 0.3), sizes, m.attributes, sigma=20.0) for m in local if len(m.attributes) == 2]
+    again = [
+        measured(chain(sizes, 0.3), sizes, m.attributes, sigma=20.0)
+        for m in local
+        if len(m.attributes) == 2
+    ]
     offered = []
     grown = global_graph._grown
 
@@ -233,7 +254,9 @@ def test_a_marginal_measured_twice_competes_once(monkeypatch):
     assert found.tree == expected.tree
     assert [m.sigma for m in offered[0]] == [5.0] * 15
     # Both tell the fit what they know, if a clique holds them.
-    assert len(found.kept) == len(expected.kept) + sum(found.tree.covering(m.attributes) >= 0 for m in again)
+    assert len(found.kept) == len(expected.kept) + sum(
+        found.tree.covering(m.attributes) >= 0 for m in again
+    )
 
 
 def test_first_those_enter_that_join_attributes_which_none_before_has_joined():

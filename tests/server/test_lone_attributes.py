@@ -33,7 +33,9 @@ def world():
     first = rng.random(PEOPLE) < 0.3
     second = np.where(rng.random(PEOPLE) < 0.6, first, rng.random(PEOPLE) < 0.5)
     third = np.where(rng.random(PEOPLE) < 0.6, second, rng.random(PEOPLE) < 0.8)
-    return np.array([first, second, third], np.uint16), rng.integers(0, 1 << 63, PEOPLE).astype(np.uint64)
+    return np.array([first, second, third], np.uint16), rng.integers(0, 1 << 63, PEOPLE).astype(
+        np.uint64
+    )
 
 
 @pytest.fixture(scope="module")

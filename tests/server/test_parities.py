@@ -22,7 +22,9 @@ from vertimrf.sketches.intersections import outer_measurement
 from vertimrf.tables.table import Table
 
 ROWS, HELD = 20_000, ((0, 1, 2, 3), (4, 5, 6))
-SCHEMA = Schema.of({f"party{i}": [Attribute.integer(f"x{a}", 2) for a in own] for i, own in enumerate(HELD)})
+SCHEMA = Schema.of(
+    {f"party{i}": [Attribute.integer(f"x{a}", 2) for a in own] for i, own in enumerate(HELD)}
+)
 
 
 def records(seed: int) -> np.ndarray:
@@ -42,7 +44,9 @@ def run(codes: np.ndarray, held: tuple[slice, slice] = (slice(None), slice(None)
     secret = Secret.new()
     messages = []
     for i, (own, rows) in enumerate(zip(HELD, held, strict=True)):
-        table = Table(SCHEMA.part(f"party{i}"), digests[rows], np.ascontiguousarray(codes[list(own)][:, rows]))
+        table = Table(
+            SCHEMA.part(f"party{i}"), digests[rows], np.ascontiguousarray(codes[list(own)][:, rows])
+        )
         messages.append(Party(plan, f"party{i}", secret).run(table))
     server = Server(plan, RunOptions(rows=ROWS, seed=seed))
     return server.run(server.read(messages))
@@ -59,10 +63,14 @@ def test_three_and_four_attributes_that_no_pair_tells_of_are_told():
     assert {(0, 2, 4), (1, 3, 5, 6)} <= set(result.crossing)
     for attributes, bound in (((0, 2, 4), 0.012), ((1, 3, 5, 6), 0.04)):
         assert contrast(codes, attributes) == pytest.approx(0.8, abs=0.02)
-        assert contrast(result.codes, attributes) == pytest.approx(contrast(codes, attributes), abs=bound)
+        assert contrast(result.codes, attributes) == pytest.approx(
+            contrast(codes, attributes), abs=bound
+        )
     # What stands beside them is not touched.
     for attributes in itertools.combinations(range(7), 2):
-        assert contrast(result.codes, attributes) == pytest.approx(contrast(codes, attributes), abs=0.008)
+        assert contrast(result.codes, attributes) == pytest.approx(
+            contrast(codes, attributes), abs=0.008
+        )
 
 
 def test_people_whom_one_party_alone_holds_are_no_part_of_them():

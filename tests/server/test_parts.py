@@ -40,7 +40,10 @@ def people(count=PEOPLE, attributes=6, sizes=(3, 4, 2, 3, 4, 2)):
     """Attributes that copy a hidden type with some error."""
     rng = np.random.default_rng(3)
     hidden = rng.integers(0, 4, count)
-    rows = [np.where(rng.random(count) < 0.3, rng.integers(0, size, count), hidden % size) for size in sizes[:attributes]]
+    rows = [
+        np.where(rng.random(count) < 0.3, rng.integers(0, size, count), hidden % size)
+        for size in sizes[:attributes]
+    ]
     return np.array(rows, np.uint16), rng.integers(0, 1 << 63, count).astype(np.uint64)
 
 
@@ -53,14 +56,23 @@ def world():
     first = rng.random(PEOPLE) < 0.5
     at = np.array([both | first, both | ~first])
     tables = [
-        Table(SCHEMA.part(name), digests[own], np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]))
+        Table(
+            SCHEMA.part(name),
+            digests[own],
+            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]),
+        )
         for (name, _), own in zip(SCHEMA.parties, at, strict=True)
     ]
     return codes, at, tables
 
 
 def plan_for(**changes):
-    known = {"epsilon": 2.0, "expected_records": 16_000, "encoder": "count-sketch", "message_bytes": 500_000}
+    known = {
+        "epsilon": 2.0,
+        "expected_records": 16_000,
+        "encoder": "count-sketch",
+        "message_bytes": 500_000,
+    }
     return plan_with(SCHEMA, **(known | changes))
 
 
@@ -107,7 +119,10 @@ def test_estimates_are_as_far_off_as_they_say(world, encoder):
     off = []
     for _ in range(RUNS):
         secret = Secret.new()
-        messages = [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables, strict=True)]
+        messages = [
+            Party(plan, name, secret).run(table)
+            for name, table in zip(plan.party_names, tables, strict=True)
+        ]
         (match,) = Server(plan).read(messages).parts.overlap.common
         off.append((match.records - at.all(axis=0).sum()) / match.error)
     assert abs(np.mean(off)) < 5 / np.sqrt(RUNS)
@@ -126,11 +141,15 @@ def test_the_same_people_take_the_ordinary_way(world):
     codes, _, tables = world
     _, digests = people()
     whole = [
-        Table(t.attributes, digests, np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))]))
+        Table(
+            t.attributes, digests, np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))])
+        )
         for t, (name, _) in zip(tables, SCHEMA.parties, strict=True)
     ]
     for population in ("inner", "outer"):
-        result = run_protocol(plan_for(population=population, expected_records=PEOPLE), whole, RunOptions(seed=0)).result
+        result = run_protocol(
+            plan_for(population=population, expected_records=PEOPLE), whole, RunOptions(seed=0)
+        ).result
         assert result.overlap is None
         assert result.warnings == ()
         assert result.held is None
@@ -149,16 +168,28 @@ def test_everybody(world, outer):
         for column in names:
             np.testing.assert_array_equal(table[column].is_null().to_numpy(), absent)
     # As one value more of every attribute: 0.02 over five runs.
-    true = np.where(at[[0, 0, 0, 1, 1, 1]], codes, np.array(SCHEMA.sizes)[:, None]).astype(np.uint16)
-    made = np.stack([table[name].fill_null(size).to_numpy() for name, size in zip(SCHEMA.names, SCHEMA.sizes, strict=True)])
-    assert tvd(true[:, at.any(axis=0)], made.astype(np.uint16), [s + 1 for s in SCHEMA.sizes], (3,))[3] < 0.05
+    true = np.where(at[[0, 0, 0, 1, 1, 1]], codes, np.array(SCHEMA.sizes)[:, None]).astype(
+        np.uint16
+    )
+    made = np.stack(
+        [
+            table[name].fill_null(size).to_numpy()
+            for name, size in zip(SCHEMA.names, SCHEMA.sizes, strict=True)
+        ]
+    )
+    assert (
+        tvd(true[:, at.any(axis=0)], made.astype(np.uint16), [s + 1 for s in SCHEMA.sizes], (3,))[3]
+        < 0.05
+    )
     told = outer.to_json()
     assert told["population"] == "outer"
     assert told["overlap"]["outer"]["error"] > 0
 
 
 def test_rows_asked_for_are_shared_out(world):
-    result = run_protocol(plan_for(population="outer"), world[2], RunOptions(seed=0, rows=1_000)).result
+    result = run_protocol(
+        plan_for(population="outer"), world[2], RunOptions(seed=0, rows=1_000)
+    ).result
     assert result.table.num_rows == 1_000
     share = np.bincount(result.held, minlength=3) / 1_000
     np.testing.assert_allclose(share, result.overlap.counts / result.overlap.outer, atol=0.002)
@@ -181,7 +212,9 @@ def test_a_model_of_everybody_can_be_saved_and_asked(outer, tmp_path):
     assert alone["one0"].null_count == alone.num_rows == pytest.approx(counts[1], abs=1)
     # Rows are picked for all marginals at once: up to 2.2 rows over 150 runs, above 2 in two.
     np.testing.assert_allclose(
-        np.bincount(alone["two0"].to_numpy(), minlength=3), outer.others[1].field.marginal((3,)), atol=5
+        np.bincount(alone["two0"].to_numpy(), minlength=3),
+        outer.others[1].field.marginal((3,)),
+        atol=5,
     )
     with pytest.raises(SchemaError, match=r"held_by is one, two, one\+two, not 'three'"):
         back.sample(given={"held_by": "three"})
@@ -195,11 +228,22 @@ def test_three_parties():
     rng = np.random.default_rng(8)
     at = rng.random((3, PEOPLE)) < np.array([0.8, 0.7, 0.9])[:, None]
     tables = [
-        Table(schema.part(name), digests[own], np.ascontiguousarray(codes[list(schema.party_attributes(name))][:, own]))
+        Table(
+            schema.part(name),
+            digests[own],
+            np.ascontiguousarray(codes[list(schema.party_attributes(name))][:, own]),
+        )
         for (name, _), own in zip(schema.parties, at, strict=True)
     ]
-    known = {"epsilon": 2.0, "expected_records": PEOPLE, "encoder": "count-sketch", "message_bytes": 500_000}
-    result = run_protocol(plan_with(schema, population="outer", **known), tables, RunOptions(seed=0)).result
+    known = {
+        "epsilon": 2.0,
+        "expected_records": PEOPLE,
+        "encoder": "count-sketch",
+        "message_bytes": 500_000,
+    }
+    result = run_protocol(
+        plan_with(schema, population="outer", **known), tables, RunOptions(seed=0)
+    ).result
     both = at.all(axis=0)
     assert len(result.overlap.patterns) == 7
     # Presences at three parties have nothing to do with each other here, so that pairs tell of them.
@@ -214,16 +258,29 @@ def test_impossible_combinations_stay_impossible_in_every_part(world):
     """One inside a party, one across parties, each made true in the data first."""
     codes, at, tables = world
     rules = [Impossible.of(one0=0, one1=3), Impossible.of(one0=1, two0=2)]
-    schema = Schema.of({name: list(SCHEMA.part(name)) for name, _ in SCHEMA.parties}, impossible=rules)
+    schema = Schema.of(
+        {name: list(SCHEMA.part(name)) for name, _ in SCHEMA.parties}, impossible=rules
+    )
     codes = codes.copy()
     codes[1, (codes[0] == 0) & (codes[1] == 3)] = 2
     codes[3, (codes[0] == 1) & (codes[3] == 2)] = 1
     changed = [
-        Table(t.attributes, t.digests, np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]))
+        Table(
+            t.attributes,
+            t.digests,
+            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]),
+        )
         for t, (name, _), own in zip(tables, SCHEMA.parties, at, strict=True)
     ]
-    known = {"epsilon": 2.0, "expected_records": 16_000, "encoder": "count-sketch", "message_bytes": 200_000}
-    result = run_protocol(plan_with(schema, population="outer", **known), changed, RunOptions(seed=0)).result
+    known = {
+        "epsilon": 2.0,
+        "expected_records": 16_000,
+        "encoder": "count-sketch",
+        "message_bytes": 200_000,
+    }
+    result = run_protocol(
+        plan_with(schema, population="outer", **known), changed, RunOptions(seed=0)
+    ).result
     made = result.codes
     of_one, of_both = result.held != 1, result.held == 2
     assert of_both.sum() > 5_000
@@ -238,7 +295,10 @@ def test_other_people_and_other_secrets_are_one_sentence(world):
     strangers = replace(two, digests=two.digests ^ np.uint64(1 << 62))
     with pytest.raises(MessageError, match="cannot be told from none: they used different secrets"):
         run_protocol(plan, [one, strangers], RunOptions(rows=10))
-    messages = [Party(plan, name, Secret.new()).run(t) for name, t in zip(plan.party_names, (one, two), strict=True)]
+    messages = [
+        Party(plan, name, Secret.new()).run(t)
+        for name, t in zip(plan.party_names, (one, two), strict=True)
+    ]
     with pytest.raises(MessageError, match="different secrets"):
         Server(plan).read(messages)
 
@@ -247,7 +307,9 @@ def test_without_sketches_that_tell_other_sizes_are_one_sentence(world):
     _, _, (one, two) = world
     part = Table(two.attributes, two.digests[:9_000], np.ascontiguousarray(two.codes[:, :9_000]))
     plan = plan_for(shares=(0.01, 0.99, 0.0))
-    with pytest.raises(MessageError, match=r"different numbers of records .*keep the same people at every party"):
+    with pytest.raises(
+        MessageError, match=r"different numbers of records .*keep the same people at every party"
+    ):
         run_protocol(plan, [one, part], RunOptions(rows=10))
 
 
@@ -260,8 +322,12 @@ def test_the_population_is_in_the_plan():
     assert replace(plan, population="outer").digest() != plan.digest()
     # Sketches are of values, where those for the inner population are of contrasts; a record adds to as many numbers.
     assert (plan.sketch.contrasts, wider.sketch.contrasts) == ((2, 5), ())
-    assert {replace(sketch, weights=()).event.groups for sketch in (wider.sketch, plan.sketch)} == {6}
-    assert [entry.released for entry in wider.entries()[:-1]] == [entry.released for entry in plan.entries()[:-1]]
+    assert {replace(sketch, weights=()).event.groups for sketch in (wider.sketch, plan.sketch)} == {
+        6
+    }
+    assert [entry.released for entry in wider.entries()[:-1]] == [
+        entry.released for entry in plan.entries()[:-1]
+    ]
     assert "everybody that any party holds" in wider.summary()
     with pytest.raises(PlanError, match="inner or outer, not 'both'"):
         plan_for(population="both")
@@ -280,7 +346,9 @@ def test_messages_tell_nothing_of_the_population_but_the_plan(world):
     for population in ("inner", "outer"):
         plan = plan_for(population=population, nonce="same")
         message = Message.from_bytes(Party(plan, "one", secret).run(one).to_bytes(plan), plan)
-        shapes.append([m.counts.shape for m in message.marginals] + [len(s) for s in message.sketches])
+        shapes.append(
+            [m.counts.shape for m in message.marginals] + [len(s) for s in message.sketches]
+        )
     assert shapes[0][:3] == shapes[1][:3]
     assert shapes[0][-3:] == [3, 4, 1]
     assert shapes[1][-3:] == [3, 4, 2]
@@ -291,7 +359,9 @@ def test_raking_meets_margins():
     table = rng.random((4, 3, 5)) * 100
     wanted = [table.sum(axis=tuple(k for k in range(3) if k != axis)) * 0.3 for axis in range(3)]
     np.testing.assert_allclose(_raking(table, wanted), 0.3)
-    part = table * np.array([0.1, 0.9, 0.5, 0.2])[:, None, None] * np.array([1.0, 0.4, 0.6])[:, None]
+    part = (
+        table * np.array([0.1, 0.9, 0.5, 0.2])[:, None, None] * np.array([1.0, 0.4, 0.6])[:, None]
+    )
     margins = [part.sum(axis=tuple(k for k in range(3) if k != axis)) for axis in range(3)]
     np.testing.assert_allclose(table * _raking(table, margins), part, rtol=1e-3)
 
@@ -303,12 +373,17 @@ def test_cells_across_parties_are_of_the_people_in_common(world):
     off = []
     for _ in range(3):
         secret = Secret.new()
-        messages = [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables, strict=True)]
+        messages = [
+            Party(plan, name, secret).run(table)
+            for name, table in zip(plan.party_names, tables, strict=True)
+        ]
         parts = Server(plan).read(messages).parts
         for m in parts.crossing:
             parties = {SCHEMA.party_of(a) for a in m.attributes}
             there = np.ascontiguousarray(codes[:, at[sorted(parties)].all(axis=0)])
-            true = contingency(there, SCHEMA.sizes, m.attributes).reshape([SCHEMA.sizes[a] for a in m.attributes])
+            true = contingency(there, SCHEMA.sizes, m.attributes).reshape(
+                [SCHEMA.sizes[a] for a in m.attributes]
+            )
             off.append(((m.counts - m.binned(true.astype(float))) / m.sigma).ravel())
     every = np.concatenate(off)
     # Cells of a table share rows: as if there were a fourth of them.
@@ -321,11 +396,16 @@ def test_every_part_adds_up(world, inner):
     _, _, tables = world
     plan = plan_for()
     secret = Secret.new()
-    messages = [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables, strict=True)]
+    messages = [
+        Party(plan, name, secret).run(table)
+        for name, table in zip(plan.party_names, tables, strict=True)
+    ]
     parts = Server(plan).read(messages).parts
     for a, margins in enumerate(parts.margins):
         party = SCHEMA.party_of(a)
-        sizes = parts.initial.marginal((a,)) * parts.overlap.held[party].records / parts.initial.total
+        sizes = (
+            parts.initial.marginal((a,)) * parts.overlap.held[party].records / parts.initial.total
+        )
         np.testing.assert_allclose(margins.sum(axis=0), sizes, rtol=1e-6)
         for pattern, own in zip(parts.overlap.patterns, margins, strict=True):
             assert (own > 0).any() == (party in pattern)

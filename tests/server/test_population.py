@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from vertimrf.errors import MessageError
 from vertimrf.message import LocalMarginal
 from vertimrf.server.cross_party import Holding, Match
-from vertimrf.server.population import estimate_total, find_overlap, pattern_counts, same_people, same_sizes
+from vertimrf.server.population import (
+    estimate_total,
+    find_overlap,
+    pattern_counts,
+    same_people,
+    same_sizes,
+)
 
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -49,10 +55,16 @@ def test_parties_that_hold_random_people_have_what_chance_gives_them(shares):
     people = 1e6
     share = np.array(shares)
     common = people * np.outer(share, share)
-    patterns = [own for k in range(1, len(share) + 1) for own in itertools.combinations(range(len(share)), k)]
+    patterns = [
+        own
+        for k in range(1, len(share) + 1)
+        for own in itertools.combinations(range(len(share)), k)
+    ]
     counts = pattern_counts(patterns, people * share, common)
     at = np.array([[p in own for p in range(len(share))] for own in patterns])
-    np.testing.assert_allclose(counts, people * np.where(at, share, 1 - share).prod(axis=1), rtol=1e-3, atol=1)
+    np.testing.assert_allclose(
+        counts, people * np.where(at, share, 1 - share).prod(axis=1), rtol=1e-3, atol=1
+    )
 
 
 def test_counts_of_three_parties_keep_those_of_two():
@@ -88,7 +100,10 @@ def test_the_record_count_leaves_contrasts_out():
 
 
 def test_nobody_in_common_is_a_sentence():
-    with pytest.raises(MessageError, match=r"match 240 ± 50 records between one .10,000 records. and two.*vertimrf align"):
+    with pytest.raises(
+        MessageError,
+        match=r"match 240 ± 50 records between one .10,000 records. and two.*vertimrf align",
+    ):
         overlap((10_000, 8_000), (240,))
     assert overlap((10_000, 8_000), (260,)).inner == pytest.approx(260)
 

@@ -42,7 +42,9 @@ def people(seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     columns = {"age": rng.integers(0, 6, RECORDS), "sex": (rng.random(RECORDS) < 0.4).astype(int)}
     for attribute in itertools.chain(*OWN.values()):
-        columns[attribute.name] = (columns["age"] // 2 + columns["sex"] + (rng.random(RECORDS) < 0.3)) % 3
+        columns[attribute.name] = (
+            columns["age"] // 2 + columns["sex"] + (rng.random(RECORDS) < 0.3)
+        ) % 3
     return columns
 
 
@@ -70,7 +72,13 @@ def tables_of(schema: Schema, rate: float, seed: int = 0) -> tuple[np.ndarray, l
 
 
 def plan_of(schema: Schema = SCHEMA, **changes: object) -> Plan:
-    settings = {"epsilon": 2.0, "delta": 1e-6, "expected_records": RECORDS, "nonce": "test", "message_bytes": 2_000_000} | changes
+    settings = {
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "expected_records": RECORDS,
+        "nonce": "test",
+        "message_bytes": 2_000_000,
+    } | changes
     return plan_with(schema, **settings)
 
 
@@ -83,7 +91,11 @@ def mean_distance(truth: np.ndarray, result: Result, way: int, names: set[str]) 
     """Mean total variation distance of marginals that have one of some attributes at least, or none."""
     schema = result.plan.schema
     subsets = itertools.combinations(range(len(schema.names)), way)
-    wanted = [own for own in subsets if names.isdisjoint({"age", "sex"}) != bool({"age", "sex"} & {schema.names[a] for a in own})]
+    wanted = [
+        own
+        for own in subsets
+        if names.isdisjoint({"age", "sex"}) != bool({"age", "sex"} & {schema.names[a] for a in own})
+    ]
     return float(np.mean([distance(truth, result.codes, schema.sizes, own) for own in wanted]))
 
 
@@ -97,41 +109,70 @@ def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
     # No key serves what some party holds together; of count sketches, what all parties hold is nobody's to publish, and what two
     # of three hold the first one's.
     if encoder == "count-sketch":
-        assert "sex" not in {plan.schema.names[a] for group in plan.groups for a in group.attributes}
+        assert "sex" not in {
+            plan.schema.names[a] for group in plan.groups for a in group.attributes
+        }
         assert plan.schedule.parties[[group.attributes[0] for group in plan.groups].index(2)] == 0
     else:
-        sides = [plan.groups[pair.left].attributes + plan.groups[pair.right].attributes for pair in plan.sketch.pairs]
+        sides = [
+            plan.groups[pair.left].attributes + plan.groups[pair.right].attributes
+            for pair in plan.sketch.pairs
+        ]
         assert not any(plan.schema.held_together(attributes) for attributes in sides)
     # One more release of b: its tables of agreement hold one more of each record's values.
-    again = [e.event.groups for e in ledger_of_releases(plan, (1, 2, 1)).entries if "agree on" in e.released]
+    again = [
+        e.event.groups
+        for e in ledger_of_releases(plan, (1, 2, 1)).entries
+        if "agree on" in e.released
+    ]
     assert again == [3, 4]
     with pytest.raises(PlanError, match="do not fit the attributes that several parties hold"):
         Plan.from_json(plan.to_json() | {"agreement": plan.to_json()["agreement"][:1]})
 
 
-@pytest.mark.parametrize(("epsilon", "message_bytes"), [(2.0, 2_000_000), (8.0, 30_000), (20.0, 100_000)])
-def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(epsilon: float, message_bytes: int) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "message_bytes"), [(2.0, 2_000_000), (8.0, 30_000), (20.0, 100_000)]
+)
+def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(
+    epsilon: float, message_bytes: int
+) -> None:
     plan = plan_of(encoder="count-sketch", epsilon=epsilon, message_bytes=message_bytes)
     for party in range(3):
-        shapes = [(plan.sketch.bits, shape) for shape in plan.sketch.shapes(plan.schedule.of_party(party), party)]
-        shapes += [(sketch.bits, shape) for sketch in plan.agreement_of(party).values() for shape in sketch.shapes((0,), party)]
+        shapes = [
+            (plan.sketch.bits, shape)
+            for shape in plan.sketch.shapes(plan.schedule.of_party(party), party)
+        ]
+        shapes += [
+            (sketch.bits, shape)
+            for sketch in plan.agreement_of(party).values()
+            for shape in sketch.shapes((0,), party)
+        ]
         taken = sum(packed_size(rows * counters, bits) for bits, (rows, counters) in shapes)
         assert taken <= message_bytes
         # The party with the most values takes nearly all of it.
         assert party or taken > 0.99 * message_bytes
-    spent = [(isinstance(entry.event, CountSketchEvent), entry.event.rho) for entry in plan.entries()]
-    assert sum(rho for sketched, rho in spent if sketched) == pytest.approx(SHARES[2] * sum(rho for _, rho in spent))
+    spent = [
+        (isinstance(entry.event, CountSketchEvent), entry.event.rho) for entry in plan.entries()
+    ]
+    assert sum(rho for sketched, rho in spent if sketched) == pytest.approx(
+        SHARES[2] * sum(rho for _, rho in spent)
+    )
 
 
 def test_what_all_hold_is_sketched_where_nobody_measures_pairs() -> None:
     plan = plan_of(encoder="count-sketch", local_models=False)
-    assert {plan.schema.names[a] for group in plan.groups for a in group.attributes} == set(SCHEMA.names)
+    assert {plan.schema.names[a] for group in plan.groups for a in group.attributes} == set(
+        SCHEMA.names
+    )
 
 
 def test_plans_without_shared_columns_say_nothing_of_them() -> None:
     schema = Schema.of(OWN)
     assert "agreement" not in plan_of(schema).to_json()
-    assert not any(isinstance(e.event, CountSketchEvent) for e in plan_of(schema, encoder="scheduled-pairs").entries())
+    assert not any(
+        isinstance(e.event, CountSketchEvent)
+        for e in plan_of(schema, encoder="scheduled-pairs").entries()
+    )
 
 
 def test_where_everything_is_shared_nothing_crosses() -> None:
@@ -149,7 +190,9 @@ def test_contradictions_are_told_and_leave_the_others_alone(encoder: str) -> Non
     """At 0 and at 5 % of contradictions; the figures of one run each."""
     results = {rate: run(rate, encoder=encoder) for rate in (0.0, 0.05)}
     for rate, (_, result) in results.items():
-        found = {(result.plan.schema.names[d.attribute], d.parties): d for d in result.disagreements}
+        found = {
+            (result.plan.schema.names[d.attribute], d.parties): d for d in result.disagreements
+        }
         assert found.keys() == {("age", (0, 1)), ("sex", (0, 1)), ("sex", (0, 2)), ("sex", (1, 2))}
         for (_, parties), each in found.items():
             true = rate if 1 in parties else 0.0
@@ -159,7 +202,12 @@ def test_contradictions_are_told_and_leave_the_others_alone(encoder: str) -> Non
         warned = [w for w in result.warnings if "contradict each other" in w]
         assert len(warned) == (3 if rate else 0)
         assert bool(rate) == any("'age'" in w and "a and b" in w for w in warned)
-        assert [entry["column"] for entry in result.to_json()["shared_columns"]] == ["age", "sex", "sex", "sex"]
+        assert [entry["column"] for entry in result.to_json()["shared_columns"]] == [
+            "age",
+            "sex",
+            "sex",
+            "sex",
+        ]
         assert result.table.column_names == list(SCHEMA.names)
     # Marginals of two attributes that nobody shares are what they were but for noise: these come to 0.01 to 0.02 here; and
     # those with age and sex are off by what the contradictions move, between the holders.
@@ -172,9 +220,19 @@ def test_shared_columns_join_what_others_hold_without_sketches() -> None:
     """Pairs of a shared column with another party's: measured there, so about as well as a party's own."""
     truth, result = run(0.0, encoder="count-sketch", epsilon=0.5)
     names = result.plan.schema.names
-    pairs = {"own": [("a0", "age"), ("a1", "age")], "bridged": [("age", "b0"), ("age", "b1"), ("sex", "c0"), ("sex", "c1")]}
+    pairs = {
+        "own": [("a0", "age"), ("a1", "age")],
+        "bridged": [("age", "b0"), ("age", "b1"), ("sex", "c0"), ("sex", "c1")],
+    }
     mean = {
-        kind: np.mean([distance(truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in own]) for own in listed])
+        kind: np.mean(
+            [
+                distance(
+                    truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in own]
+                )
+                for own in listed
+            ]
+        )
         for kind, listed in pairs.items()
     }
     assert mean["bridged"] < 2 * mean["own"] + 0.005
@@ -188,14 +246,19 @@ def test_messages_keep_what_agreement_they_hold() -> None:
         message = Party(plan, name, secret).run(table)
         back = Message.from_bytes(message.to_bytes(plan), plan)
         assert len(message.agreement) == count
-        assert all(np.array_equal(one, other) for one, other in zip(message.agreement, back.agreement, strict=True))
+        assert all(
+            np.array_equal(one, other)
+            for one, other in zip(message.agreement, back.agreement, strict=True)
+        )
 
 
 def frames(folder: Path, rate: float = 0.1) -> tuple[Path, Path, Path]:
     """Two parties' files, both with sex, and their schema, each part of which says it alike."""
     _, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), rate)
     for table, name in zip(tables, "ab", strict=True):
-        frame = pd.DataFrame({a.name: row for a, row in zip(table.attributes, table.codes, strict=True)})
+        frame = pd.DataFrame(
+            {a.name: row for a, row in zip(table.attributes, table.codes, strict=True)}
+        )
         frame.insert(0, "id", table.digests.astype(str))
         frame.to_csv(folder / f"{name}.csv", index=False)
         Schema.of({name: table.attributes}).save(folder / f"{name}.toml")
@@ -212,17 +275,49 @@ def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
 
     merged = said("schema", "merge", tmp_path / "a.toml", tmp_path / "b.toml", "--out", both)
     assert "5 attributes of a, b" in merged
-    assert "'sex' is taken for one column that a and b hold; if it is not, rename it at one." in merged
-    plan = said("plan", "--schema", both, "--epsilon", 2, "--expected-records", RECORDS, "--out", tmp_path / "plan.json")
+    assert (
+        "'sex' is taken for one column that a and b hold; if it is not, rename it at one." in merged
+    )
+    plan = said(
+        "plan",
+        "--schema",
+        both,
+        "--epsilon",
+        2,
+        "--expected-records",
+        RECORDS,
+        "--out",
+        tmp_path / "plan.json",
+    )
     assert "sex is one column that a and b hold" in plan
     assert "whether they agree on sex" in plan
     out = tmp_path / "out.csv"
-    made = said("synthesize", a, b, "--id", "id", "--schema", both, "--epsilon", 2, "--expected-records", RECORDS, "--out", out)
+    made = said(
+        "synthesize",
+        a,
+        b,
+        "--id",
+        "id",
+        "--schema",
+        both,
+        "--epsilon",
+        2,
+        "--expected-records",
+        RECORDS,
+        "--out",
+        out,
+    )
     assert "Warning: a and b contradict each other on 'sex' for" in made
     assert pd.read_csv(out).columns.tolist() == ["a0", "a1", "sex", "b0", "b1"]
     # Evaluation takes the first party's; and one party's own.
     everything = evaluate([a, b], out, "id", Schema.load(both))
-    assert {name for pair in everything["columns"] for name in pair["columns"]} == {"a0", "a1", "sex", "b0", "b1"}
+    assert {name for pair in everything["columns"] for name in pair["columns"]} == {
+        "a0",
+        "a1",
+        "sex",
+        "b0",
+        "b1",
+    }
     mine = evaluate([b], out, "id", Schema.load(both), EvaluationOptions(party="b"))
     assert {name for pair in mine["columns"] for name in pair["columns"]} == {"sex", "b0", "b1"}
     agreed = said("check", b, "--plan", tmp_path / "plan.json", "--name", "b", "--id", "id")

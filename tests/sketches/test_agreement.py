@@ -23,11 +23,23 @@ def holders_of(rates: list[float], seed: int) -> tuple[np.ndarray, list[np.ndarr
     held = []
     for rate in rates:
         wrong = rng.random(RECORDS) < rate
-        held.append(np.where(wrong, (first + rng.integers(1, VALUES, RECORDS)) % VALUES, first).astype(np.uint16))
+        held.append(
+            np.where(wrong, (first + rng.integers(1, VALUES, RECORDS)) % VALUES, first).astype(
+                np.uint16
+            )
+        )
     return rng.integers(0, 1 << 63, RECORDS).astype(np.uint64), held
 
 
-def published(plan: CountSketchPlan, holder: int, secret: bytes, digests: Any, codes: Any, told: float, entropy: Any) -> Any:
+def published(
+    plan: CountSketchPlan,
+    holder: int,
+    secret: bytes,
+    digests: Any,
+    codes: Any,
+    told: float,
+    entropy: Any,
+) -> Any:
     """One party's sketch, of records by id and value."""
     encoder = CountSketchEncoder(plan, (holder,), secret)
     encoder.update(digests ^ value_words(secret, VALUES)[codes], np.zeros((1, RECORDS), np.uint16))
@@ -46,7 +58,10 @@ def found(plan: CountSketchPlan, rates: list[float], seed: int) -> list[tuple[fl
         for holder, (codes, order) in enumerate(zip(held, orders, strict=True))
     ]
     out = agreeing(plan, tables, [RECORDS + 20.0] * len(held), float(RECORDS))
-    return [(records - float(np.sum(held[i] == held[j])), error) for (i, j), (records, error) in out.items()]
+    return [
+        (records - float(np.sum(held[i] == held[j])), error)
+        for (i, j), (records, error) in out.items()
+    ]
 
 
 @pytest.mark.parametrize(("variance", "bits"), [(50.0, 4), (8.0, 4), (200.0, 2)])
@@ -74,7 +89,9 @@ def test_of_three_holders_every_two_are_told() -> None:
 def test_other_secrets_agree_on_nothing() -> None:
     plan = CountSketchPlan(repetitions=128, buckets=64, variance=60.0, bits=4, sizes=(1, 1))
     digests, (codes, _) = holders_of([0.0, 0.0], 3)
-    tables = [published(plan, i, bytes([i]) * 32, digests, codes, RECORDS, os.urandom) for i in range(2)]
+    tables = [
+        published(plan, i, bytes([i]) * 32, digests, codes, RECORDS, os.urandom) for i in range(2)
+    ]
     ((records, error),) = agreeing(plan, tables, [RECORDS] * 2, RECORDS).values()
     assert abs(records) < 5 * error
 
@@ -89,13 +106,17 @@ def test_a_record_whose_values_differ_shows_no_more_than_one_whose_values_agree(
     agree = np.exp(-1 / variance) * np.cosh(noise.sum(axis=0) / variance).mean(axis=0)
     differ = np.prod(np.exp(-0.5 / variance) * np.cosh(noise / variance).mean(axis=1), axis=0)
     # The chi-square of the first is what the event states.
-    assert abs(np.var(agree) - excess(2, variance) / buckets) < 5 * np.std((agree - 1) ** 2) / np.sqrt(draws)
+    assert abs(np.var(agree) - excess(2, variance) / buckets) < 5 * np.std(
+        (agree - 1) ** 2
+    ) / np.sqrt(draws)
     for epsilon in (0.0, 0.02, 0.05, 0.1, 0.2, 0.3):
         for direction in (1, -1):
             both = []
             for ratio in (agree, differ):
                 # E_Q (L - e^eps)+ for a record added, E_Q (1 - e^eps L)+ for one removed.
-                excesses = ratio - np.exp(epsilon) if direction == 1 else 1 - np.exp(epsilon) * ratio
+                excesses = (
+                    ratio - np.exp(epsilon) if direction == 1 else 1 - np.exp(epsilon) * ratio
+                )
                 excesses = np.maximum(excesses, 0)
                 both.append((excesses.mean(), excesses.std() / np.sqrt(draws)))
             (first, its_error), (second, other_error) = both

@@ -40,7 +40,12 @@ SCHEMA = schema_of(left={"a": 3, "b": 2}, right={"x": 3, "y": 2})
 @pytest.fixture(scope="module")
 def plan():
     return plan_with(
-        SCHEMA, epsilon=2.0, expected_records=ROWS, nonce="test", encoder="published", claim_as_published=True
+        SCHEMA,
+        epsilon=2.0,
+        expected_records=ROWS,
+        nonce="test",
+        encoder="published",
+        claim_as_published=True,
     )
 
 
@@ -48,8 +53,12 @@ def plan():
 def folder(tmp_path):
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, ROWS)
-    pd.DataFrame({"id": range(ROWS), "a": a, "b": rng.integers(0, 2, ROWS)}).to_csv(tmp_path / "left.csv", index=False)
-    pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).to_csv(tmp_path / "right.csv", index=False)
+    pd.DataFrame({"id": range(ROWS), "a": a, "b": rng.integers(0, 2, ROWS)}).to_csv(
+        tmp_path / "left.csv", index=False
+    )
+    pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).to_csv(
+        tmp_path / "right.csv", index=False
+    )
     SCHEMA.save(tmp_path / "schema.json")
     return tmp_path
 
@@ -69,7 +78,9 @@ def test_the_claim_is_the_papers():
 
 def test_the_ledger_shows_claim_and_exact_value(plan):
     entry = plan.entries()[-1]
-    event = SketchEvent(plan.sketch.phantoms, plan.sketch.floor, plan.sketch.ceiling, 2000, attributes_per_key=4)
+    event = SketchEvent(
+        plan.sketch.phantoms, plan.sketch.floor, plan.sketch.ceiling, 2000, attributes_per_key=4
+    )
     assert entry.event == event
     exact = epsilon([event], plan.delta / 2).epsilon
     assert exact > 10
@@ -130,9 +141,24 @@ def test_an_attribute_of_one_value_has_no_others():
 
 def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
     arguments = [
-        "synthesize", folder / "left.csv", folder / "right.csv", "--id", "id", "--schema", folder / "schema.json", "--epsilon", 8,
-        "--expected-records", ROWS, "--encoder", "published", "--out", folder / "out.csv", "--json", folder / "out.json",
-    ]  # fmt: skip
+        "synthesize",
+        folder / "left.csv",
+        folder / "right.csv",
+        "--id",
+        "id",
+        "--schema",
+        folder / "schema.json",
+        "--epsilon",
+        8,
+        "--expected-records",
+        ROWS,
+        "--encoder",
+        "published",
+        "--out",
+        folder / "out.csv",
+        "--json",
+        folder / "out.json",
+    ]
     refused = command(*arguments)
     assert refused.exit_code == 2
     assert "gives complete records away" in refused.output
@@ -159,7 +185,9 @@ def test_role_by_role_every_file_says_so(folder, plan):
     messages = []
     for name in ("left", "right"):
         party = Party(agreed, name, Secret(bytes(range(32))), key=ring.parties[name])
-        (folder / f"{name}.message").write_bytes(party.release(party.encode(folder / f"{name}.csv", "id")))
+        (folder / f"{name}.message").write_bytes(
+            party.release(party.encode(folder / f"{name}.csv", "id"))
+        )
         messages.append(Message.load(folder / f"{name}.message", agreed, ring.server))
         opened = container.unpack(messages[-1].to_bytes(agreed), "party message", name)
         assert "claim as published" in opened[0]["standing"]["reasons"][0]
@@ -168,14 +196,28 @@ def test_role_by_role_every_file_says_so(folder, plan):
     Model(agreed.schema, result.model, result.ledger, result.others).save(folder / "model")
     (folder / "out.json").write_text(json.dumps(result.to_json()))
     for name in ("plan.json", "left.message", "right.message", "out.csv", "model", "out.json"):
-        sealed = ("--plan", folder / "plan.json", "--key", folder / "server.key") if name.endswith("message") else ()
+        sealed = (
+            ("--plan", folder / "plan.json", "--key", folder / "server.key")
+            if name.endswith("message")
+            else ()
+        )
         told = command("inspect", folder / name, *sealed)
         assert told.exit_code == 0
         assert "NOT PRIVATE: claim as published" in told.output
 
 
 def test_the_command_prices_such_a_plan_where_it_is_claimed(folder):
-    arguments = ["plan", "--schema", folder / "schema.json", "--epsilon", 8, "--expected-records", ROWS, "--encoder", "published"]
+    arguments = [
+        "plan",
+        "--schema",
+        folder / "schema.json",
+        "--epsilon",
+        8,
+        "--expected-records",
+        ROWS,
+        "--encoder",
+        "published",
+    ]
     assert command(*arguments).exit_code == 2
     priced = command(*arguments, "--claim-as-published")
     assert priced.exit_code == 0

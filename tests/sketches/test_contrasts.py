@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import MessageError, PlanError
-from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells, estimate_overlapping, predicted_cell_errors
+from vertimrf.sketches.count_intersections import (
+    CountedGroup,
+    estimate_cells,
+    estimate_overlapping,
+    predicted_cell_errors,
+)
 from vertimrf.sketches.count_sketch import STEPS, CountSketchEncoder, adding, code_steps
 from vertimrf.sketches.parameters import CountSketchPlan
 
@@ -17,7 +22,9 @@ from vertimrf.sketches.parameters import CountSketchPlan
 SIZES, CONTRASTS = (2, 2, 2, 2, 3, 2), (0, 1, 2, 3)
 # Rows of their codes.
 ROWS = (1, 1, 1, 1, 3, 2)
-PLAN = CountSketchPlan(repetitions=128, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=CONTRASTS)
+PLAN = CountSketchPlan(
+    repetitions=128, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=CONTRASTS
+)
 # The same with groups whose noise is smaller than others'.
 WEIGHED = replace(PLAN, weights=(1, 3, 5, 1, 3, 7))
 RECORDS, RELEASES = 3000, 300
@@ -30,7 +37,11 @@ def table(rng, records=RECORDS):
     columns = []
     for i, size in enumerate(SIZES):
         mixed = np.where(rng.random(records) < 0.5, base, rng.random(records))
-        columns.append(np.minimum((mixed**1.4 * size).astype(int), size - 1) if i % 2 else rng.integers(0, size, records))
+        columns.append(
+            np.minimum((mixed**1.4 * size).astype(int), size - 1)
+            if i % 2
+            else rng.integers(0, size, records)
+        )
     columns[0] = np.where(rng.random(records) < 0.7, columns[1], columns[0])
     columns[2] = np.where(rng.random(records) < 0.4, columns[3], columns[2])
     return np.array(columns, np.uint16)
@@ -41,7 +52,10 @@ def published(plan, codes, digests, secret, rng, groups=None):
     groups = range(len(plan.sizes)) if groups is None else groups
     encoder = CountSketchEncoder(plan, groups, secret)
     encoder.update(digests, codes)
-    sizes = [np.bincount(own, minlength=plan.sizes[g]).astype(float) for g, own in zip(groups, codes, strict=True)]
+    sizes = [
+        np.bincount(own, minlength=plan.sizes[g]).astype(float)
+        for g, own in zip(groups, codes, strict=True)
+    ]
     tables = encoder.result(sizes, rng.bytes)
     return [
         CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts, weight=plan.weight(g))
@@ -51,7 +65,9 @@ def published(plan, codes, digests, secret, rng, groups=None):
 
 def both(one, other, i, j):
     """Exact counts of two columns' values."""
-    return np.bincount(one.astype(int) * SIZES[j] + other, minlength=SIZES[i] * SIZES[j]).reshape(SIZES[i], SIZES[j])
+    return np.bincount(one.astype(int) * SIZES[j] + other, minlength=SIZES[i] * SIZES[j]).reshape(
+        SIZES[i], SIZES[j]
+    )
 
 
 def block(table_of_cells, i, j):
@@ -76,7 +92,9 @@ def released(estimate, plan, codes, rng):
         for i, j in PAIRS:
             residuals[i, j].append(block(cells.counts, i, j) - truth(i, j))
             errors[i, j].append(block(cells.errors, i, j))
-    return {p: np.array(r) for p, r in residuals.items()}, {p: np.array(e) for p, e in errors.items()}
+    return {p: np.array(r) for p, r in residuals.items()}, {
+        p: np.array(e) for p, e in errors.items()
+    }
 
 
 def of_all(plan, codes, rng):
@@ -92,7 +110,9 @@ def of_parts(plan, codes, rng):
     digests, secret = rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32)
     groups = []
     for group, party in enumerate(PARTIES):
-        groups += published(plan, codes[[group], HELD[party]], digests[HELD[party]], secret, rng, [group])
+        groups += published(
+            plan, codes[[group], HELD[party]], digests[HELD[party]], secret, rng, [group]
+        )
     records = np.array([2400.0, 2400.0])
     cells, _ = estimate_overlapping(plan, groups, PARTIES, records, np.zeros(2))
     shared = slice(600, 2400)
@@ -104,7 +124,9 @@ def of_parts(plan, codes, rng):
     return cells, truth
 
 
-@pytest.mark.parametrize(("estimate", "plan"), [(of_all, PLAN), (of_parts, PLAN), (of_parts, WEIGHED)])
+@pytest.mark.parametrize(
+    ("estimate", "plan"), [(of_all, PLAN), (of_parts, PLAN), (of_parts, WEIGHED)]
+)
 def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate, plan):
     """Squared residuals in units of errors come to the number of directions that the noise lies in, on average over 300 releases.
 
@@ -147,7 +169,9 @@ def test_noise_of_contrasts_lies_in_one_direction():
             np.testing.assert_allclose(residual.sum(axis=1), 0, atol=1e-6)
         # All cells of two contrasts share one noise.
         if contrasts_in((i, j)) == 2:
-            np.testing.assert_allclose(residual, residual[0, 0] * np.array([[1, -1], [-1, 1]]), atol=1e-6)
+            np.testing.assert_allclose(
+                residual, residual[0, 0] * np.array([[1, -1], [-1, 1]]), atol=1e-6
+            )
             np.testing.assert_allclose(block(cells.errors, i, j), block(cells.errors, i, j)[0, 0])
     # Sums over all records are those of values alone.
     np.testing.assert_array_equal(np.isinf(cells.noise), np.isin(np.arange(len(SIZES)), CONTRASTS))
@@ -158,7 +182,9 @@ def test_contrasts_of_pairs_have_less_noise_than_values():
     values = replace(PLAN, sizes=(2,) * 6, contrasts=())
     contrasts = replace(values, contrasts=(1, 2, 4, 5))
     even = [np.full(2, RECORDS / 2)] * 6
-    by_values, by_contrasts = (predicted_cell_errors(plan, even, RECORDS)[2:4, 8:10] for plan in (values, contrasts))
+    by_values, by_contrasts = (
+        predicted_cell_errors(plan, even, RECORDS)[2:4, 8:10] for plan in (values, contrasts)
+    )
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 2, (6, RECORDS)).astype(np.uint16)
     for plan, predicted in ((values, by_values), (contrasts, by_contrasts)):
@@ -166,7 +192,9 @@ def test_contrasts_of_pairs_have_less_noise_than_values():
         cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
         np.testing.assert_allclose(cells.errors[2:4, 8:10], predicted, rtol=0.1)
     # Cell by cell, noise of a quarter of the directions: records have 3000 + 1280 in a number where values have 1500 + 1280.
-    assert np.mean(by_contrasts) * 0.5 == pytest.approx(0.25 * (3000 + 1280) / np.sqrt(PLAN.numbers), rel=0.05)
+    assert np.mean(by_contrasts) * 0.5 == pytest.approx(
+        0.25 * (3000 + 1280) / np.sqrt(PLAN.numbers), rel=0.05
+    )
 
 
 def test_weights_take_noise_from_one_group_to_another():
@@ -179,7 +207,10 @@ def test_weights_take_noise_from_one_group_to_another():
     cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
     predicted = predicted_cell_errors(plan, even, RECORDS)
     first = np.cumsum([0, *plan.sizes])
-    told = [held / (2 if g in plan.contrasts else 1) for g, held in enumerate((1000, 750, RECORDS, 1000))]
+    told = [
+        held / (2 if g in plan.contrasts else 1)
+        for g, held in enumerate((1000, 750, RECORDS, 1000))
+    ]
     noise = [plan.variance * plan.buckets / weight for weight in plan.weights]
     # Sums over all records take something out of either side, and codes put something in.
     for i, j in itertools.combinations(range(4), 2):
@@ -187,16 +218,23 @@ def test_weights_take_noise_from_one_group_to_another():
         np.testing.assert_allclose(cells.errors[at], predicted[at], rtol=0.12)
         sides = [noise[g] + told[g] for g in (i, j)]
         assert 0.5 < predicted[at].mean() / np.sqrt(np.prod(sides) / plan.numbers) < 1.05
-    heavy, light = (predicted_cell_errors(replace(plan, weights=w), even, RECORDS)[:3, 9:].mean() for w in ((9, 1, 1, 9), ()))
+    heavy, light = (
+        predicted_cell_errors(replace(plan, weights=w), even, RECORDS)[:3, 9:].mean()
+        for w in ((9, 1, 1, 9), ())
+    )
     assert heavy / light == pytest.approx((1000 + 960 / 9) / (1000 + 960), rel=0.1)
 
 
 def test_errors_of_sizes_are_part_of_the_errors_of_contrasts():
     rng = np.random.default_rng(3)
     codes = table(rng)
-    groups = published(PLAN, codes, rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng)
+    groups = published(
+        PLAN, codes, rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng
+    )
     known = estimate_cells(PLAN, groups, RECORDS)
-    unsure = estimate_cells(PLAN, [replace(g, sizes_sigma=np.full(len(g.sizes), 200.0)) for g in groups], RECORDS)
+    unsure = estimate_cells(
+        PLAN, [replace(g, sizes_sigma=np.full(len(g.sizes), 200.0)) for g in groups], RECORDS
+    )
     for i, j in PAIRS:
         assert (block(unsure.errors, i, j) > block(known.errors, i, j)).all()
     np.testing.assert_allclose(unsure.counts, known.counts)
@@ -204,7 +242,9 @@ def test_errors_of_sizes_are_part_of_the_errors_of_contrasts():
 
 def test_codes_of_contrasts_have_one_row():
     rng = np.random.default_rng(4)
-    groups = published(PLAN, table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng)
+    groups = published(
+        PLAN, table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng
+    )
     assert [len(group.codes) for group in groups] == list(ROWS)
     assert PLAN.shapes(range(6)) == [group.codes.shape for group in groups]
     for number in (0, 4):
@@ -223,7 +263,9 @@ def test_steps_of_contrasts_are_set_by_all_records():
     sizes = np.array([900.0, 100.0])
     np.testing.assert_array_equal(adding(sizes, True), [1000.0])
     np.testing.assert_array_equal(adding(sizes, False), sizes)
-    np.testing.assert_allclose(code_steps(PLAN, adding(sizes, True)), STEPS[4] * np.sqrt(1000 / 32 + 40))
+    np.testing.assert_allclose(
+        code_steps(PLAN, adding(sizes, True)), STEPS[4] * np.sqrt(1000 / 32 + 40)
+    )
 
 
 def test_encoders_of_contrasts_add_up():

@@ -25,7 +25,10 @@ def table(n, groups, rng):
     """Columns that depend on each other from not at all to almost entirely."""
     weights = np.arange(1, U + 1) ** -1.2
     base = rng.choice(U, n, p=weights / weights.sum())
-    columns = [np.where(rng.random(n) < share, base, rng.integers(0, U, n)) for share in np.linspace(0, 0.9, groups)]
+    columns = [
+        np.where(rng.random(n) < share, base, rng.integers(0, U, n))
+        for share in np.linspace(0, 0.9, groups)
+    ]
     return np.array(columns, np.uint16)
 
 
@@ -36,8 +39,14 @@ def counted(plan, codes, rng, release_error=0.0, size_error=0.0):
     released = [np.maximum(s + rng.normal(0, release_error, U), 0) for s in sizes]
     known = [s + rng.normal(0, size_error, U) for s in sizes]
     tables = encoder.result(released, rng.bytes)
-    groups = [CountedGroup(t, r, k, np.full(U, size_error)) for t, r, k in zip(tables, released, known, strict=True)]
-    both = [[np.bincount(a.astype(np.int64) * U + b, minlength=U * U).reshape(U, U) for b in codes] for a in codes]
+    groups = [
+        CountedGroup(t, r, k, np.full(U, size_error))
+        for t, r, k in zip(tables, released, known, strict=True)
+    ]
+    both = [
+        [np.bincount(a.astype(np.int64) * U + b, minlength=U * U).reshape(U, U) for b in codes]
+        for a in codes
+    ]
     truth = np.block(both).astype(float)
     return groups, truth
 
@@ -47,7 +56,10 @@ def across(groups):
     return np.kron(np.triu(np.ones((groups, groups)), 1), np.ones((U, U))) > 0
 
 
-@pytest.mark.parametrize(("bits", "buckets", "variance"), [(1, 256, 18.0), (2, 16, 40.0), (3, 1024, 12.5), (4, 256, 18.0)])
+@pytest.mark.parametrize(
+    ("bits", "buckets", "variance"),
+    [(1, 256, 18.0), (2, 16, 40.0), (3, 1024, 12.5), (4, 256, 18.0)],
+)
 def test_errors_are_as_large_as_they_say(bits, buckets, variance):
     """Over 2 * 10^5 cells the spread of error / standard error is 1, to a few of its own errors; so it is among large cells.
 
@@ -134,9 +146,17 @@ def test_what_all_sums_tell_is_taken_out_of_the_errors():
         encoder = CountSketchEncoder(plan, range(6), rng.bytes(32))
         encoder.update(rng.integers(0, 2**64, 20_000, dtype=np.uint64), codes)
         sizes = [np.bincount(c, minlength=2).astype(float) for c in codes]
-        groups = [CountedGroup(t, s, s, np.zeros(2)) for t, s in zip(encoder.result(sizes), sizes, strict=True)]
+        groups = [
+            CountedGroup(t, s, s, np.zeros(2))
+            for t, s in zip(encoder.result(sizes), sizes, strict=True)
+        ]
         cells = estimate_cells(plan, groups, 20_000)
-        truth = np.block([[np.bincount(2 * a.astype(int) + b, minlength=4).reshape(2, 2) for b in codes] for a in codes])
+        truth = np.block(
+            [
+                [np.bincount(2 * a.astype(int) + b, minlength=4).reshape(2, 2) for b in codes]
+                for a in codes
+            ]
+        )
         chosen = np.kron(np.triu(np.ones((6, 6)), 1), np.ones((2, 2))) > 0
         ratios.append(((cells.counts - truth) / cells.errors)[chosen])
         errors.append(cells.errors[1, 3] * np.sqrt(plan.numbers))
@@ -158,7 +178,9 @@ def test_tables_of_other_records_are_told_from_the_codes():
     tables = []
     for group, shared in ((0, 20_000), (1, 5_000)):
         encoder = CountSketchEncoder(plan, [group], secret)
-        encoder.update(np.where(np.arange(20_000) < shared, digests[0], digests[group]), codes[[group]])
+        encoder.update(
+            np.where(np.arange(20_000) < shared, digests[0], digests[group]), codes[[group]]
+        )
         tables += encoder.result([sizes[group]])
     groups = [CountedGroup(t, s, s, np.zeros(U)) for t, s in zip(tables, sizes, strict=True)]
     cells = estimate_cells(plan, groups, 20_000)

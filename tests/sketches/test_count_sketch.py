@@ -23,7 +23,9 @@ SECRET = bytes(range(32))
 PLAN = CountSketchPlan(repetitions=7, buckets=16, variance=9.0, bits=4, sizes=(4, 2, 3, 17))
 N = 2000
 DIGESTS = record_digests(bytes(16), np.arange(N))
-CODES = np.stack([np.random.default_rng(j).integers(0, u, N) for j, u in enumerate(PLAN.sizes)]).astype(np.uint16)
+CODES = np.stack(
+    [np.random.default_rng(j).integers(0, u, N) for j, u in enumerate(PLAN.sizes)]
+).astype(np.uint16)
 SIZES = [np.full(u, N / u) for u in PLAN.sizes]
 
 
@@ -71,13 +73,16 @@ def test_a_record_has_one_sign_in_one_bucket_of_each_repetition_and_the_same_in_
     one, other = (counters(fed(slice(5, 6), (g,))).reshape(7, PLAN.sizes[g], 16) for g in (0, 3))
     for state, group in ((one, 0), (other, 3)):
         assert (np.abs(state).sum(axis=(1, 2)) == 1).all()
-        assert (np.abs(state).sum(axis=(0, 2)) == 7 * np.eye(PLAN.sizes[group])[CODES[group, 5]]).all()
+        assert (
+            np.abs(state).sum(axis=(0, 2)) == 7 * np.eye(PLAN.sizes[group])[CODES[group, 5]]
+        ).all()
     np.testing.assert_array_equal(one.sum(axis=1), other.sum(axis=1))
     assert (counters(fed(slice(5, 6), (0,), secret=bytes(32))).reshape(one.shape) != one).any()
 
 
 @pytest.mark.parametrize(
-    ("bits", "weights"), [(1, ()), (2, ()), (3, ()), (4, ()), (4, (5, 3)), (4, (1, 9)), (2, (7, 7)), (1, (3, 1))]
+    ("bits", "weights"),
+    [(1, ()), (2, ()), (3, ()), (4, ()), (4, (5, 3)), (4, (1, 9)), (2, (7, 7)), (1, (3, 1))],
 )
 def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits, weights):
     """Codes of many numbers follow the law of weight * counter + noise, exactly convolved; of one group after the other."""
@@ -94,15 +99,27 @@ def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits,
         weight = weights[group] if weights else 1
         assert table.shape == (2, 512 * 64)
         steps = code_steps(plan, sizes, weight)
-        np.testing.assert_allclose(steps, STEPS[bits] * np.sqrt([weight**2 * 15.0 + weight * 15.0, weight * 15.0]))
+        np.testing.assert_allclose(
+            steps, STEPS[bits] * np.sqrt([weight**2 * 15.0 + weight * 15.0, weight * 15.0])
+        )
         law = np.exp(-(noise**2) / (30 * weight))
         law /= law.sum()
         for value in (0, 1):
             expected = np.zeros(2 * half)
-            for counter, times in zip(*np.unique(held[:, group, value], return_counts=True), strict=True):
-                code = np.clip(np.floor((weight * counter + noise) / steps[value]), -half, half - 1).astype(int) + half
+            for counter, times in zip(
+                *np.unique(held[:, group, value], return_counts=True), strict=True
+            ):
+                code = (
+                    np.clip(
+                        np.floor((weight * counter + noise) / steps[value]), -half, half - 1
+                    ).astype(int)
+                    + half
+                )
                 expected += times * np.bincount(code, law, minlength=2 * half)
-            assert stats.chisquare(np.bincount(table[value], minlength=2 * half), expected).pvalue > ALPHA
+            assert (
+                stats.chisquare(np.bincount(table[value], minlength=2 * half), expected).pvalue
+                > ALPHA
+            )
 
 
 def test_the_result_is_given_once():
@@ -158,7 +175,10 @@ def test_no_records_and_no_groups():
         ({"weights": (1, 3, 1, -1)}, "odd number from 1 to 99, not -1"),
         ({"weights": (1, 3, 1, 3.0)}, "odd number from 1 to 99, not 3.0"),
         ({"weights": (1, 3, 1, 5)}, "the record alone would show"),
-        ({"weights": (1, 3, 1, 5), "variance": 2.5e5}, "Noise of variance 1,250,000 is more than can be drawn"),
+        (
+            {"weights": (1, 3, 1, 5), "variance": 2.5e5},
+            "Noise of variance 1,250,000 is more than can be drawn",
+        ),
     ],
 )
 def test_parameters_that_no_sketch_can_have(changes, said):

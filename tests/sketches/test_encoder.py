@@ -38,14 +38,14 @@ SHARED = SharedKeyPlan(phantoms=3, floor=2, ceiling=14, keys=500, sizes=(4, 2, 3
 SIZES = (4, 2, 3, 17, 1)
 N = 3000
 DIGESTS = record_digests(bytes(16), np.arange(N))
-CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerate(SIZES)]).astype(np.uint16)
+CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerate(SIZES)]).astype(
+    np.uint16
+)
 
 Make = Callable[..., SketchEncoder | SharedKeyEncoder]
 
 
-def paired(
-    attributes: Sequence[int] = (0, 1), plan: SketchPlan = PLAN
-) -> SketchEncoder:
+def paired(attributes: Sequence[int] = (0, 1), plan: SketchPlan = PLAN) -> SketchEncoder:
     return SketchEncoder(plan, attributes, SECRET)
 
 
@@ -65,7 +65,9 @@ def levels(encoder: SketchEncoder | SharedKeyEncoder) -> list[list[list[int]]]:
     return [table.tolist() for table in encoder.result(no_entropy)]
 
 
-def encoded(make: Make, chunks: Sequence[np.ndarray], attributes: Sequence[int] = (0, 1), **options: int) -> list:
+def encoded(
+    make: Make, chunks: Sequence[np.ndarray], attributes: Sequence[int] = (0, 1), **options: int
+) -> list:
     encoder = make(attributes, **options)
     for chunk in chunks:
         encoder.update(DIGESTS[chunk], CODES[list(attributes)][:, chunk])
@@ -79,7 +81,13 @@ ALL = np.arange(N)
 
 
 def test_tables_come_in_schedule_order_with_the_plans_shapes() -> None:
-    assert [t.shape for t in paired((1, 0)).result()] == [(4, 300), (4, 70), (2, 1), (2, 513), (4, 40)]
+    assert [t.shape for t in paired((1, 0)).result()] == [
+        (4, 300),
+        (4, 70),
+        (2, 1),
+        (2, 513),
+        (4, 40),
+    ]
     assert [t.shape for t in paired((3, 2)).result()] == [(3, 300), (17, 70), (3, 1), (17, 513)]
     assert [t.shape for t in paired((4,)).result()] == [(1, 40)]
     assert [t.shape for t in shared((3, 0)).result()] == [(17, 500), (4, 500)]
@@ -167,7 +175,9 @@ def test_shared_keys_give_one_level_to_a_record_in_all_attributes() -> None:
     for attributes in ((0, 3), (1, 2)):
         encoder = shared(attributes)
         encoder.update(DIGESTS[one], CODES[list(attributes), one])
-        tables += [t[CODES[a, 7]] for a, t in zip(attributes, encoder.result(no_entropy), strict=True)]
+        tables += [
+            t[CODES[a, 7]] for a, t in zip(attributes, encoder.result(no_entropy), strict=True)
+        ]
     for other in tables[1:]:
         assert np.array_equal(tables[0], other)
 
@@ -283,7 +293,9 @@ def test_eight_threads_give_the_same_levels_as_one() -> None:
     here = os.path.dirname(__file__)
     environment = {**os.environ, "NUMBA_NUM_THREADS": "8"}
     script = ROUTES.format(tests=[here, os.path.dirname(here)])
-    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
     *lines, started = run.stdout.split("\n")[:-1]
     assert started == "8"
     assert len({line.split()[1] for line in lines[:3]}) == 1
@@ -351,12 +363,16 @@ def test_a_domain_of_one() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize(("value", "dtype"), [(2, np.uint16), (65535, np.uint16), (-1, np.int32), (70_000, np.int64)])
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(2, np.uint16), (65535, np.uint16), (-1, np.int32), (70_000, np.int64)]
+)
 def test_codes_outside_the_domain_are_named(make: Make, value: int, dtype: type) -> None:
     codes = CODES[:2].astype(dtype)
     codes[1, 5] = value
     encoder = make((0, 1))
-    with pytest.raises(TableError, match=rf"Attribute 1 holds code {value} in record 5 .* domain 0\.\.1"):
+    with pytest.raises(
+        TableError, match=rf"Attribute 1 holds code {value} in record 5 .* domain 0\.\.1"
+    ):
         encoder.update(DIGESTS, codes)
     assert all((np.array(table) == 2).all() for table in levels(encoder))
 
@@ -375,7 +391,9 @@ def test_codes_outside_the_domain_are_named(make: Make, value: int, dtype: type)
         (DIGESTS[None], CODES[:2], "one row of uint64"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(make: Make, digests: np.ndarray, codes: np.ndarray, message: str) -> None:
+def test_arrays_that_do_not_fit_are_refused(
+    make: Make, digests: np.ndarray, codes: np.ndarray, message: str
+) -> None:
     with pytest.raises(TableError, match=message):
         make((0, 1)).update(digests, codes)
 
@@ -392,7 +410,10 @@ def test_arrays_that_do_not_fit_are_refused(make: Make, digests: np.ndarray, cod
         ({"pairs": (ScheduledPair(0, 1, 2**31 + 1, 2, 2),)}, "at most 2"),
         ({"pairs": (ScheduledPair(0, 1, 5, 0, 2),)}, "0 values"),
         ({"pairs": (ScheduledPair(0, 1, 5, 2, 65_537),)}, "65537 values"),
-        ({"pairs": (ScheduledPair(0, 1, 5, 2, 2), ScheduledPair(0, 2, 5, 3, 2))}, "make them equal"),
+        (
+            {"pairs": (ScheduledPair(0, 1, 5, 2, 2), ScheduledPair(0, 2, 5, 3, 2))},
+            "make them equal",
+        ),
     ],
 )
 def test_plans_that_make_no_sense_are_refused(change: dict, message: str) -> None:
@@ -479,14 +500,20 @@ def test_bench_reports_every_figure() -> None:
         "keys": 50,
         "threads": 1,
     }
-    for key in ("encode_seconds", "pairs_per_second", "dense_pairs_per_second", "python_pairs_per_second"):
+    for key in (
+        "encode_seconds",
+        "pairs_per_second",
+        "dense_pairs_per_second",
+        "python_pairs_per_second",
+    ):
         assert figures[key] > 0
     for key in ("roofline_seconds", "count_sketch_seconds", "count_sketch_roofline_seconds"):
         assert figures[key] > 0
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"rows": 0}, {"values": 0}, {"keys": 0}, {"attributes": 1}, {"attributes": 8, "keys": 15}]
+    "wrong",
+    [{"rows": 0}, {"values": 0}, {"keys": 0}, {"attributes": 1}, {"attributes": 8, "keys": 15}],
 )
 def test_bench_refuses_what_it_cannot_run(wrong: dict) -> None:
     with pytest.raises(PlanError):
@@ -520,7 +547,9 @@ print(peak() - before, sum(t.size for t in tables), min(int(t.min()) for t in ta
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc"
+)
 def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -533,9 +562,13 @@ def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path: Path) 
             columns = {"id": np.arange(part * 10**6, (part + 1) * 10**6)}
             columns |= {f"a{j}": rng.integers(0, 8, 10**6, dtype=np.uint8) for j in range(4)}
             writer.write_table(pa.table(columns, schema=schema))
-    run = subprocess.run([sys.executable, "-c", STREAM, str(path)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", STREAM, str(path)], capture_output=True, text=True, check=True
+    )
     grown, published, lowest = map(int, run.stdout.split())
-    print(f"{grown / 2**20:.0f} MiB on top of what the kernels take, for {published / 2**20:.0f} MiB of sketches")
+    print(
+        f"{grown / 2**20:.0f} MiB on top of what the kernels take, for {published / 2**20:.0f} MiB of sketches"
+    )
     assert grown < 2**30 + published
     # 1.25 million records a value: a level below 13 has probability 1e-66.
     assert lowest >= 13

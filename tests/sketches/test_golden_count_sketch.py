@@ -54,7 +54,9 @@ def sketches(number: int) -> list[np.ndarray]:
         out.append(np.frombuffer(encoder.state()[24:], "<i4"))
         held = [np.full(sizes[i], n / sizes[i]) for i in party]
         asked = iter(range(1 << 30))
-        out += encoder.result(held, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count))  # type: ignore[misc]
+        out += encoder.result(
+            held, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count)
+        )  # type: ignore[misc]
     return out
 
 
@@ -71,9 +73,13 @@ def fingerprints() -> Iterator[str]:
 def test_a_hundred_small_count_sketches_are_as_they_were() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert golden["version"] == COUNTING_VERSION, "write the golden file anew for the new version"
-    assert list(fingerprints()) == golden["sha256"], "numbers changed: raise COUNTING_VERSION and write the file anew"
+    assert list(fingerprints()) == golden["sha256"], (
+        "numbers changed: raise COUNTING_VERSION and write the file anew"
+    )
 
 
 if __name__ == "__main__":
     GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text(json.dumps({"version": COUNTING_VERSION, "sha256": list(fingerprints())}, indent=1) + "\n")
+    GOLDEN.write_text(
+        json.dumps({"version": COUNTING_VERSION, "sha256": list(fingerprints())}, indent=1) + "\n"
+    )

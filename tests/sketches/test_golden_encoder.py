@@ -55,7 +55,9 @@ def sketches(number: int) -> list[np.ndarray]:
         else np.array([f"id {x}" for x in draw.below(10**6, n).tolist()], "U")
     )
     # Given digests, so that levels are frozen whatever makes digests of ids.
-    digests = np.array([xxhash.xxh64_intdigest(str(own).encode()) for own in ids.tolist()], np.uint64)
+    digests = np.array(
+        [xxhash.xxh64_intdigest(str(own).encode()) for own in ids.tolist()], np.uint64
+    )
     codes = np.stack([draw.below(size, n) for size in sizes])
     secret = draw.bytes(32)
     if number % 5 == 4:
@@ -64,7 +66,9 @@ def sketches(number: int) -> list[np.ndarray]:
         encoder.update(digests, codes[[2, 0, 3]])
         return list(encoder.result(draw.bytes))
     sides = ((0, 2), (3, 0), (1, 2))
-    pairs = tuple(ScheduledPair(a, b, k, sizes[a], sizes[b]) for (a, b), k in zip(sides, keys, strict=True))
+    pairs = tuple(
+        ScheduledPair(a, b, k, sizes[a], sizes[b]) for (a, b), k in zip(sides, keys, strict=True)
+    )
     out: list[np.ndarray] = []
     for party in ((0, 1), (2, 3)):
         encoder = SketchEncoder(SketchPlan(**levels, pairs=pairs), party, secret)
@@ -85,10 +89,16 @@ def fingerprints() -> Iterator[str]:
 
 def test_a_thousand_small_sketches_are_as_they_were() -> None:
     golden = json.loads(GOLDEN.read_text())
-    assert golden["version"] == ENCODING_VERSION, "write the golden file anew for the new encoding version"
-    assert list(fingerprints()) == golden["sha256"], "levels changed: raise ENCODING_VERSION and write the file anew"
+    assert golden["version"] == ENCODING_VERSION, (
+        "write the golden file anew for the new encoding version"
+    )
+    assert list(fingerprints()) == golden["sha256"], (
+        "levels changed: raise ENCODING_VERSION and write the file anew"
+    )
 
 
 if __name__ == "__main__":
     GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text(json.dumps({"version": ENCODING_VERSION, "sha256": list(fingerprints())}, indent=1) + "\n")
+    GOLDEN.write_text(
+        json.dumps({"version": ENCODING_VERSION, "sha256": list(fingerprints())}, indent=1) + "\n"
+    )

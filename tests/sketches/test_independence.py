@@ -93,7 +93,9 @@ PAIRS = SketchPlan(
 )
 
 
-def levels_of(record: int, groups: tuple[int, ...] = (0, 1), secret: bytes = SECRET, plan: SketchPlan = PAIRS) -> list:
+def levels_of(
+    record: int, groups: tuple[int, ...] = (0, 1), secret: bytes = SECRET, plan: SketchPlan = PAIRS
+) -> list:
     encoder = SketchEncoder(plan, groups, secret)
     encoder.update(np.array([record], np.uint64), np.zeros((len(groups), 1), np.uint16))
     return [table[0] for table in encoder.result(bytes)]
@@ -110,7 +112,11 @@ def test_levels_of_pairs_and_of_key_blocks_are_independent() -> None:
 
 
 def test_levels_of_records_and_of_secrets_are_independent() -> None:
-    (mine, *_), (other, *_), (foreign, *_) = levels_of(7), levels_of(8), levels_of(7, secret=bytes(32))
+    (mine, *_), (other, *_), (foreign, *_) = (
+        levels_of(7),
+        levels_of(8),
+        levels_of(7, secret=bytes(32)),
+    )
     assert_independent(mine, other, CEILING)
     assert_independent(mine, foreign, CEILING)
     assert chance_of_repeats(np.concatenate([mine, other, foreign]), (1, 2)) > ALPHA
@@ -131,16 +137,25 @@ def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own() -> N
 
 # --- through a party: plans and secrets ---
 
-SCHEMA = Schema.of({
-    "one": [Attribute.integer("a", 2), Attribute.integer("b", 2)],
-    "two": [Attribute.integer("x", 2), Attribute.integer("y", 2)],
-})  # fmt: skip
+SCHEMA = Schema.of(
+    {
+        "one": [Attribute.integer("a", 2), Attribute.integer("b", 2)],
+        "two": [Attribute.integer("x", 2), Attribute.integer("y", 2)],
+    }
+)
 
 
 @functools.cache
 def plan_of() -> Plan:
     # So much budget that there are hardly any phantoms, and levels start at 1.
-    plan = plan_with(SCHEMA, epsilon=300.0, expected_records=100, nonce="independent", keys=6_000, encoder="scheduled-pairs")
+    plan = plan_with(
+        SCHEMA,
+        epsilon=300.0,
+        expected_records=100,
+        nonce="independent",
+        keys=6_000,
+        encoder="scheduled-pairs",
+    )
     assert plan.sketch.floor <= 1
     return plan
 
@@ -201,7 +216,9 @@ def owners(low: int, high: int, width: int) -> np.ndarray:
                 return bytes([OPEN]) * count
             numbers = given + np.arange(count // width)
             given += numbers.size
-            return np.repeat(np.where(numbers >> bit & 1, high, low).astype(np.uint8), width).tobytes()
+            return np.repeat(
+                np.where(numbers >> bit & 1, high, low).astype(np.uint8), width
+            ).tobytes()
 
         levels = phantoms(entropy)
         assert len(np.unique(levels)) == 2
@@ -209,7 +226,9 @@ def owners(low: int, high: int, width: int) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize(("low", "high", "width"), [(LOW, HIGH, 1), (0x00, 0xFF, 8)], ids=["first byte", "eight more"])
+@pytest.mark.parametrize(
+    ("low", "high", "width"), [(LOW, HIGH, 1), (0x00, 0xFF, 8)], ids=["first byte", "eight more"]
+)
 def test_every_sketch_has_entropy_of_its_own(low: int, high: int, width: int) -> None:
     """Also where phantoms are drawn for some sketches after the others: no two depend on one unit."""
     np.testing.assert_array_equal(np.sort(owners(low, high, width)), np.arange(1_200_000))

@@ -27,7 +27,12 @@ def simulate(rng, table, plan, keys):
 
 def plan_of(phantoms):
     top = int(np.log2(phantoms))
-    return SketchPlan(phantoms=phantoms, floor=max(top - 4, 0), ceiling=top + 7, pairs=(ScheduledPair(0, 1, 10, 2, 2),))
+    return SketchPlan(
+        phantoms=phantoms,
+        floor=max(top - 4, 0),
+        ceiling=top + 7,
+        pairs=(ScheduledPair(0, 1, 10, 2, 2),),
+    )
 
 
 def sides(table, left, right):
@@ -40,7 +45,9 @@ def sides(table, left, right):
 
 
 @pytest.mark.parametrize("phantoms", [500, 5_000, 50_000])
-@pytest.mark.parametrize("cells", [[[0, 3000], [2000, 15000]], [[200, 9800], [10, 9990]], [[10000, 0], [0, 10000]]])
+@pytest.mark.parametrize(
+    "cells", [[[0, 3000], [2000, 15000]], [[200, 9800], [10, 9990]], [[10000, 0], [0, 10000]]]
+)
 def test_estimates_are_unbiased_and_as_precise_as_stated(phantoms, cells):
     rng = np.random.default_rng(phantoms)
     plan = plan_of(phantoms)
@@ -48,7 +55,9 @@ def test_estimates_are_unbiased_and_as_precise_as_stated(phantoms, cells):
     truth = np.array(cells, float)
     estimates, sigmas = [], []
     for _ in range(repetitions):
-        measured = estimate_pair(plan, *sides(truth, *simulate(rng, cells, plan, keys)), total=truth.sum())
+        measured = estimate_pair(
+            plan, *sides(truth, *simulate(rng, cells, plan, keys)), total=truth.sum()
+        )
         estimates.append(measured.counts)
         sigmas.append(measured.sigma)
     error = np.array(estimates) - truth
@@ -63,7 +72,9 @@ def test_estimates_are_unbiased_and_as_precise_as_stated(phantoms, cells):
 def test_sketches_of_one_value_and_of_equal_attributes():
     rng = np.random.default_rng(5)
     plan = plan_of(1000)
-    measured = estimate_pair(plan, *sides([[7000]], *simulate(rng, [[7000]], plan, 4000)), total=7000)
+    measured = estimate_pair(
+        plan, *sides([[7000]], *simulate(rng, [[7000]], plan, 4000)), total=7000
+    )
     assert abs(measured.counts[0, 0] - 7000) < 4 * measured.sigma[0, 0]
 
 
@@ -124,7 +135,9 @@ def test_a_group_of_attributes_is_one_attribute_of_tuples():
     assert measured.attributes == (0, 1, 2)
     flat = estimate_pair(plan, left, right, total=table.sum())
     np.testing.assert_array_equal(measured.counts, flat.counts.reshape(3, 2, 2).transpose(0, 2, 1))
-    np.testing.assert_array_equal(measured.sigma, np.asarray(flat.sigma).reshape(3, 2, 2).transpose(0, 2, 1))
+    np.testing.assert_array_equal(
+        measured.sigma, np.asarray(flat.sigma).reshape(3, 2, 2).transpose(0, 2, 1)
+    )
 
 
 @pytest.mark.parametrize("phantoms", [2_000, 20_000])
@@ -142,7 +155,9 @@ def test_errors_of_the_margins_are_part_of_the_stated_error(phantoms):
         ]
         for told, found in errors.items():
             sigma = np.full(2, spread) if told else None
-            measured = estimate_pair(plan, *(replace(side, sizes_sigma=sigma) for side in noisy), total=truth.sum())
+            measured = estimate_pair(
+                plan, *(replace(side, sizes_sigma=sigma) for side in noisy), total=truth.sum()
+            )
             found.append(measured.counts - truth)
             if told:
                 sigmas.append(measured.sigma)
@@ -174,7 +189,11 @@ def test_errors_are_as_predicted(phantoms, spread):
     squares, stated = [], []
     for _ in range(repetitions):
         noisy = [
-            replace(side, sizes=side.sizes + rng.normal(0, spread, len(side.sizes)), sizes_sigma=np.full(len(side.sizes), spread))
+            replace(
+                side,
+                sizes=side.sizes + rng.normal(0, spread, len(side.sizes)),
+                sizes_sigma=np.full(len(side.sizes), spread),
+            )
             for side in sides(truth, *simulate(rng, truth, plan, keys))
         ]
         measured = estimate_pair(plan, *noisy, total=truth.sum())
@@ -199,10 +218,15 @@ def test_few_keys_and_many_phantoms_bias_neither_estimate_nor_error():
     truth = np.array([[250, 250, 500], [250, 1250, 500]])
     values, sigmas = [], []
     for _ in range(repetitions):
-        measured = estimate_pair(plan, *sides(truth, *simulate(rng, truth, plan, keys)), total=truth.sum())
+        measured = estimate_pair(
+            plan, *sides(truth, *simulate(rng, truth, plan, keys)), total=truth.sum()
+        )
         values.append(measured.counts)
         sigmas.append(measured.sigma)
     # 600 squared errors, nearly independent: their mean is 1 +- 0.06, and 4 standard errors allow for tails. Iterating the
     # likelihood gives far more than 1: estimates and stated errors then fall together.
     assert abs(np.mean(((np.array(values) - truth) / sigmas) ** 2) - 1) < 0.25
-    assert np.all(np.abs(np.mean(values, axis=0) - truth) < 3.5 * np.mean(sigmas, axis=0) / np.sqrt(repetitions))
+    assert np.all(
+        np.abs(np.mean(values, axis=0) - truth)
+        < 3.5 * np.mean(sigmas, axis=0) / np.sqrt(repetitions)
+    )

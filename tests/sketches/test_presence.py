@@ -14,7 +14,13 @@ from vertimrf.sketches.parameters import CountSketchPlan
 # Three parties: two of a contrast and presence each, and one of three values, and of two as contrasts.
 SIZES, PARTIES = (2, 1, 2, 1, 3, 2), (0, 0, 1, 1, 2, 2)
 PLAN = CountSketchPlan(
-    repetitions=256, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=(0, 2, 5), weights=(3, 1, 3, 1, 3, 3)
+    repetitions=256,
+    buckets=32,
+    variance=40.0,
+    bits=4,
+    sizes=SIZES,
+    contrasts=(0, 2, 5),
+    weights=(3, 1, 3, 1, 3, 3),
 )
 RECORDS, RELEASES = 3000, 300
 FIRST = np.cumsum([0, *SIZES])
@@ -37,12 +43,17 @@ def published(codes, digests, secret, rng, group, rows=slice(None)):
     encoder.update(digests[rows], codes[[group], rows])
     sizes = np.bincount(codes[group, rows], minlength=SIZES[group]).astype(float)
     (counted,) = encoder.result([sizes], rng.bytes)
-    return CountedGroup(counted, sizes, sizes, np.zeros(len(sizes)), group in PLAN.contrasts, PLAN.weight(group))
+    return CountedGroup(
+        counted, sizes, sizes, np.zeros(len(sizes)), group in PLAN.contrasts, PLAN.weight(group)
+    )
 
 
 def release(codes, rng, held=(slice(None),) * 3):
     digests, secret = rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32)
-    return [published(codes, digests, secret, rng, group, held[PARTIES[group]]) for group in range(len(SIZES))]
+    return [
+        published(codes, digests, secret, rng, group, held[PARTIES[group]])
+        for group in range(len(SIZES))
+    ]
 
 
 def block(cells, i, j):
@@ -71,11 +82,15 @@ def test_cells_are_unbiased_and_their_noise_is_as_stated():
             for axis, group in enumerate((i, j)):
                 if group in PLAN.contrasts:
                     left = left - left.mean(axis=axis, keepdims=True)
-            directions = np.prod([1 if group in PLAN.contrasts else SIZES[group] for group in (i, j)])
+            directions = np.prod(
+                [1 if group in PLAN.contrasts else SIZES[group] for group in (i, j)]
+            )
             squares[i, j].append(np.square(left / block(cells.errors, i, j)).sum() / directions)
     for pair in PAIRS:
         left = np.array(residuals[pair])
-        assert (np.abs(left.mean(axis=0)) < 5 * left.std(axis=0) / np.sqrt(RELEASES) + 1e-6).all(), pair
+        assert (
+            np.abs(left.mean(axis=0)) < 5 * left.std(axis=0) / np.sqrt(RELEASES) + 1e-6
+        ).all(), pair
         error = np.std(squares[pair]) / np.sqrt(RELEASES)
         assert abs(np.mean(squares[pair]) - 1) < 5 * error + 0.04, pair
 
@@ -84,7 +99,9 @@ def test_records_in_common_are_told_within_their_errors():
     """The same people at all parties: the covariance of two sums is how many there are, with the error that follows."""
     rng = np.random.default_rng(1)
     codes = table(rng)
-    found = np.array([estimate_cells(PLAN, release(codes, rng), RECORDS).common for _ in range(100)])
+    found = np.array(
+        [estimate_cells(PLAN, release(codes, rng), RECORDS).common for _ in range(100)]
+    )
     cells = estimate_cells(PLAN, release(codes, rng), RECORDS)
     np.testing.assert_array_equal(np.isinf(cells.noise), [True, False, True, False, False, True])
     for i, j in itertools.combinations((1, 3, 4), 2):
@@ -104,8 +121,15 @@ def test_different_people_are_told_and_counted():
     records = np.array([2400.0, 2400.0, 2400.0])
     residuals, told = {pair: [] for pair in PAIRS}, []
     for _ in range(RELEASES):
-        cells, held = estimate_overlapping(PLAN, release(codes, rng, HELD), PARTIES, records, np.zeros(3))
-        told.append([(held.records[p, q], held.errors[p, q]) for p, q in itertools.combinations(range(3), 2)])
+        cells, held = estimate_overlapping(
+            PLAN, release(codes, rng, HELD), PARTIES, records, np.zeros(3)
+        )
+        told.append(
+            [
+                (held.records[p, q], held.errors[p, q])
+                for p, q in itertools.combinations(range(3), 2)
+            ]
+        )
         for i, j in PAIRS:
             rows = common(HELD[PARTIES[i]], HELD[PARTIES[j]])
             left = block(cells.counts, i, j) - exact(codes, i, j, rows)
@@ -117,7 +141,10 @@ def test_different_people_are_told_and_counted():
     assert (np.abs(z.std(axis=0) - 1) < 5 / np.sqrt(2 * RELEASES)).all()
     for pair in PAIRS:
         mean = np.mean(residuals[pair], axis=0)
-        assert (np.abs(mean) < 5 * np.std(residuals[pair], axis=0) / np.sqrt(RELEASES)).all(), (pair, mean)
+        assert (np.abs(mean) < 5 * np.std(residuals[pair], axis=0) / np.sqrt(RELEASES)).all(), (
+            pair,
+            mean,
+        )
 
 
 @pytest.mark.parametrize("rows", [slice(0, 1), slice(0, 1000)])

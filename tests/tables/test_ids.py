@@ -32,7 +32,12 @@ MOST = 2
 
 
 def plan(nonce: str = "ids", most: int = 1) -> Plan:
-    how = {"encoder": "count-sketch", "message_bytes": 20_000, "nonce": nonce, "records_per_person": most}
+    how = {
+        "encoder": "count-sketch",
+        "message_bytes": 20_000,
+        "nonce": nonce,
+        "records_per_person": most,
+    }
     return plan_with(SCHEMA, epsilon=1.0, expected_records=100, **how)
 
 
@@ -64,7 +69,9 @@ def test_a_twin_person_is_another_person(seed: int) -> None:
     visits = [f"visit-{seed}-{i}" for i in range(2 * MOST)]
     party, kept = Party(plan(most=MOST), "one", SECRET), []
     for some in (slice(None), slice(MOST, None)):
-        records = party.encode(table_of(visits[some], persons[some]), "id", read=ReadOptions(person="who"))
+        records = party.encode(
+            table_of(visits[some], persons[some]), "id", read=ReadOptions(person="who")
+        )
         of_all = set(party._checked(records).table.digests.tolist())  # type: ignore[union-attr]
         kept.append(np.array([own in of_all for own in records.digests.tolist()]))
     assert changed_records(*kept) == MOST
@@ -77,7 +84,9 @@ def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path: Path) -> None:
     _, parts = open_tables([one, two], "id", SCHEMA)
     assert [part.records for part in parts] == [len(ids)] * 2
     both = one.append_column("b", two["b"])
-    assert evaluate([one, two], both.drop_columns(["id"]), "id", SCHEMA, EvaluationOptions(ways=(1,)))["records"]["real"] == len(ids)
+    assert evaluate(
+        [one, two], both.drop_columns(["id"]), "id", SCHEMA, EvaluationOptions(ways=(1,))
+    )["records"]["real"] == len(ids)
     assert Synthesizer(SCHEMA, id="id").fit(both, epsilon=1.0).sample(3).num_rows == 3
 
 
@@ -85,7 +94,9 @@ def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else() -> None:
     ids = pd.DataFrame({"id": range(50), "a": 0, "b": 0})
     texts = ids.assign(id=[str(i) for i in range(50)])
     first = Party(plan(), "one", SECRET).encode(ids[["id", "a"]], "id").digests
-    assert np.array_equal(first, Party(plan(), "two", SECRET).encode(texts[["id", "b"]], "id").digests)
+    assert np.array_equal(
+        first, Party(plan(), "two", SECRET).encode(texts[["id", "b"]], "id").digests
+    )
     others = [
         Party(plan("another"), "one", SECRET).encode(ids[["id", "a"]], "id").digests,
         Party(plan(), "one", Secret(bytes(32))).encode(ids[["id", "a"]], "id").digests,
@@ -94,7 +105,9 @@ def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else() -> None:
 
 
 def test_persons_have_a_key_of_their_own() -> None:
-    records = Party(plan(most=MOST), "one", SECRET).encode(table_of(OTHERS, OTHERS), "id", read=ReadOptions(person="who"))
+    records = Party(plan(most=MOST), "one", SECRET).encode(
+        table_of(OTHERS, OTHERS), "id", read=ReadOptions(person="who")
+    )
     assert records.persons is not None
     keys = id_keys(SECRET, plan(most=MOST).digest())
     assert keys.records == derive(SECRET, plan(most=MOST).digest(), purpose="record ids")[:16]
@@ -115,9 +128,20 @@ def test_without_a_secret_every_call_draws_keys_for_all_its_tables() -> None:
 
 def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws() -> None:
     rng = np.random.default_rng(0)
-    real = pd.DataFrame({"id": range(300), "a": rng.integers(0, 2, 300), "b": rng.integers(0, 3, 300)})
+    real = pd.DataFrame(
+        {"id": range(300), "a": rng.integers(0, 2, 300), "b": rng.integers(0, 3, 300)}
+    )
     synthetic = real.drop(columns="id").sample(200, random_state=1)
-    once, again = (evaluate([real[["id", "a"]], real[["id", "b"]]], synthetic, "id", SCHEMA, EvaluationOptions(seed=3)) for _ in range(2))
+    once, again = (
+        evaluate(
+            [real[["id", "a"]], real[["id", "b"]]],
+            synthetic,
+            "id",
+            SCHEMA,
+            EvaluationOptions(seed=3),
+        )
+        for _ in range(2)
+    )
     assert once == again
 
 

@@ -88,7 +88,9 @@ def sources(folder: Path) -> dict[str, Any]:
 
     # The line break inside the quotes is part of an id.
     windows = CSV.replace("\n", "\r\n").replace('y""\r\n', 'y""\n')
-    sex = pa.chunked_array([pa.array(part).dictionary_encode() for part in (["F"], ["M", "M", "F"])])
+    sex = pa.chunked_array(
+        [pa.array(part).dictionary_encode() for part in (["F"], ["M", "M", "F"])]
+    )
     return {
         "csv": write(folder / "a.csv", CSV),
         "csv path as text": str(write(folder / "b.csv", CSV)),
@@ -102,7 +104,9 @@ def sources(folder: Path) -> dict[str, Any]:
         "pandas": frame,
         "pandas, id as index": frame.set_index("id"),
         "pandas, filtered": pd.concat([frame, frame]).iloc[4:],
-        "pandas, categories": frame.astype({"sex": "category", "plan": "category", "claims": "category"}),
+        "pandas, categories": frame.astype(
+            {"sex": "category", "plan": "category", "claims": "category"}
+        ),
         "polars": pl.from_arrow(table),
         "polars, categories": pl.from_arrow(table).with_columns(pl.col("sex").cast(pl.Categorical)),
         "polars, lazy": pl.from_arrow(table).lazy(),
@@ -113,17 +117,40 @@ def sources(folder: Path) -> dict[str, Any]:
             4, "claims", table["claims"].cast(pa.large_string())
         ),
         "decimals": table.set_column(1, "age", table["age"].cast(pa.decimal128(24, 2))),
-        "dictionary": table.set_column(4, "claims", table["claims"].dictionary_encode()).set_column(2, "sex", sex),
+        "dictionary": table.set_column(4, "claims", table["claims"].dictionary_encode()).set_column(
+            2, "sex", sex
+        ),
     }
 
 
 FORMS = [
-    "csv", "csv path as text", "csv, windows", "csv, gzip", "written ['.parquet']", "written ['.arrow']",
-    "written ['.feather']", "written ['.csv']", "written ['.csv', '.gz']", "arrow", "record batch", "chunks", "slice",
-    "pandas", "pandas, id as index", "pandas, filtered", "pandas, categories", "polars", "polars, categories", "polars, lazy",
-    "duckdb", "stream",
-    "interchange", "text", "decimals", "dictionary",
-]  # fmt: skip
+    "csv",
+    "csv path as text",
+    "csv, windows",
+    "csv, gzip",
+    "written ['.parquet']",
+    "written ['.arrow']",
+    "written ['.feather']",
+    "written ['.csv']",
+    "written ['.csv', '.gz']",
+    "arrow",
+    "record batch",
+    "chunks",
+    "slice",
+    "pandas",
+    "pandas, id as index",
+    "pandas, filtered",
+    "pandas, categories",
+    "polars",
+    "polars, categories",
+    "polars, lazy",
+    "duckdb",
+    "stream",
+    "interchange",
+    "text",
+    "decimals",
+    "dictionary",
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -135,11 +162,16 @@ def test_the_same_records_encode_alike_in_every_form(tmp_path: Path, form: str) 
     assert table.digests.dtype == np.uint64
     assert table.attributes == PEOPLE
     assert table.records == 4
-    assert table.digests.tolist() == encode_table(people(), "id", PEOPLE, keys=KEYS).digests.tolist()
+    assert (
+        table.digests.tolist() == encode_table(people(), "id", PEOPLE, keys=KEYS).digests.tolist()
+    )
 
 
 def test_queries_that_fail_are_told_in_one_sentence() -> None:
-    for query in (pl.LazyFrame({"x": [1]}).select("y"), duckdb.sql("select cast(x as int) as x from (values ('a')) t(x)")):
+    for query in (
+        pl.LazyFrame({"x": [1]}).select("y"),
+        duckdb.sql("select cast(x as int) as x from (values ('a')) t(x)"),
+    ):
         with pytest.raises(TableError, match="cannot be read as a table") as caught:
             read_arrow(query)
         assert "\n" not in str(caught.value)
@@ -222,10 +254,16 @@ ATTRIBUTES = [
 @settings(max_examples=200)
 @given(
     st.sampled_from(ATTRIBUTES),
-    st.lists(st.none() | st.sampled_from([-1.0, 0, 0.5, 7, 1, 2, 5]) | st.floats(-9, 9), min_size=1, max_size=8),
+    st.lists(
+        st.none() | st.sampled_from([-1.0, 0, 0.5, 7, 1, 2, 5]) | st.floats(-9, 9),
+        min_size=1,
+        max_size=8,
+    ),
     st.booleans(),
 )
-def test_encoding_agrees_with_the_definition(attribute: Attribute, values: list, as_text: bool) -> None:
+def test_encoding_agrees_with_the_definition(
+    attribute: Attribute, values: list, as_text: bool
+) -> None:
     expected = [oracle(attribute, value) for value in values]
     cells = [value if value is None else repr(value) for value in values] if as_text else values
     table = pa.table({"x": pa.array(cells, pa.string() if as_text else pa.float64())})
@@ -250,12 +288,16 @@ def test_large_whole_numbers_are_exact() -> None:
 
 def test_text_categories_keep_their_zeros() -> None:
     attribute = Attribute.categorical("zip", ["007", "7", "7.0"])
-    assert encode_columns(pa.table({"zip": ["7", "007", "7.0"]}), [attribute], "t").tolist() == [[1, 0, 2]]
+    assert encode_columns(pa.table({"zip": ["7", "007", "7.0"]}), [attribute], "t").tolist() == [
+        [1, 0, 2]
+    ]
     assert encode_columns(pa.table({"zip": [7]}), [attribute], "t").tolist() == [[1]]
 
 
 def random_codes(rng: np.random.Generator, attributes: tuple[Attribute, ...], n: int) -> np.ndarray:
-    return np.stack([rng.integers(attribute.size, size=n) for attribute in attributes]).astype(np.uint16)
+    return np.stack([rng.integers(attribute.size, size=n) for attribute in attributes]).astype(
+        np.uint16
+    )
 
 
 WIDE = (
@@ -263,9 +305,18 @@ WIDE = (
     Attribute.numeric("tiny", [0.1, np.nextafter(0.1, 1), 0.3, 0.3000001], missing=True),
     Attribute.numeric("whole", [-0.5, 0.5, 2, 2.5, 10], integral=True),
     Attribute.numeric("tenths", [0, 0.3, 0.7, 1, 50], resolution=0.1, missing=True),
-    Attribute.temporal("day", "date", ["1969-12-30", "1970-01-01", "1970-01-02", "2020-02-29"], missing=True),
-    Attribute.temporal("wall", "timestamp", ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"], resolution=60),
-    Attribute.temporal("zoned", "timestamp", ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"], timezone="Europe/Vienna"),
+    Attribute.temporal(
+        "day", "date", ["1969-12-30", "1970-01-01", "1970-01-02", "2020-02-29"], missing=True
+    ),
+    Attribute.temporal(
+        "wall", "timestamp", ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"], resolution=60
+    ),
+    Attribute.temporal(
+        "zoned",
+        "timestamp",
+        ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"],
+        timezone="Europe/Vienna",
+    ),
     Attribute.temporal("clock", "time", ["00:00", "10:30", "23:59:59"], missing=True),
     Attribute.categorical("steps", [0.5, 1.0, 2.25], missing=True, ordered=True),
     Attribute.integer("coded", 300, missing=True),
@@ -290,22 +341,45 @@ def test_decoded_values_have_the_declared_kinds() -> None:
     rng = np.random.default_rng(2)
     codes = random_codes(rng, WIDE, 500)
     table = decode(codes, WIDE, rng)
-    kinds = {name: str(kind) for name, kind in zip(table.column_names, table.schema.types, strict=True)}
+    kinds = {
+        name: str(kind) for name, kind in zip(table.column_names, table.schema.types, strict=True)
+    }
     assert kinds == {
-        "age": "int64", "sex": "string", "plan": "string", "claims": "int64", "smoker": "bool", "tiny": "double",
-        "whole": "int64", "tenths": "double", "day": "date32[day]", "wall": "timestamp[s]",
+        "age": "int64",
+        "sex": "string",
+        "plan": "string",
+        "claims": "int64",
+        "smoker": "bool",
+        "tiny": "double",
+        "whole": "int64",
+        "tenths": "double",
+        "day": "date32[day]",
+        "wall": "timestamp[s]",
         "zoned": "timestamp[s, tz=Europe/Vienna]",
-        "clock": "time32[s]", "steps": "double", "coded": "int64", "number": "int64", "text": "string", "one": "string",
-    }  # fmt: skip
+        "clock": "time32[s]",
+        "steps": "double",
+        "coded": "int64",
+        "number": "int64",
+        "text": "string",
+        "one": "string",
+    }
     for i, attribute in enumerate(WIDE):
-        assert table[attribute.name].null_count == (attribute.missing * (codes[i] == attribute.size - 1)).sum()
+        assert (
+            table[attribute.name].null_count
+            == (attribute.missing * (codes[i] == attribute.size - 1)).sum()
+        )
 
 
 def test_numbers_are_even_inside_a_bin_on_its_own() -> None:
     rng = np.random.default_rng(3)
     n = 40_000
-    attributes = (Attribute.numeric("x", [0, 1, 5]), Attribute.numeric("k", [0, 1, 5], integral=True))
-    x, k = (column.to_numpy() for column in decode(np.ones((2, n), np.uint16), attributes, rng).columns)
+    attributes = (
+        Attribute.numeric("x", [0, 1, 5]),
+        Attribute.numeric("k", [0, 1, 5], integral=True),
+    )
+    x, k = (
+        column.to_numpy() for column in decode(np.ones((2, n), np.uint16), attributes, rng).columns
+    )
     assert x.min() >= 1
     assert x.max() < 5
     # Mean 3 of U(1, 5), with standard error 4 / sqrt(12 n); five of them.
@@ -333,10 +407,14 @@ LOOKS = {
     "body mass index": lambda rng, n: np.round(np.exp(rng.normal(np.log(27.5), 0.23, n)), 1),
     "systolic pressure": lambda rng, n: np.round(95 + rng.gamma(3, 9, n)),
     "income": lambda rng, n: np.round(np.exp(rng.normal(10.3, 0.9, n)), 2),
-    "capital gain": lambda rng, n: np.where(rng.random(n) < 0.92, 0, np.round(np.exp(rng.normal(8.8, 1, n)))),
+    "capital gain": lambda rng, n: np.where(
+        rng.random(n) < 0.92, 0, np.round(np.exp(rng.normal(8.8, 1, n)))
+    ),
     "age": lambda rng, n: rng.integers(18, 90, n).astype(float),
     "normal": lambda rng, n: rng.normal(0, 1, n),
-    "delay": lambda rng, n: np.round(np.where(rng.random(n) < 0.7, rng.normal(-5, 8, n), rng.exponential(60, n))),
+    "delay": lambda rng, n: np.round(
+        np.where(rng.random(n) < 0.7, rng.normal(-5, 8, n), rng.exponential(60, n))
+    ),
     "u-shaped": lambda rng, n: rng.beta(0.3, 0.3, n),
 }
 
@@ -359,22 +437,38 @@ def test_dates_and_times_of_every_kind_of_file(tmp_path: Path) -> None:
     zone = "America/New_York"
     attributes = [
         Attribute.temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-02-01"]),
-        Attribute.temporal("at", "timestamp", ["2020-01-01", "2020-01-01 12:00", "2020-01-02"], timezone=zone, missing=True),
+        Attribute.temporal(
+            "at",
+            "timestamp",
+            ["2020-01-01", "2020-01-01 12:00", "2020-01-02"],
+            timezone=zone,
+            missing=True,
+        ),
         Attribute.temporal("clock", "time", ["00:00", "12:00", "23:59:59"]),
     ]
-    aware = pa.array([pd.Timestamp("2020-01-01 11:59:59", tz=zone), pd.Timestamp("2020-01-01 12:00", tz=zone), None])
-    table = pa.table({
-        "day": pa.array([date(2020, 1, 1), date(2020, 1, 2), date(2020, 2, 1)]),
-        "at": aware.cast(pa.timestamp("ns", zone)),
-        "clock": pa.array([time(11, 59, 59), time(12), time(23, 59, 59)]),
-    })  # fmt: skip
+    aware = pa.array(
+        [
+            pd.Timestamp("2020-01-01 11:59:59", tz=zone),
+            pd.Timestamp("2020-01-01 12:00", tz=zone),
+            None,
+        ]
+    )
+    table = pa.table(
+        {
+            "day": pa.array([date(2020, 1, 1), date(2020, 1, 2), date(2020, 2, 1)]),
+            "at": aware.cast(pa.timestamp("ns", zone)),
+            "clock": pa.array([time(11, 59, 59), time(12), time(23, 59, 59)]),
+        }
+    )
     wanted = [[0, 1, 1], [0, 1, 2], [0, 1, 1]]
     assert encode_columns(table, attributes, "t").tolist() == wanted
     # Elsewhere the same moments; without a zone, moments there; at midnight, days.
     other = table.set_column(1, "at", aware.cast(pa.timestamp("ms", "Asia/Tokyo")))
     assert encode_columns(other, attributes, "t").tolist() == wanted
     wall = pa.array([pd.Timestamp("2020-01-01 11:59:59"), pd.Timestamp("2020-01-01 12:00"), None])
-    naive = table.set_column(1, "at", wall).set_column(0, "day", table["day"].cast(pa.timestamp("us")))
+    naive = table.set_column(1, "at", wall).set_column(
+        0, "day", table["day"].cast(pa.timestamp("us"))
+    )
     assert encode_columns(naive, attributes, "t").tolist() == wanted
     path = tmp_path / "t.csv"
     path.write_text(
@@ -391,7 +485,10 @@ def test_dates_and_times_of_every_kind_of_file(tmp_path: Path) -> None:
         (("lower",), [" ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]),
         (("whole",), [" Ab1", "007", "12", "-3", "x.0", "0", "000", "0x", "1.5", None]),
         (("unpad",), [" Ab1", "7", "12.0", "-3.00", "x.0", "0", "0", "x", "1.5", None]),
-        (("unpad", "whole", "lower", "strip"), ["ab1", "7", "12", "-3", "x.0", "0", "0", "x", "1.5", None]),
+        (
+            ("unpad", "whole", "lower", "strip"),
+            ["ab1", "7", "12", "-3", "x.0", "0", "0", "x", "1.5", None],
+        ),
     ],
 )
 def test_ids_written_another_way(formats: tuple[str, ...], written: list) -> None:
@@ -403,16 +500,24 @@ def test_ids_of_every_type_have_formats() -> None:
     some = uuid.UUID(int=5)
     assert format_ids(pa.chunked_array([[7, 8]]), ["unpad"]).to_pylist() == ["7", "8"]
     assert format_ids(pa.chunked_array([[7.0, None]]), ["strip"]).to_pylist() == ["7", None]
-    assert format_ids(pa.chunked_array([["A", "b"]]).dictionary_encode(), ["lower"]).to_pylist() == ["a", "b"]
-    assert format_ids(pa.chunked_array([pa.array([some.bytes], pa.uuid())]), ["lower"]).to_pylist() == [str(some)]
-    with pytest.raises(TableError, match="no id format 'upper'; choose among strip, lower, whole, unpad"):
+    assert format_ids(
+        pa.chunked_array([["A", "b"]]).dictionary_encode(), ["lower"]
+    ).to_pylist() == ["a", "b"]
+    assert format_ids(
+        pa.chunked_array([pa.array([some.bytes], pa.uuid())]), ["lower"]
+    ).to_pylist() == [str(some)]
+    with pytest.raises(
+        TableError, match="no id format 'upper'; choose among strip, lower, whole, unpad"
+    ):
         format_ids(pa.chunked_array([["a"]]), ["upper"])
     # Two ways of writing one person: the table names a person twice.
-    twice = encode_table(pa.table({"id": ["7", "007"]}), "id", (), read=ReadOptions(id_format=["unpad"]), keys=KEYS)
+    twice = encode_table(
+        pa.table({"id": ["7", "007"]}), "id", (), read=ReadOptions(id_format=["unpad"]), keys=KEYS
+    )
     assert "1 record repeats an id" in twice.dropped.reasons[0].sentence
-    assert encode_table(pa.table({"id": ["007"]}), "id", (), read=ReadOptions(id_format=["unpad"]), keys=KEYS).digests.tolist() == [
-        siphash(KEYS.records, b"7")
-    ]
+    assert encode_table(
+        pa.table({"id": ["007"]}), "id", (), read=ReadOptions(id_format=["unpad"]), keys=KEYS
+    ).digests.tolist() == [siphash(KEYS.records, b"7")]
 
 
 WRITTEN = {
@@ -425,7 +530,9 @@ WRITTEN = {
     "floats": pa.chunked_array([[7.0, -3.0, 2.0**53]]),
     "halves": pa.chunked_array([pa.array([1.0, 2.0], pa.float32())]),
     "decimals": pa.chunked_array([pa.array([7, 123456789012345678901], pa.decimal128(21, 0))]),
-    "uuids": pa.chunked_array([pa.array([uuid.UUID(int=i).bytes for i in (5, 1 << 127)], pa.uuid())] * 2),
+    "uuids": pa.chunked_array(
+        [pa.array([uuid.UUID(int=i).bytes for i in (5, 1 << 127)], pa.uuid())] * 2
+    ),
 }
 
 
@@ -452,7 +559,9 @@ def test_ids_have_the_digest_of_their_text(kind: str) -> None:
 def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str) -> None:
     for formats in (["strip"], ["whole", "unpad"]):
         with pytest.raises(TableError, match=words):
-            encode_table(pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS)
+            encode_table(
+                pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS
+            )
 
 
 @pytest.mark.parametrize(
@@ -464,9 +573,13 @@ def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str)
         (pa.chunked_array([pa.array([b"", b"\xff", b"u"]).view(pa.string())]), [1, 2]),
     ],
 )
-def test_single_ids_that_cannot_be_written_another_way_are_none(ids: pa.ChunkedArray, stay: list[int]) -> None:
+def test_single_ids_that_cannot_be_written_another_way_are_none(
+    ids: pa.ChunkedArray, stay: list[int]
+) -> None:
     for formats in (["strip"], ["whole", "unpad"]):
-        found = encode_table(pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS)
+        found = encode_table(
+            pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS
+        )
         assert found.records == len(stay)
         assert found.dropped.records == len(ids) - len(stay)
 
@@ -481,8 +594,15 @@ def test_missing_uuids_are_missing_texts() -> None:
 def test_shapes_of_ids_tell_no_id() -> None:
     ids = ["5", "57", "007", "00", "a-12", "B12", " x", "x" * 100, "12.0", None]
     assert id_shapes(pa.chunked_array([ids])) == {
-        "0": 2, "00...": 2, "(none)": 1, "0.0": 1, "A0": 1, "_a": 1, "a": 1, "a-0": 1
-    }  # fmt: skip
+        "0": 2,
+        "00...": 2,
+        "(none)": 1,
+        "0.0": 1,
+        "A0": 1,
+        "_a": 1,
+        "a": 1,
+        "a-0": 1,
+    }
 
 
 DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
@@ -494,7 +614,11 @@ DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
         (["2020-01-05"], DAYS, "the bounds are 2020-01-01 to 2020-01-04"),
         (["soon"], DAYS, "holds 'soon', outside"),
         ([5], DAYS, "holds int64 cells, but the schema says date"),
-        ([5.5], Attribute.temporal("x", "time", ["10:00", "11:00"]), "holds double cells, but the schema says time"),
+        (
+            [5.5],
+            Attribute.temporal("x", "time", ["10:00", "11:00"]),
+            "holds double cells, but the schema says time",
+        ),
         (
             [pd.Timestamp("2020-01-02", tz="UTC")],
             Attribute.temporal("x", "timestamp", ["2020-01-01", "2020-01-04"]),
@@ -510,15 +634,23 @@ def test_cells_that_are_no_such_date(column: list, attribute: Attribute, message
 def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path: Path) -> None:
     n = 300
     moments = pd.date_range("2020-01-01", periods=n, freq="7h")
-    columns = {"day": moments.date, "at": moments, "zoned": moments.tz_localize("UTC"), "clock": moments.time}
+    columns = {
+        "day": moments.date,
+        "at": moments,
+        "zoned": moments.tz_localize("UTC"),
+        "clock": moments.time,
+    }
     frame = pd.DataFrame({"id": range(n), **columns})
     path = tmp_path / "t.csv"
     frame.to_csv(path, index=False)
     for table in (pa.Table.from_pandas(frame), read_arrow(path)):
         schema = draft_schema([table], "id").schema
         assert [(a.calendar, a.timezone, a.resolution) for a in schema.attributes] == [
-            ("date", None, None), ("timestamp", None, 3600), ("timestamp", "UTC", 3600), ("time", None, 3600)
-        ]  # fmt: skip
+            ("date", None, None),
+            ("timestamp", None, 3600),
+            ("timestamp", "UTC", 3600),
+            ("time", None, 3600),
+        ]
         codes = encode_columns(table, schema.attributes, "t")
         again = decode(codes, schema.attributes, np.random.default_rng(0))
         assert (encode_columns(again, schema.attributes, "t") == codes).all()
@@ -544,32 +676,107 @@ X = (Attribute.categorical("x", ["a", "b"]),)
 # What no record is to blame for: refused.
 BAD_TABLES = [
     (cell(), X, SchemaError, "people lacks the column 'x'"),
-    (cell(x=["a"] * 3, y=[1] * 3, z=[1] * 3), X, SchemaError, "people has the column 'y', 'z', not in the schema"),
+    (
+        cell(x=["a"] * 3, y=[1] * 3, z=[1] * 3),
+        X,
+        SchemaError,
+        "people has the column 'y', 'z', not in the schema",
+    ),
     (cell(x=[[1], [2], [3]]), X, SchemaError, "holds list"),
-    (cell(x=pd.to_datetime(["2020-01-01"] * 3)), (Attribute.numeric("x", [0, 2]),), SchemaError, "timestamp"),
+    (
+        cell(x=pd.to_datetime(["2020-01-01"] * 3)),
+        (Attribute.numeric("x", [0, 2]),),
+        SchemaError,
+        "timestamp",
+    ),
     (pa.table({"x": ["a"]}), X, TableError, "people has no id column 'id'; its columns are 'x'"),
     (pa.table({"id": [True, False], "x": ["a"] * 2}), X, TableError, "ids are of the type bool"),
-    (pa.table({"id": [1], "x": ["a"]}), (*X, Attribute.integer("id", 5)), SchemaError, "'id' is an attribute"),
-    (pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["id", "x", "x"]), X, TableError, "two columns 'x'"),
+    (
+        pa.table({"id": [1], "x": ["a"]}),
+        (*X, Attribute.integer("id", 5)),
+        SchemaError,
+        "'id' is an attribute",
+    ),
+    (
+        pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["id", "x", "x"]),
+        X,
+        TableError,
+        "two columns 'x'",
+    ),
     ([1, 2], X, TableError, "A list is not a table"),
     (None, X, TableError, "A NoneType is not a table"),
 ]
 # Records that do not fit: dropped. Which of them stay, and what is said.
 UNFIT = [
-    (cell(x=["a", "c", "c"]), X, [0], "'x' holds 'c', outside the schema, in 2 records (the first is id 1)"),
-    (cell(x=["a", "b", None]), X, [0, 1], "'x' has 1 record (id 2) without a value; set missing = true"),
+    (
+        cell(x=["a", "c", "c"]),
+        X,
+        [0],
+        "'x' holds 'c', outside the schema, in 2 records (the first is id 1)",
+    ),
+    (
+        cell(x=["a", "b", None]),
+        X,
+        [0, 1],
+        "'x' has 1 record (id 2) without a value; set missing = true",
+    ),
     (cell(x=["a", "", "NA"]), X, [0], "'x' has 2 records (the first is id 1) without a value"),
-    (cell(x=[0, 1, 2]), (Attribute.integer("x", 2),), [0, 1], "holds 2, outside the schema, in 1 record (id 2)"),
+    (
+        cell(x=[0, 1, 2]),
+        (Attribute.integer("x", 2),),
+        [0, 1],
+        "holds 2, outside the schema, in 1 record (id 2)",
+    ),
     (cell(x=[0, 1, 0.5]), (Attribute.integer("x", 2),), [0, 1], "'x' holds 0.5"),
     (cell(x=["0", "1_0", "1"]), (Attribute.integer("x", 99),), [0, 2], "'x' holds '1_0'"),
-    (cell(x=["0", "9" * 5000, "1"]), (Attribute.categorical("x", [0, 1]),), [0, 2], "'x' holds '99"),
-    (cell(x=[0.0, -1.0, 2.5]), (Attribute.numeric("x", [0, 2]),), [0], "holds -1.0, outside the schema, in 2"),
-    (cell(x=["1", "abc", "2"]), (Attribute.numeric("x", [0, 2], clamp=True),), [0, 2], "'x' holds 'abc'"),
-    (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}), X, [0, 1, 3], "3 records repeat an id that another has"),
-    (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["b", "a"] * 3}), X, [1, 3, 5], "(such as 'u', 'v')"),
-    (pa.table({"id": [1, 1], "x": ["z", "b"]}), X, [1], "'x' holds 'z', outside the schema, in 1 record (id 1)"),
-    (pa.table({"id": [1, 1], "x": ["b", "a"]}), X, [1], "1 record repeats an id that another has (such as 1)"),
-    (pa.table({"id": [1, *[None] * 4], "x": ["a"] * 5}), X, [0], "4 records have no id (row 2, 3, 4, ...)"),
+    (
+        cell(x=["0", "9" * 5000, "1"]),
+        (Attribute.categorical("x", [0, 1]),),
+        [0, 2],
+        "'x' holds '99",
+    ),
+    (
+        cell(x=[0.0, -1.0, 2.5]),
+        (Attribute.numeric("x", [0, 2]),),
+        [0],
+        "holds -1.0, outside the schema, in 2",
+    ),
+    (
+        cell(x=["1", "abc", "2"]),
+        (Attribute.numeric("x", [0, 2], clamp=True),),
+        [0, 2],
+        "'x' holds 'abc'",
+    ),
+    (
+        pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}),
+        X,
+        [0, 1, 3],
+        "3 records repeat an id that another has",
+    ),
+    (
+        pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["b", "a"] * 3}),
+        X,
+        [1, 3, 5],
+        "(such as 'u', 'v')",
+    ),
+    (
+        pa.table({"id": [1, 1], "x": ["z", "b"]}),
+        X,
+        [1],
+        "'x' holds 'z', outside the schema, in 1 record (id 1)",
+    ),
+    (
+        pa.table({"id": [1, 1], "x": ["b", "a"]}),
+        X,
+        [1],
+        "1 record repeats an id that another has (such as 1)",
+    ),
+    (
+        pa.table({"id": [1, *[None] * 4], "x": ["a"] * 5}),
+        X,
+        [0],
+        "4 records have no id (row 2, 3, 4, ...)",
+    ),
     (pa.table({"id": ["u", ""], "x": ["a"] * 2}), X, [0], "1 record has no id (row 2)"),
     (pa.table({"id": [1.0, None], "x": ["a"] * 2}), X, [0], "1 record has no id (row 2)"),
     (pa.table({"id": pa.nulls(2), "x": ["a"] * 2}), X, [], "2 records have no id"),
@@ -579,11 +786,18 @@ UNFIT = [
     (pa.table({"id": ["u\nv"] * 2, "x": ["a"] * 2}), X, [0], r"'u\nv'"),
     (pd.DataFrame({"id": [1, 2, 3], "x": ["a", 5, b"b"]}), X, [0, 2], "holds '5', outside"),
     (pa.table({"id": pa.array([b"u", b"\xff"]).view(pa.string()), "x": ["a", "a"]}), X, [0, 1], ""),
-    (cell(x=pa.array([b"a", b"\xe9", b"b"]).view(pa.string())), X, [0, 2], r"holds '\\xe9', outside the schema"),
+    (
+        cell(x=pa.array([b"a", b"\xe9", b"b"]).view(pa.string())),
+        X,
+        [0, 2],
+        r"holds '\\xe9', outside the schema",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES])
+@pytest.mark.parametrize(
+    ("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES]
+)
 def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, message: str) -> None:
     with pytest.raises(kind) as caught:
         encode_table(table, "id", attributes, name="people", keys=KEYS)
@@ -591,12 +805,16 @@ def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, me
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("table", "attributes", "stay", "message"), UNFIT, ids=[case[-1] for case in UNFIT])
+@pytest.mark.parametrize(
+    ("table", "attributes", "stay", "message"), UNFIT, ids=[case[-1] for case in UNFIT]
+)
 def test_records_that_do_not_fit_are_dropped_and_told_of(
     table: Any, attributes: tuple, stay: list[int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = read_arrow(table)
-    every = encode_table(rows.select(["id"]).take(pa.array(stay, pa.int64())), "id", (), keys=KEYS).digests
+    every = encode_table(
+        rows.select(["id"]).take(pa.array(stay, pa.int64())), "id", (), keys=KEYS
+    ).digests
     told = []
     for size in (1000, 2, 1):
         in_pieces_of(size, monkeypatch)
@@ -617,7 +835,11 @@ BAD_FILES = [
     ("empty.csv", b"", "is empty"),
     ("semicolon.csv", b"id;x\n1;a\n", "has no id column 'id'; its columns are 'id;x'"),
     ("twice.csv", b"id,x,x\n1,a,b\n", "two columns 'x'"),
-    ("bytes.csv", bytes(range(128, 256)) + b"\n" + bytes(range(128, 256)), "has no id column 'id'; its columns are"),
+    (
+        "bytes.csv",
+        bytes(range(128, 256)) + b"\n" + bytes(range(128, 256)),
+        "has no id column 'id'; its columns are",
+    ),
     ("torn.csv.gz", gzip.compress(CSV.encode())[:30], "cannot be read"),
     ("torn.parquet", b"PAR1 and then nothing", "cannot be read"),
     ("torn.arrow", b"ARROW1 and then nothing", "cannot be read"),
@@ -625,7 +847,9 @@ BAD_FILES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES, ids=[case[0] for case in BAD_FILES])
+@pytest.mark.parametrize(
+    ("name", "content", "message"), BAD_FILES, ids=[case[0] for case in BAD_FILES]
+)
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     path = write(tmp_path / name, content)
     with pytest.raises(TableError) as caught:
@@ -645,8 +869,15 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
 def test_same_records_in_any_order() -> None:
     ids = pa.array([f"{i}" for i in range(100)])
     order = np.random.default_rng(4).permutation(100)
-    first = encode_table(pa.table({"id": ids, "i": range(100)}), "id", (Attribute.integer("i", 100),), keys=KEYS)
-    second = encode_table(pa.table({"id": ids.take(order), "j": order}), "id", (Attribute.integer("j", 100),), keys=KEYS)
+    first = encode_table(
+        pa.table({"id": ids, "i": range(100)}), "id", (Attribute.integer("i", 100),), keys=KEYS
+    )
+    second = encode_table(
+        pa.table({"id": ids.take(order), "j": order}),
+        "id",
+        (Attribute.integer("j", 100),),
+        keys=KEYS,
+    )
     check_same_records([first, second])
     joined = align([first, second])
     assert joined.shape == (2, 100)
@@ -656,11 +887,21 @@ def test_same_records_in_any_order() -> None:
 
 
 def test_different_records_are_counted() -> None:
-    tables = [encode_table(pa.table({"id": ids}), "id", (), keys=KEYS) for ids in (range(100), range(100), range(10, 95))]
-    with pytest.raises(TableError, match=r"table 3 lacks 15 of the 100 ids of table 1 and has 0 that table 1 lacks"):
+    tables = [
+        encode_table(pa.table({"id": ids}), "id", (), keys=KEYS)
+        for ids in (range(100), range(100), range(10, 95))
+    ]
+    with pytest.raises(
+        TableError, match=r"table 3 lacks 15 of the 100 ids of table 1 and has 0 that table 1 lacks"
+    ):
         check_same_records(tables)
-    with pytest.raises(TableError, match=r"B lacks 100 of the 100 ids of A and has 50 that A lacks"):
-        align([tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", (), keys=KEYS)], ["A", "B"])
+    with pytest.raises(
+        TableError, match=r"B lacks 100 of the 100 ids of A and has 50 that A lacks"
+    ):
+        align(
+            [tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", (), keys=KEYS)],
+            ["A", "B"],
+        )
 
 
 def in_pieces_of(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -669,10 +910,14 @@ def in_pieces_of(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "frame"])
 @pytest.mark.parametrize("rows", [4, 7, 1000])
-def test_pieces_are_the_whole(tmp_path: Path, suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_the_whole(
+    tmp_path: Path, suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(6)
     n = 100
-    table = decode(random_codes(rng, WIDE, n), WIDE, rng).append_column("id", pa.array([f"r{i}" for i in range(n)]))
+    table = decode(random_codes(rng, WIDE, n), WIDE, rng).append_column(
+        "id", pa.array([f"r{i}" for i in range(n)])
+    )
     table = table.append_column("who", pa.array(rng.integers(0, 40, n)))
     path: Any = tmp_path / f"table.{suffix}"
     if suffix == "frame":
@@ -681,12 +926,18 @@ def test_pieces_are_the_whole(tmp_path: Path, suffix: str, rows: int, monkeypatc
         write_table(table, path)
     whole = encode_table(table, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
     in_pieces_of(rows, monkeypatch)
-    assert [piece.num_rows for piece in open_pieces(path).read()] == [min(rows, n - start) for start in range(0, n, rows)]
+    assert [piece.num_rows for piece in open_pieces(path).read()] == [
+        min(rows, n - start) for start in range(0, n, rows)
+    ]
     found = encode_table(path, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
     assert (found.codes == whole.codes).all()
     assert (found.digests == whole.digests).all()
     assert (found.persons == whole.persons).all()
-    assert [cell.as_py() for cell in open_pieces(path).cells("id", [0, 41, 99])] == ["r0", "r41", "r99"]
+    assert [cell.as_py() for cell in open_pieces(path).cells("id", [0, 41, 99])] == [
+        "r0",
+        "r41",
+        "r99",
+    ]
 
 
 def test_wide_tables_are_read_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -705,7 +956,13 @@ def test_what_is_said_of_late_pieces_names_rows_of_the_table(
     def told(**columns: list) -> str:
         ids = columns.pop("id", [f"r{i}" for i in range(30)])
         write_table(pa.table({"id": ids, "x": ["a"] * 30} | columns), tmp_path / f"t.{suffix}")
-        found = encode_table(tmp_path / f"t.{suffix}", "id", X, read=ReadOptions(person="who" if "who" in columns else None), keys=KEYS)
+        found = encode_table(
+            tmp_path / f"t.{suffix}",
+            "id",
+            X,
+            read=ReadOptions(person="who" if "who" in columns else None),
+            keys=KEYS,
+        )
         return " ".join(found.dropped.lines())
 
     ids = [f"r{i % 21}" for i in range(30)]
@@ -713,11 +970,15 @@ def test_what_is_said_of_late_pieces_names_rows_of_the_table(
     holes = [None if i in (9, 17, 21, 28) else f"r{i}" for i in range(30)]
     assert "4 records have no id (row 10, 18, 22, ...)" in told(id=holes)
     assert "4 records have no id (row 10, 18, 22, ...)" in told(who=holes)
-    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in told(x=["a"] * 13 + ["z"] * 2 + ["a"] * 15)
+    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in told(
+        x=["a"] * 13 + ["z"] * 2 + ["a"] * 15
+    )
     assert "1 record (id 'r29') without a value" in told(x=["a"] * 29 + [None])
 
 
-def test_rows_without_ids_are_numbered_through_the_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_ids_are_numbered_through_the_whole_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     in_pieces_of(4, monkeypatch)
     table = pa.table({"x": ["a"] * 10 + ["z"]})
     found = encode_table(table, None, X, keys=KEYS)
@@ -727,7 +988,9 @@ def test_rows_without_ids_are_numbered_through_the_whole_table(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
-def test_tables_are_decoded_and_written_in_pieces(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_decoded_and_written_in_pieces(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     codes = random_codes(np.random.default_rng(2), WIDE, 100)
     whole, path = decode(codes, WIDE, np.random.default_rng(3)), tmp_path / f"t.{suffix}"
     monkeypatch.setattr("vertimrf.server.rows.PIECE_ROWS", 7)
@@ -739,7 +1002,9 @@ def test_tables_are_decoded_and_written_in_pieces(tmp_path: Path, suffix: str, m
     assert read_standing(path) == PRIVATE
 
 
-def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Bins that a piece alone would take for even: the mean inside the middle one follows the slope of all rows."""
     attribute = Attribute.numeric("x", [0, 1, 2, 3])
     codes = np.repeat(np.array([2, 1, 0], np.uint16), [30_000, 20_000, 10_000])[None]
@@ -814,7 +1079,9 @@ def test_a_table_carries_its_standing(tmp_path: Path, suffix: str) -> None:
         read_standing(tmp_path / "absent.csv")
 
 
-@pytest.mark.parametrize("stated", ["", "{}", "[1]", '{"standing": 1}', "[" * 100_000, '{"standing": {}, "sha256": "0"}'])
+@pytest.mark.parametrize(
+    "stated", ["", "{}", "[1]", '{"standing": 1}', "[" * 100_000, '{"standing": {}, "sha256": "0"}']
+)
 def test_a_table_whose_standing_is_malformed_is_not_private(tmp_path: Path, stated: str) -> None:
     write_table(people(), tmp_path / "t.csv", PRIVATE)
     (tmp_path / "t.csv.standing.json").write_text(stated)

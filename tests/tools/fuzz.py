@@ -68,7 +68,16 @@ SPARE_BYTES = 48 << 20
 BYTES_PER_BYTE = 30
 # What composing events takes besides, whatever they are: the accountant's grids have a largest size.
 GRIDS = 600 << 20
-WITH_EVENTS = ("plan", "model", "ledger", "inspect", "schema", "schema json", "open schema", "domain record")
+WITH_EVENTS = (
+    "plan",
+    "model",
+    "ledger",
+    "inspect",
+    "schema",
+    "schema json",
+    "open schema",
+    "domain record",
+)
 # What a worker may take at all: beyond it, an allocation fails.
 MOST_BYTES = 6 << 30
 LONGEST_SENTENCE = 1500
@@ -144,7 +153,9 @@ def fuzz(
     """
     kinds = [kind for kind in KINDS if only is None or kind.name in only]
     whole = sum(kind.share for kind in kinds)
-    cases = [(kind.name, i) for kind in kinds for i in range(max(round(count * kind.share / whole), 1))]
+    cases = [
+        (kind.name, i) for kind in kinds for i in range(max(round(count * kind.share / whole), 1))
+    ]
     if case is not None:
         cases = [(kind.name, case) for kind in kinds]
     np.random.default_rng(seed).shuffle(cases)
@@ -152,7 +163,9 @@ def fuzz(
     kept = Path(tempfile.mkdtemp(prefix="fuzz-")) if keep is None else keep
     kept.mkdir(parents=True, exist_ok=True)
     counts = Counts()
-    with tempfile.TemporaryDirectory(prefix="seeds-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as temporary:
+    with tempfile.TemporaryDirectory(
+        prefix="seeds-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as temporary:
         folder = Path(temporary) if seeds is None else seeds
         if not (folder / RELEASE).exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +173,9 @@ def fuzz(
         slots = [_Worker(folder, Path(temporary), kept, seed, cases[i::jobs]) for i in range(jobs)]
         try:
             while any(slot.process is not None for slot in slots):
-                multiprocessing.connection.wait([slot.results for slot in slots if slot.process is not None], timeout=1.0)
+                multiprocessing.connection.wait(
+                    [slot.results for slot in slots if slot.process is not None], timeout=1.0
+                )
                 for slot in slots:
                     slot.collect(counts)
         except KeyboardInterrupt:
@@ -184,7 +199,9 @@ def _seed(folder: Path) -> None:
 class _Worker:
     """A process, started again where it was ended."""
 
-    def __init__(self, folder: Path, scratch: Path, kept: Path, seed: int, cases: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self, folder: Path, scratch: Path, kept: Path, seed: int, cases: Sequence[tuple[str, int]]
+    ) -> None:
         self._rest = (folder, scratch, kept, seed)
         self._cases = list(cases)
         self._done = 0
@@ -195,7 +212,9 @@ class _Worker:
         self.results, writer = context.Pipe(duplex=False)
         self._last = time.monotonic() + STARTS
         self._ready = False
-        self.process: Any = context.Process(target=_work, args=(*self._rest, self._cases[self._done :], writer), daemon=True)
+        self.process: Any = context.Process(
+            target=_work, args=(*self._rest, self._cases[self._done :], writer), daemon=True
+        )
         self.process.start()
         writer.close()
 
@@ -242,7 +261,9 @@ class _Worker:
         kept, name = "", ""
         if left:
             name = left[0].name.split("-", 1)[1]
-            kept = str(left[0].rename(left[0].with_name(f"{what}-{kind}-{case}-{name}".replace(" ", "_"))))
+            kept = str(
+                left[0].rename(left[0].with_name(f"{what}-{kind}-{case}-{name}".replace(" ", "_")))
+            )
         counts.outcomes[kind, what] += 1
         counts.wrong.append(Wrong(kind, case, what, words, name, kept))
         self._done += 1
@@ -251,14 +272,29 @@ class _Worker:
             self._start()
 
 
-def _count(counts: Counts, kind: str, case: int, outcome: str, seconds: float, size: float, wrong: list[Wrong]) -> None:
+def _count(
+    counts: Counts,
+    kind: str,
+    case: int,
+    outcome: str,
+    seconds: float,
+    size: float,
+    wrong: list[Wrong],
+) -> None:
     counts.outcomes[kind, outcome] += 1
     counts.wrong += wrong
     counts.seconds[kind] = max(counts.seconds.get(kind, 0.0), seconds)
     counts.bytes[kind] = max(counts.bytes.get(kind, 0.0), size)
 
 
-def _work(folder: Path, scratch: Path, kept: Path, seed: int, cases: Sequence[tuple[str, int]], results: Any) -> None:
+def _work(
+    folder: Path,
+    scratch: Path,
+    kept: Path,
+    seed: int,
+    cases: Sequence[tuple[str, int]],
+    results: Any,
+) -> None:
     """A process: one case after the other."""
     # The system's memory is given back at once, so that what a case takes shows.
     ctypes.CDLL(None).mallopt(-3, 1 << 23)
@@ -284,7 +320,11 @@ def _work(folder: Path, scratch: Path, kept: Path, seed: int, cases: Sequence[tu
 
 def _remember() -> None:
     """Keep what composing some events gave: most damage leaves a plan's events as they are."""
-    for module, name in ((plan_module, "composed_epsilon"), (ledger_module, "composed_epsilon"), (ledger_module, "cumulative")):
+    for module, name in (
+        (plan_module, "composed_epsilon"),
+        (ledger_module, "composed_epsilon"),
+        (ledger_module, "cumulative"),
+    ):
         setattr(module, name, _remembering(getattr(module, name)))
 
 
@@ -354,7 +394,12 @@ def _case(
         wrong.append(("slow", f"{seconds:.2f} s in {outcome}"))
     spare = SPARE_BYTES + (GRIDS if kind.name in WITH_EVENTS else 0)
     if size > spare + 2 * max(sound, use.stated) + BYTES_PER_BYTE * len(data):
-        wrong.append(("memory", f"{size / 1e6:.0f} MB where {use.stated / 1e6:.1f} MB are stated, in {outcome}"))
+        wrong.append(
+            (
+                "memory",
+                f"{size / 1e6:.0f} MB where {use.stated / 1e6:.1f} MB are stated, in {outcome}",
+            )
+        )
     path.unlink(missing_ok=True)
     out = []
     for what, words in wrong:
@@ -394,7 +439,9 @@ def table(counts: Counts) -> Iterator[str]:
     """Outcomes by kind, for people."""
     for kind in sorted({kind for kind, _ in counts.outcomes}):
         own = {outcome: n for (name, outcome), n in counts.outcomes.items() if name == kind}
-        listed = ", ".join(f"{outcome} {n:,}" for outcome, n in sorted(own.items(), key=lambda item: -item[1]))
+        listed = ", ".join(
+            f"{outcome} {n:,}" for outcome, n in sorted(own.items(), key=lambda item: -item[1])
+        )
         most = f"at most {counts.seconds.get(kind, 0):5.2f} s {counts.bytes.get(kind, 0) / 1e6:5.0f} MB"
         yield f"{kind:<15}{sum(own.values()):>8,}  {most}  {listed}"
 
@@ -407,7 +454,11 @@ def verdicts(counts: Counts) -> list[Verdict]:
         at_most(f"untyped errors {total}", by["untyped"], 0),
         at_most(f"errors that are not one plain sentence {total}", by["sentence"], 0),
         at_most(f"crashes {total}", by["crash"], 0),
-        at_most(f"hangs, or more than two seconds beyond what is stated, {total}", by["hang"] + by["slow"], 0),
+        at_most(
+            f"hangs, or more than two seconds beyond what is stated, {total}",
+            by["hang"] + by["slow"],
+            0,
+        ),
         at_most(f"more than twice the memory that is stated, {total}", by["memory"], 0),
         at_most("damaged files that an interruption left out", counts.left, 0),
     ]
@@ -418,7 +469,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="how many damaged files; default 100,000")
     parser.add_argument("--seed", type=int, default=0, help="of the damage")
     parser.add_argument("--jobs", type=int, help="processes; default one a core")
-    parser.add_argument("--only", action="append", choices=[kind.name for kind in KINDS], help="this kind; may be repeated")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[kind.name for kind in KINDS],
+        help="this kind; may be repeated",
+    )
     parser.add_argument("--case", type=int, help="this case of each kind alone")
     parser.add_argument("--seeds", type=Path, help="folder of sound files, made if it is empty")
     parser.add_argument("--keep", type=Path, help="folder for what went wrong")
@@ -428,7 +484,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     begun = time.monotonic()
     counts = fuzz(
-        options.count, options.seed, jobs=options.jobs, only=options.only, keep=options.keep, case=options.case,
+        options.count,
+        options.seed,
+        jobs=options.jobs,
+        only=options.only,
+        keep=options.keep,
+        case=options.case,
         seeds=options.seeds,
     )
     print(*table(counts), sep="\n")
@@ -438,11 +499,12 @@ def main() -> None:
         alike.setdefault((wrong.what, same), []).append(wrong)
     for (what, _), found in sorted(alike.items(), key=lambda item: -len(item[1])):
         first = found[0]
-        print(f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}")
+        print(
+            f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}"
+        )
     print(f"{counts.count:,} damaged files in {time.monotonic() - begun:.0f} s.")
     sys.exit(conclude(show(verdicts(counts), "", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":
     main()
-

@@ -68,7 +68,16 @@ KILL, FULL = "kill", "full disk"
 RECORDS = 200
 MESSAGE_BYTES = 20_000
 MOST_TURNS = 14
-STEPS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "fcntl.flock", "fsync"}
+STEPS = {
+    "open",
+    "os.rename",
+    "os.link",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "fcntl.flock",
+    "fsync",
+}
 DRAFT = re.compile(r"\.[0-9a-f]{8}\..+")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 DONE, GOES_ON, SAID = 10, 0, 2
@@ -113,7 +122,9 @@ class Outcome:
         return self.ended and not (self.twice or self.half or self.unlike or self.untyped)
 
 
-def kill_matrix(kills: int, *, full: int = 0, seed: int | None = None, timeout: float | None = None) -> list[Outcome]:
+def kill_matrix(
+    kills: int, *, full: int = 0, seed: int | None = None, timeout: float | None = None
+) -> list[Outcome]:
     """Play runs with a fault each, in a process of its own, which has no threads and so can fork.
 
     Args:
@@ -127,16 +138,32 @@ def kill_matrix(kills: int, *, full: int = 0, seed: int | None = None, timeout: 
     """
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "outcomes.json"
-        command = [sys.executable, __file__, "--kills", str(kills), "--full", str(full), "--outcomes", str(out)]
+        command = [
+            sys.executable,
+            __file__,
+            "--kills",
+            str(kills),
+            "--full",
+            str(full),
+            "--outcomes",
+            str(out),
+        ]
         command += [] if seed is None else ["--seed", str(seed)]
-        subprocess.run(command, env=os.environ | FORKING, timeout=timeout, stdout=subprocess.PIPE, check=False)
+        subprocess.run(
+            command, env=os.environ | FORKING, timeout=timeout, stdout=subprocess.PIPE, check=False
+        )
         if not out.exists():
             raise RuntimeError("The kill matrix did not come to its end.")
         rows = json.loads(out.read_text())
-        return [Outcome(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in rows]
+        return [
+            Outcome(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+            for row in rows
+        ]
 
 
-def play_all(kills: int, full: int, seed: int | None, say: Callable[[str], None] = print) -> list[Outcome]:
+def play_all(
+    kills: int, full: int, seed: int | None, say: Callable[[str], None] = print
+) -> list[Outcome]:
     """What :func:`kill_matrix` has its process do; ``say`` is told one line for each kind of run."""
     rng = random.Random(seed)
     out = []
@@ -169,7 +196,10 @@ def verdicts(outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
             continue
         count = len(those)
         for name, bad in (
-            ("second releases, or second contents of anything sent", sum(bool(o.twice or o.unlike) for o in those)),
+            (
+                "second releases, or second contents of anything sent",
+                sum(bool(o.twice or o.unlike) for o in those),
+            ),
             ("files or folders left half-written", sum(bool(o.half) for o in those)),
             ("runs that did not end", sum(not o.ended for o in those)),
             ("ends without a typed error", sum(bool(o.untyped) for o in those)),
@@ -229,14 +259,23 @@ def turn(tables: Path, run: Path, role: str) -> bool:
     os.environ[STATE] = str(run / "state" / role)
     if role == SERVER:
         planning = PlanOptions(expected_records=RECORDS, message_bytes=MESSAGE_BYTES)
-        plan = {"schema": SCHEMA, "epsilon": 1.0, "planning": planning, "options": RunOptions(seed=0)}
+        plan = {
+            "schema": SCHEMA,
+            "epsilon": 1.0,
+            "planning": planning,
+            "options": RunOptions(seed=0),
+        }
         there = (run / role / "run.toml").exists()
         server = ServerRun(run / role) if there else ServerRun.create(run / role, **plan)
         with server.hold():
             server_turn(server, place)
         return server.state().done
     there = (run / role / "run.toml").exists()
-    party = PartyRun(run / role) if there else PartyRun.create(run / role, name=role, table=tables / f"{role}.csv", id="id")
+    party = (
+        PartyRun(run / role)
+        if there
+        else PartyRun.create(run / role, name=role, table=tables / f"{role}.csv", id="id")
+    )
     with party.hold():
         party_turn(party, place)
     state = party.state()
@@ -329,9 +368,19 @@ class Play:
     def watch(self, run: Path, role: str) -> None:
         """Count this process's steps, strike at the one that is due, and put down what others can see from now on."""
         place = f"{run}/x/"
-        counted = (place,) if self.victim == "transport" else (f"{run}/{role}/", f"{run}/state/{role}")
-        whose = {"first party": NAMES[0], "other party": NAMES[1], "server": SERVER, "transport": role}[self.victim]
-        seen, life = (os.open(run / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for name in ("seen", "steps"))
+        counted = (
+            (place,) if self.victim == "transport" else (f"{run}/{role}/", f"{run}/state/{role}")
+        )
+        whose = {
+            "first party": NAMES[0],
+            "other party": NAMES[1],
+            "server": SERVER,
+            "transport": role,
+        }[self.victim]
+        seen, life = (
+            os.open(run / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for name in ("seen", "steps")
+        )
         inside = struck = False
 
         def step(event: str, paths: Sequence[str], fills: bool) -> None:
@@ -348,11 +397,15 @@ class Play:
                         self.count[8:16] = struct.pack("q", 1)
                         struck = True
                         self.strike(run, event, paths, steps)
-                    os.write(life, f"{event} {paths[-1][len(str(run)) + 1:]}\n".encode())
+                    os.write(life, f"{event} {paths[-1][len(str(run)) + 1 :]}\n".encode())
                     self.count[:8] = struct.pack("q", steps + 1)
-                if event == "os.rename" and paths[-1].startswith(place) and not DRAFT.fullmatch(Path(paths[-1]).name):
+                if (
+                    event == "os.rename"
+                    and paths[-1].startswith(place)
+                    and not DRAFT.fullmatch(Path(paths[-1]).name)
+                ):
                     digest = hashlib.sha256(Path(paths[0]).read_bytes()).hexdigest()
-                    os.write(seen, f"{digest} {paths[-1][len(place):]}\n".encode())
+                    os.write(seen, f"{digest} {paths[-1][len(place) :]}\n".encode())
             finally:
                 inside = False
 
@@ -367,8 +420,16 @@ class Play:
                     return
                 fills = not os.path.exists(named(path))
             count = 2 if event in ("os.rename", "os.link") else 1
-            folders = arguments[count + (event == "os.mkdir") :][:count] if event.startswith("os.") else ()
-            step(event, [named(*given) for given in zip_longest(arguments[:count], folders, fillvalue=-1)], fills)
+            folders = (
+                arguments[count + (event == "os.mkdir") :][:count]
+                if event.startswith("os.")
+                else ()
+            )
+            step(
+                event,
+                [named(*given) for given in zip_longest(arguments[:count], folders, fillvalue=-1)],
+                fills,
+            )
 
         sync, opens = os.fsync, os.open
 
@@ -387,7 +448,7 @@ class Play:
 
     def strike(self, run: Path, event: str, paths: Sequence[str], steps: int) -> None:
         """The fault."""
-        (run / "struck").write_text(f"{event} {paths[-1][len(str(run)) + 1:]}")
+        (run / "struck").write_text(f"{event} {paths[-1][len(str(run)) + 1 :]}")
         if self.fault == FULL:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), paths[-1])
         if event == "os.rename" and steps % 2 and os.path.isfile(paths[0]):
@@ -426,7 +487,10 @@ def half_written(run: Path) -> Iterator[str]:
         if DRAFT.fullmatch(path.name):
             yield str(path.relative_to(run))
     for path in (run / "x").rglob("*"):
-        if path.is_file() and hashlib.sha256(path.read_bytes()[:-DIGEST]).digest() != path.read_bytes()[-DIGEST:]:
+        if (
+            path.is_file()
+            and hashlib.sha256(path.read_bytes()[:-DIGEST]).digest() != path.read_bytes()[-DIGEST:]
+        ):
             yield str(path.relative_to(run))
     result = run / SERVER / "result"
     if result.exists() and len(list(result.iterdir())) != 3:
@@ -459,7 +523,9 @@ def main() -> int:
     if any(os.environ.get(name) != value for name, value in FORKING.items()):
         # Numba reads it when it is loaded.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
-    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (4, 4)}[options.size]
+    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (4, 4)}[
+        options.size
+    ]
     outcomes = play_all(options.kills or kills, options.full or full, options.seed)
     for outcome in outcomes:
         if not outcome.survived:

@@ -23,7 +23,12 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from cryptography.x509.oid import NameOID
 
 __all__ = ["ROOT", "Loopback"]
@@ -47,23 +52,47 @@ class Loopback:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         commands = Path(sys.executable).parent
         self.environment = {
-            **os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
-            "FLWR_HOME": str(folder / "flower"), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1",
-            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONUNBUFFERED": "1",
-        }  # fmt: skip
+            **os.environ,
+            "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "FLWR_HOME": str(folder / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONUNBUFFERED": "1",
+        }
 
     def __enter__(self) -> Loopback:
         (self.folder / "flower").mkdir(parents=True)
-        trust = "insecure = true" if self.simulation else f'root-certificates = "{self.folder / "ca.pem"}"'
+        trust = (
+            "insecure = true"
+            if self.simulation
+            else f'root-certificates = "{self.folder / "ca.pem"}"'
+        )
         text = f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "{self.address}"\n{trust}\n'
         (self.folder / "flower" / "config.toml").write_text(text)
         host, port = self.address.split(":")
-        words = ["flower-superlink", "--host", host, "--port", port, "--disable-runtime-dependency-installation"]
+        words = [
+            "flower-superlink",
+            "--host",
+            host,
+            "--port",
+            port,
+            "--disable-runtime-dependency-installation",
+        ]
         if self.simulation:
             words += ["--insecure", "--simulation"]
         else:
             certify(self.folder)
-            words += ["--ssl-ca-certfile", "ca.pem", "--ssl-certfile", "server.pem", "--ssl-keyfile", "server.key"]
+            words += [
+                "--ssl-ca-certfile",
+                "ca.pem",
+                "--ssl-certfile",
+                "server.pem",
+                "--ssl-keyfile",
+                "server.key",
+            ]
             words += ["--enable-supernode-auth"]
         try:
             self.start("superlink", *words)
@@ -73,16 +102,25 @@ class Loopback:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def start(self, name: str, *words: Any, **environment: str) -> subprocess.Popen[bytes]:
         """Start a command whose output goes to ``NAME.log``, appended; it leads a session of its own."""
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
-                [str(word) for word in words], stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-                env={**self.environment, **environment}, start_new_session=True,
-            )  # fmt: skip
+                [str(word) for word in words],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env={**self.environment, **environment},
+                start_new_session=True,
+            )
         self.processes[name] = process
         return process
 
@@ -93,16 +131,26 @@ class Loopback:
             subprocess.CalledProcessError: it failed.
         """
         run = subprocess.run(
-            ["flwr", *map(str, words)], env=self.environment, capture_output=True, text=True, check=False, timeout=START
+            ["flwr", *map(str, words)],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=START,
         )
         if run.returncode:
-            raise RuntimeError(f"flwr {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}")
+            raise RuntimeError(
+                f"flwr {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}"
+            )
         return run.stdout
 
     def register(self, name: str) -> None:
         """Make a node's key pair and have the SuperLink know its public half under a name."""
         key = ec.generate_private_key(ec.SECP384R1())
-        write(self.folder / f"{name}.node.key", key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+        write(
+            self.folder / f"{name}.node.key",
+            key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()),
+        )
         public = self.folder / f"{name}.node.pub"
         public.write_bytes(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
         self.flwr("supernode", "register", public, "here", "--name", name)
@@ -111,9 +159,19 @@ class Loopback:
         """Start a registered node's SuperNode with its ``--node-config``."""
         config = " ".join(f'{key}="{value}"' for key, value in settings.items())
         return self.start(
-            name, "flower-supernode", "--superlink", self.address, "--root-certificates", "ca.pem",
-            "--auth-supernode-private-key", f"{name}.node.key", "--port", free_port(), "--node-config", config,
-        )  # fmt: skip
+            name,
+            "flower-supernode",
+            "--superlink",
+            self.address,
+            "--root-certificates",
+            "ca.pem",
+            "--auth-supernode-private-key",
+            f"{name}.node.key",
+            "--port",
+            free_port(),
+            "--node-config",
+            config,
+        )
 
     def revive(self, name: str, settings: Mapping[str, str]) -> None:
         """Start a killed node again, as often as it takes, as a service manager would.
@@ -143,7 +201,16 @@ class Loopback:
     def run_app(self, settings: Mapping[str, Any], *words: str) -> str:
         """Start the app of examples/flower with a ``--run-config``; the run's id."""
         config = " ".join(f"{key}={json.dumps(value)}" for key, value in settings.items())
-        told = self.flwr("run", ROOT / "examples" / "flower", "here", "--run-config", config, "--format", "json", *words)
+        told = self.flwr(
+            "run",
+            ROOT / "examples" / "flower",
+            "here",
+            "--run-config",
+            config,
+            "--format",
+            "json",
+            *words,
+        )
         return str(json.loads(told[told.index("{") :])["run-id"])
 
     def run_state(self, run: str) -> dict[str, Any]:
@@ -202,26 +269,45 @@ def descendants(pid: int) -> list[int]:
 
 def certify(folder: Path) -> None:
     """Make a certificate authority, ``ca.pem``, and the SuperLink's key and certificate, ``server.key`` and ``server.pem``."""
-    authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority, server = (
+        ec.generate_private_key(ec.SECP256R1()),
+        ec.generate_private_key(ec.SECP256R1()),
+    )
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vertimrf rehearsal")])
-    here = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    here = x509.SubjectAlternativeName(
+        [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    )
     usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     known = x509.SubjectKeyIdentifier.from_public_key(authority.public_key())
     by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
     leaf = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "superlink")])
-    own = builder(issuer, issuer, authority.public_key()).add_extension(x509.BasicConstraints(True, 0), True)
+    own = builder(issuer, issuer, authority.public_key()).add_extension(
+        x509.BasicConstraints(True, 0), True
+    )
     own = own.add_extension(usage, True).add_extension(known, False)
-    its = builder(leaf, issuer, server.public_key()).add_extension(x509.BasicConstraints(False, None), True)
+    its = builder(leaf, issuer, server.public_key()).add_extension(
+        x509.BasicConstraints(False, None), True
+    )
     its = its.add_extension(here, False).add_extension(by, False)
     write(folder / "ca.pem", own.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM))
     write(folder / "server.pem", its.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM))
-    write(folder / "server.key", server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    write(
+        folder / "server.key",
+        server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
 
 
-def builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return x509.CertificateBuilder(
-        issuer, subject, key, x509.random_serial_number(), now - datetime.timedelta(hours=1), now + datetime.timedelta(days=2)
+        issuer,
+        subject,
+        key,
+        x509.random_serial_number(),
+        now - datetime.timedelta(hours=1),
+        now + datetime.timedelta(days=2),
     )
 
 

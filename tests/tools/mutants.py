@@ -39,15 +39,39 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[2]
 # Loaded once, before anything is mutated.
-LIBRARIES = ["numpy", "scipy.stats", "scipy.signal", "scipy.optimize", "numba", "pandas", "pyarrow", "opendp.prelude", "pytest"]
-LIBRARIES += ["hypothesis", "networkx", "cryptography.hazmat.primitives.ciphers.aead", "dp_accounting.pld.pld_pmf", "mpmath"]
+LIBRARIES = [
+    "numpy",
+    "scipy.stats",
+    "scipy.signal",
+    "scipy.optimize",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "opendp.prelude",
+    "pytest",
+]
+LIBRARIES += [
+    "hypothesis",
+    "networkx",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "dp_accounting.pld.pld_pmf",
+    "mpmath",
+]
 # A mutant that makes the tests run longer than this has been noticed.
 SECONDS = 180.0
 
 # Which tests are about a file, the quickest to notice first. The first entry that a file's path begins with counts.
 TESTS: dict[str, tuple[str, ...]] = {
-    "privacy/accountant.py": ("privacy/test_prices.py", "privacy/test_accountant.py", "privacy/test_exact_composition.py"),
-    "privacy/events.py": ("privacy/test_prices.py", "privacy/test_accountant.py", "privacy/test_ledger.py"),
+    "privacy/accountant.py": (
+        "privacy/test_prices.py",
+        "privacy/test_accountant.py",
+        "privacy/test_exact_composition.py",
+    ),
+    "privacy/events.py": (
+        "privacy/test_prices.py",
+        "privacy/test_accountant.py",
+        "privacy/test_ledger.py",
+    ),
     "privacy/ledger.py": ("privacy/test_ledger.py", "privacy/test_prices.py", "plan/test_plan.py"),
     "privacy/noise.py": ("privacy/test_noise.py", "test_leaks.py"),
     "privacy/sampler.py": ("privacy/test_noise.py",),
@@ -61,9 +85,19 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "party/secret.py": ("party/test_secret.py",),
     "party/local_model.py": ("party/test_local_model.py", "test_leaks.py"),
-    "party/": ("test_leaks.py", "sketches/test_independence.py", "plan/test_schedule.py", "test_trial.py"),
+    "party/": (
+        "test_leaks.py",
+        "sketches/test_independence.py",
+        "plan/test_schedule.py",
+        "test_trial.py",
+    ),
     "plan/": ("plan/test_plan.py", "privacy/test_prices.py", "test_leaks.py"),
-    "message.py": ("test_leaks.py", "party/test_local_model.py", "plan/test_schedule.py", "test_trial.py"),
+    "message.py": (
+        "test_leaks.py",
+        "party/test_local_model.py",
+        "plan/test_schedule.py",
+        "test_trial.py",
+    ),
 }
 # Long tests, of accuracy and of speed, that judge no mutant.
 LEFT_OUT = (
@@ -74,16 +108,65 @@ LEFT_OUT = (
     "sketches/test_encoder.py::test_eight_threads_give_the_same_levels_as_one",
 )
 # Files that systematic mutations go through, and what is left alone in them: words for people.
-SYSTEMATIC = ("privacy/", "plan/plan.py", "party/party.py", "party/local_model.py", "sketches/encoder.py")
+SYSTEMATIC = (
+    "privacy/",
+    "plan/plan.py",
+    "party/party.py",
+    "party/local_model.py",
+    "sketches/encoder.py",
+)
 SYSTEMATIC += ("sketches/parameters.py",)
 WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
 # Nor functions and constants that decide how fast, how fine or how far, but never what is claimed: few of their mutants change
 # anything that a test could hold them to. The accountant's own allowances for cut tails and rounding are far below its tolerance.
-UNJUDGED = {"guess_stops", "_cost", "_assign_tasks", "choose_marginals", "gaussian_rho", "calibrate", "_window"}
-UNJUDGED |= {"GUESS_MARGIN", "PHANTOM_CHUNK", "GROUPED_RECORDS", "BLOCK_KEYS", "TRIPLE_WEIGHT", "ENOUGH_MARGINALS", "MOST_CELLS"}
-UNJUDGED |= {"ORDERS", "CUT", "WRAPPED", "STEPS_PER_SPREAD", "STEPS_PER_TOTAL", "SMOOTHING", "TILTS", "FINER", "ROUNDING"}
-UNJUDGED |= {"MAX_FREQUENCIES", "MAX_LENGTH", "AT_ONCE", "LOOSE", "WORTH", "CLOSE", "RARE", "MIN_RARE", "EXPONENTS"}
-UNJUDGED |= {"MAX_NOISE_POINTS", "MAX_POINTS", "MIN_SCALE", "MIN_EPSILON", "MAX_REPETITIONS", "MAX_PHANTOMS"}
+UNJUDGED = {
+    "guess_stops",
+    "_cost",
+    "_assign_tasks",
+    "choose_marginals",
+    "gaussian_rho",
+    "calibrate",
+    "_window",
+}
+UNJUDGED |= {
+    "GUESS_MARGIN",
+    "PHANTOM_CHUNK",
+    "GROUPED_RECORDS",
+    "BLOCK_KEYS",
+    "TRIPLE_WEIGHT",
+    "ENOUGH_MARGINALS",
+    "MOST_CELLS",
+}
+UNJUDGED |= {
+    "ORDERS",
+    "CUT",
+    "WRAPPED",
+    "STEPS_PER_SPREAD",
+    "STEPS_PER_TOTAL",
+    "SMOOTHING",
+    "TILTS",
+    "FINER",
+    "ROUNDING",
+}
+UNJUDGED |= {
+    "MAX_FREQUENCIES",
+    "MAX_LENGTH",
+    "AT_ONCE",
+    "LOOSE",
+    "WORTH",
+    "CLOSE",
+    "RARE",
+    "MIN_RARE",
+    "EXPONENTS",
+}
+UNJUDGED |= {
+    "MAX_NOISE_POINTS",
+    "MAX_POINTS",
+    "MIN_SCALE",
+    "MIN_EPSILON",
+    "MAX_REPETITIONS",
+    "MAX_PHANTOMS",
+}
 UNJUDGED |= {"MAX_SENSITIVITY", "MAX_LEVEL", "MAX_ATTRIBUTES"}
 
 
@@ -98,10 +181,19 @@ def lexed(code: str) -> list[tuple[str, int, int]]:
 
     Layout, comments and the kind of quotes are left out, and commas right before a closing bracket.
     """
-    found = [(one[0], one.start(), one.end()) for one in TOKEN.finditer(code) if one.lastgroup is None]
+    found = [
+        (one[0], one.start(), one.end()) for one in TOKEN.finditer(code) if one.lastgroup is None
+    ]
     following = [*(token for token, *_ in found[1:]), ""]
-    kept = [one for one, after in zip(found, following, strict=True) if one[0] != "," or after not in list(")]}")]
-    return [(token if '"' in token else token.replace("'", '"'), begin, end) for token, begin, end in kept]
+    kept = [
+        one
+        for one, after in zip(found, following, strict=True)
+        if one[0] != "," or after not in list(")]}")
+    ]
+    return [
+        (token if '"' in token else token.replace("'", '"'), begin, end)
+        for token, begin, end in kept
+    ]
 
 
 def places(text: str, code: str) -> Iterator[tuple[int, int, str]]:
@@ -167,7 +259,9 @@ class Mutation:
         else:
             found = list(places(text, self.before))
             if len(found) != 1:
-                sys.exit(f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(found)} times, not once.")
+                sys.exit(
+                    f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(found)} times, not once."
+                )
             ((begin, end, rest),) = found
             mutated = text[:begin] + self.after.strip() + rest + text[end:]
         ast.parse(mutated)
@@ -176,7 +270,9 @@ class Mutation:
     @property
     def chosen_tests(self) -> tuple[str, ...]:
         """Tests to run."""
-        return self.tests or next(tests for path, tests in TESTS.items() if self.file.startswith(path))
+        return self.tests or next(
+            tests for path, tests in TESTS.items() if self.file.startswith(path)
+        )
 
 
 @dataclass(frozen=True)
@@ -226,7 +322,9 @@ NAMED: tuple[Mutation, ...] = (
         "runs/files.py",
         "plan.sealing_keys().check(key)",
         "plan.sealing_keys()",
-        ("runs/test_runs.py::test_a_plan_without_this_partys_key_or_name_is_refused_and_the_right_one_taken",),
+        (
+            "runs/test_runs.py::test_a_plan_without_this_partys_key_or_name_is_refused_and_the_right_one_taken",
+        ),
     ),
     Mutation(
         "a run writes over what came before",
@@ -282,21 +380,28 @@ NAMED: tuple[Mutation, ...] = (
         "files/shared_folder.py",
         "replacing(last, synced=True, dir_fd=folder)",
         "replacing(self._root.joinpath(*parts, last), synced=True)",
-        ("runs/test_exchange.py::test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere",),
+        (
+            "runs/test_exchange.py::test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere",
+        ),
     ),
     Mutation(
         "a record takes the place of one that another process made",
         "files/atomic.py",
         "        if once:\n",
         "        if once and not target.exists():\n",
-        ("party/test_releases.py::test_of_several_processes_at_once_one_alone_releases", "files/test_atomic.py"),
+        (
+            "party/test_releases.py::test_of_several_processes_at_once_one_alone_releases",
+            "files/test_atomic.py",
+        ),
     ),
     Mutation(
         "a record has its name before it is on the disk",
         "files/atomic.py",
         "                os.fsync(file.fileno())\n",
         "                pass\n",
-        ("party/test_releases.py::test_a_full_disk_or_a_file_system_without_links_releases_nothing",),
+        (
+            "party/test_releases.py::test_a_full_disk_or_a_file_system_without_links_releases_nothing",
+        ),
     ),
     Mutation(
         "an exchange reads all that somebody puts there",
@@ -311,7 +416,9 @@ NAMED: tuple[Mutation, ...] = (
         "                except ObstacleError as error:\n                    self._obstacles[str(error)] = None\n"
         "                    continue\n",
         "                except ZeroDivisionError:\n                    continue\n",
-        ("runs/test_exchange.py::test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan",),
+        (
+            "runs/test_exchange.py::test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan",
+        ),
     ),
     Mutation(
         "who writes first under a party's name keeps it",
@@ -325,7 +432,9 @@ NAMED: tuple[Mutation, ...] = (
         "runs/exchange.py",
         "for inner, outer in ((folder, place), (place, folder)):",
         "for inner, outer in ((place, folder),):",
-        ("runs/test_exchange.py::test_a_place_within_a_run_folder_and_a_run_folder_within_a_place_are_refused",),
+        (
+            "runs/test_exchange.py::test_a_place_within_a_run_folder_and_a_run_folder_within_a_place_are_refused",
+        ),
     ),
     Mutation(
         "a party takes a plan with the published encoder",
@@ -863,7 +972,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the sketches of agreement",
         "plan/plan.py",
-        'out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))',
+        "out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))",
         "pass",
         ("server/test_shared_columns.py", "test_leaks.py"),
     ),
@@ -1145,7 +1254,9 @@ NAMED: tuple[Mutation, ...] = (
         "party/records.py",
         "out ^= bins",
         "out |= bins",
-        ("party/test_records.py::test_parities_tell_an_odd_number_of_second_bins_from_an_even_one",),
+        (
+            "party/test_records.py::test_parities_tell_an_odd_number_of_second_bins_from_an_even_one",
+        ),
     ),
     Mutation(
         "what a parity says is taken for the whole marginal of its attributes",
@@ -1159,7 +1270,9 @@ NAMED: tuple[Mutation, ...] = (
         "model/sample.py",
         "rows[2 * np.arange(second.size) + second]",
         "rows[2 * np.arange(second.size)]",
-        ("model/test_sample.py::test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out",),
+        (
+            "model/test_sample.py::test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out",
+        ),
     ),
     Mutation(
         "rows on a condition forget the factors beyond the tree",
@@ -1173,14 +1286,18 @@ NAMED: tuple[Mutation, ...] = (
         "model/beyond.py",
         "told = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
         "told = outside",
-        ("model/test_beyond.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",),
+        (
+            "model/test_beyond.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
+        ),
     ),
     Mutation(
         "weights may move the pairs that the model has",
         "model/beyond.py",
         "_affordable([*told, *held], rows)",
         "_affordable(told, rows)",
-        ("model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",),
+        (
+            "model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",
+        ),
     ),
     Mutation(
         "a composed loss is untilted the wrong way",
@@ -1236,7 +1353,9 @@ NAMED: tuple[Mutation, ...] = (
         "privacy/count_sketch.py",
         "(np.maximum(convolved, 0.0) + error)",
         "np.maximum(convolved, 0.0)",
-        ("privacy/test_count_sketch_event.py::test_far_out_the_law_is_never_below_sums_without_a_transform",),
+        (
+            "privacy/test_count_sketch_event.py::test_far_out_the_law_is_never_below_sums_without_a_transform",
+        ),
     ),
     Mutation(
         "what a count sketch may lose is dropped",
@@ -1257,12 +1376,18 @@ NAMED: tuple[Mutation, ...] = (
         "privacy/ledger.py",
         "remaining = self.delta - exposed * records * math.exp((records - 1) * before)",
         "remaining = self.delta - exposed * records",
-        ("privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",),
+        (
+            "privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",
+        ),
     ),
 )
 # Systematic mutants that change nothing that counts: file, line of code and change, and why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    ("privacy/events.py", "noise = np.arange(-reach, reach + 1, dtype=np.float64)", "reach [+ -> -] 1"): "a mass of 1e-32",
+    (
+        "privacy/events.py",
+        "noise = np.arange(-reach, reach + 1, dtype=np.float64)",
+        "reach [+ -> -] 1",
+    ): "a mass of 1e-32",
     (
         "sketches/encoder.py",
         "self._counts[values] += np.diff(starts)",
@@ -1335,7 +1460,9 @@ def systematic(file: str) -> Iterator[Mutation]:
                 return
             case ast.FunctionDef(name=name) if name in WORDS | UNJUDGED:
                 return
-            case ast.Assign(targets=[ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name), *_])]) if name in UNJUDGED:
+            case ast.Assign(
+                targets=[ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name), *_])]
+            ) if name in UNJUDGED:
                 return
             case ast.AnnAssign(value=value):
                 if value is not None:
@@ -1435,7 +1562,9 @@ class FirstFailure:
 def run_tests(folder: str, tests: Sequence[str], result: str) -> None:
     """In a process of its own: run tests of a copy until one fails; the exit code and its name go to a file."""
     os.setsid()
-    out = os.open(os.devnull if not os.environ.get("MUTANTS_VERBOSE") else "/dev/stderr", os.O_WRONLY)
+    out = os.open(
+        os.devnull if not os.environ.get("MUTANTS_VERBOSE") else "/dev/stderr", os.O_WRONLY
+    )
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.chdir(folder)
@@ -1450,7 +1579,14 @@ def run_tests(folder: str, tests: Sequence[str], result: str) -> None:
 
     assert Path(vertimrf.__file__).is_relative_to(folder), vertimrf.__file__
     failure = FirstFailure()
-    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", *(f"--deselect=tests/{test}" for test in LEFT_OUT)]
+    arguments = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        *(f"--deselect=tests/{test}" for test in LEFT_OUT),
+    ]
     arguments += [f"tests/{test}" for test in tests]
     code = int(pytest.main(arguments, plugins=[failure]))
     Path(result).write_text(json.dumps([code, failure.name]))
@@ -1491,7 +1627,9 @@ class Field:
         """
         copies = [self._free.get() for _ in range(self._jobs)]
         with ThreadPoolExecutor(self._jobs) as threads:
-            for by, _ in threads.map(lambda copy: self._run(copy, tests, 20 * self._seconds), copies):
+            for by, _ in threads.map(
+                lambda copy: self._run(copy, tests, 20 * self._seconds), copies
+            ):
                 if by:
                     sys.exit(f"Without any mutation {by} fails: mend that first.")
         for copy in copies:
@@ -1512,14 +1650,18 @@ class Field:
             path.write_text(text)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
             self._free.put(copy)
-        return Outcome(mutation.name, mutation.file, mutation.before, mutation.after, bool(by), by, seconds)
+        return Outcome(
+            mutation.name, mutation.file, mutation.before, mutation.after, bool(by), by, seconds
+        )
 
     def _run(self, copy: Path, tests: Sequence[str], seconds: float) -> tuple[str, float]:
         """Name of the first failing test, or "", and how long it took."""
         start = time.perf_counter()
         result = copy / "result.json"
         result.unlink(missing_ok=True)
-        process = self._processes.Process(target=run_tests, args=(str(copy), list(tests), str(result)))
+        process = self._processes.Process(
+            target=run_tests, args=(str(copy), list(tests), str(result))
+        )
         process.start()
         process.join(seconds)
         with contextlib.suppress(ProcessLookupError, TypeError):
@@ -1538,6 +1680,7 @@ class Field:
 
 def chosen(options: argparse.Namespace) -> list[Mutation]:
     """The mutations that the command line asks for; all named ones are applied to their files, so that none is stale."""
+
     def asked(mutation: Mutation) -> bool:
         return not options.only or any(text in mutation.name for text in options.only)
 
@@ -1546,8 +1689,16 @@ def chosen(options: argparse.Namespace) -> list[Mutation]:
         mutation.apply((ROOT / "vertimrf" / mutation.file).read_text())
     mutations = [mutation for mutation in mutations if asked(mutation)]
     if options.systematic:
-        files = sorted(str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py"))
-        found = [mutation for file in files if file.startswith(SYSTEMATIC) for mutation in systematic(file) if asked(mutation)]
+        files = sorted(
+            str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py")
+        )
+        found = [
+            mutation
+            for file in files
+            if file.startswith(SYSTEMATIC)
+            for mutation in systematic(file)
+            if asked(mutation)
+        ]
         found = [mutation for mutation in found if _place(mutation) not in EQUIVALENT]
         if options.sample and options.sample < len(found):
             # In random order, so that a run that is cut short is still a fair sample.
@@ -1565,14 +1716,24 @@ def _place(mutation: Mutation) -> tuple[str, str, str]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--systematic", action="store_true", help="also the systematic mutations")
-    parser.add_argument("--only", action="append", help="mutations whose name has this text; may be repeated")
-    parser.add_argument("--sample", type=int, default=0, help="so many of the systematic mutations, drawn at random")
+    parser.add_argument(
+        "--only", action="append", help="mutations whose name has this text; may be repeated"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=0, help="so many of the systematic mutations, drawn at random"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of that draw")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="longest a mutant's tests may take")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no mutant later than this")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="longest a mutant's tests may take"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="start no mutant later than this"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the outcomes there")
     parser.add_argument("--list", action="store_true", help="name the mutations and stop")
     options = parser.parse_args()
@@ -1585,12 +1746,17 @@ def main() -> None:
     outcomes: list[Outcome] = []
 
     def attempt(mutation: Mutation) -> Outcome | None:
-        return field.try_out(mutation) if time.perf_counter() - begun < 60 * options.minutes else None
+        return (
+            field.try_out(mutation) if time.perf_counter() - begun < 60 * options.minutes else None
+        )
 
     with tempfile.TemporaryDirectory() as folder:
         field = Field(Path(folder), options.jobs, options.seconds)
         field.check(sorted({test for mutation in mutations for test in mutation.chosen_tests}))
-        print(f"{len(mutations)} mutants; the tests pass without, after {time.perf_counter() - begun:.0f} s.", flush=True)
+        print(
+            f"{len(mutations)} mutants; the tests pass without, after {time.perf_counter() - begun:.0f} s.",
+            flush=True,
+        )
         with ThreadPoolExecutor(options.jobs) as threads:
             for outcome in threads.map(attempt, mutations):
                 if outcome is None:
@@ -1599,9 +1765,13 @@ def main() -> None:
                 said = f"killed by {outcome.by}" if outcome.killed else "SURVIVED"
                 print(f"{outcome.seconds:5.1f} s  {said}: {outcome.name}", flush=True)
                 if options.json:
-                    Path(options.json).write_text(json.dumps([asdict(one) for one in outcomes], indent=1) + "\n")
+                    Path(options.json).write_text(
+                        json.dumps([asdict(one) for one in outcomes], indent=1) + "\n"
+                    )
     survivors = [outcome.name for outcome in outcomes if not outcome.killed]
-    print(f"{len(outcomes)} tried of {len(mutations)}, {len(outcomes) - len(survivors)} killed, {len(survivors)} survived.")
+    print(
+        f"{len(outcomes)} tried of {len(mutations)}, {len(outcomes) - len(survivors)} killed, {len(survivors)} survived."
+    )
     sys.exit(1 if survivors else 0)
 
 

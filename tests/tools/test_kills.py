@@ -86,7 +86,10 @@ def test_kills_at_some_points():
 @pytest.mark.slow
 def test_kills_at_twenty_points_of_every_role_and_the_transport():
     outcomes = kill_matrix(160, full=80, timeout=1800)
-    assert [sum(outcome.fault == fault for outcome in outcomes) for fault in (KILL, FULL)] == [160, 80]
+    assert [sum(outcome.fault == fault for outcome in outcomes) for fault in (KILL, FULL)] == [
+        160,
+        80,
+    ]
     check(outcomes)
 
 
@@ -96,7 +99,10 @@ def test_the_kills_would_notice_fresh_noise_with_a_record_that_is_written_after_
     done = subprocess.run(
         [sys.executable, "-c", PLAY, "", LATE, FRESH, FRESH + LATE],
         env=os.environ | FORKING | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, timeout=600, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     # 1 is for a run that went well.
     assert done.stdout.split() == ["1", "1", "1", "0"]

@@ -17,19 +17,23 @@ def test_named_mutations_apply_to_the_code_as_it_is(mutation: Mutation) -> None:
     """Whoever changes such a line changes the mutation with it, and sees what the line is there for."""
     text = (PACKAGE / mutation.file).read_text()
     assert mutation.apply(text) != text
-    assert all((ROOT / "tests" / test.partition("::")[0]).exists() for test in mutation.chosen_tests)
+    assert all(
+        (ROOT / "tests" / test.partition("::")[0]).exists() for test in mutation.chosen_tests
+    )
 
 
 def test_a_mutation_whose_text_is_gone_says_so() -> None:
     with pytest.raises(SystemExit, match="no longer applies"):
-        Mutation("stale", "plan/plan.py", "no such text", "").apply((PACKAGE / "plan/plan.py").read_text())
+        Mutation("stale", "plan/plan.py", "no such text", "").apply(
+            (PACKAGE / "plan/plan.py").read_text()
+        )
 
 
 @pytest.mark.parametrize(
     "laid_out",
     [
         "a = f(b, c + d) if e else 'x'\n",
-        "a = (\n    f(\n        b,\n        c + d,\n    )\n    if e\n    else \"x\"  # why\n)\n",
+        'a = (\n    f(\n        b,\n        c + d,\n    )\n    if e\n    else "x"  # why\n)\n',
         "a = f(b,\n      (c + d))  if e else 'x'\n",
     ],
 )
@@ -56,7 +60,15 @@ def test_systematic_mutations_are_programs_each_different_from_all_others() -> N
 
 @pytest.mark.slow
 def test_a_mutant_is_killed_and_a_harmless_one_survives(tmp_path: Path) -> None:
-    harmful = next(one for one in NAMED if one.name == "the ledger prices one sketch a key instead of two")
-    harmless = Mutation("harmless", "privacy/noise.py", "private = False", "private = not True", ("privacy/test_noise.py",))
+    harmful = next(
+        one for one in NAMED if one.name == "the ledger prices one sketch a key instead of two"
+    )
+    harmless = Mutation(
+        "harmless",
+        "privacy/noise.py",
+        "private = False",
+        "private = not True",
+        ("privacy/test_noise.py",),
+    )
     field = Field(tmp_path, 1, 300.0)
     assert [field.try_out(one).killed for one in (harmful, harmless)] == [True, False]

@@ -20,9 +20,11 @@ from vertimrf.utility.figures import utility
 from vertimrf.utility.trees import SCIKIT, learners
 
 ATTRIBUTES = (
-    Attribute.integer("age", 8), Attribute.categorical("job", ["a", "b", "c"]), Attribute.categorical("ill", ["no", "yes"]),
+    Attribute.integer("age", 8),
+    Attribute.categorical("job", ["a", "b", "c"]),
+    Attribute.categorical("ill", ["no", "yes"]),
     Attribute.integer("grade", 3),
-)  # fmt: skip
+)
 
 
 def draw(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -35,7 +37,9 @@ def shuffled(rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
     return np.array([rng.permutation(row) for row in codes])
 
 
-def test_records_of_the_same_law_are_as_good_as_real_ones_and_independent_columns_worth_nothing() -> None:
+def test_records_of_the_same_law_are_as_good_as_real_ones_and_independent_columns_worth_nothing() -> (
+    None
+):
     rng = np.random.default_rng(1)
     real = draw(rng, 6000)
     same = utility(real, draw(rng, 6000), ATTRIBUTES, "ill")
@@ -52,7 +56,9 @@ def test_records_of_the_same_law_are_as_good_as_real_ones_and_independent_column
     assert (same["trained"], same["tried"]) == (3000, 3000)
     # Other records of the same law are as far from the real ones, up to a factor of the square root of two, as redrawn ones.
     drawn = same["k_marginal"]["resampled"]
-    assert all(1000 - same["k_marginal"]["synthetic"][k] < 2 * (1000 - drawn[k]) for k in ("2", "3"))
+    assert all(
+        1000 - same["k_marginal"]["synthetic"][k] < 2 * (1000 - drawn[k]) for k in ("2", "3")
+    )
     assert nothing["k_marginal"]["synthetic"]["2"] < 900 < drawn["2"]
     assert ("quality" in same) == ("SDMetrics" not in same["absent"])
     if "quality" in same:
@@ -96,9 +102,20 @@ def asked_of(folder: Path) -> list[str]:
     write_table(table.append_column("id", [list(range(1000))]), folder / "real.parquet")
     write_table(decode(draw(rng, 1000), ATTRIBUTES, rng), folder / "made.parquet")
     return [
-        "evaluate", "--real", str(folder / "real.parquet"), "--synthetic", str(folder / "made.parquet"), "--id", "id",
-        "--schema", str(folder / "schema.json"), "--marginals", "5", "--utility", "ill",
-    ]  # fmt: skip
+        "evaluate",
+        "--real",
+        str(folder / "real.parquet"),
+        "--synthetic",
+        str(folder / "made.parquet"),
+        "--id",
+        "id",
+        "--schema",
+        str(folder / "schema.json"),
+        "--marginals",
+        "5",
+        "--utility",
+        "ill",
+    ]
 
 
 def test_the_command_tells_all_that_is_installed(tmp_path: Path) -> None:
@@ -108,7 +125,10 @@ def test_the_command_tells_all_that_is_installed(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "found.json").read_text())["utility"]
     assert found["label"] == "ill"
     for name, trees in found["trees"].items():
-        assert f"  {name}: AUC {trees['synthetic']['auc']:.3f} (real {trees['real']['auc']:.3f})" in answer.output
+        assert (
+            f"  {name}: AUC {trees['synthetic']['auc']:.3f} (real {trees['real']['auc']:.3f})"
+            in answer.output
+        )
     assert f"of 3 attributes {found['k_marginal']['synthetic']['3']:.0f}" in answer.output
     assert ("SDMetrics' quality score" in answer.output) == ("quality" in found)
 
@@ -119,10 +139,18 @@ def test_the_command_says_what_it_left_out_and_refuses_where_there_are_no_trees(
 ) -> None:
     answer = CliRunner().invoke(main, asked_of(tmp_path))
     assert answer.exit_code == 0, answer.output
-    assert "Left out, for want of the package: CatBoost, SDMetrics (pip install catboost sdmetrics)." in answer.output
+    assert (
+        "Left out, for want of the package: CatBoost, SDMetrics (pip install catboost sdmetrics)."
+        in answer.output
+    )
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     refused = CliRunner().invoke(main, asked_of(tmp_path))
     assert refused.exit_code == 2
     assert "vertimrf[utility]" in refused.output
     with pytest.raises(PlanError):
-        utility(draw(np.random.default_rng(5), 400), draw(np.random.default_rng(6), 400), ATTRIBUTES, "ill")
+        utility(
+            draw(np.random.default_rng(5), 400),
+            draw(np.random.default_rng(6), 400),
+            ATTRIBUTES,
+            "ill",
+        )

@@ -29,25 +29,45 @@ def test_a_k_marginal_score_worked_out_by_hand() -> None:
 def test_the_k_marginal_score_is_the_definition_of_its_code() -> None:
     rng = np.random.default_rng(5)
     sizes = (3, 4, 2, 5, 3)
-    real, synthetic = (np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16) for n in (150, 210))
+    real, synthetic = (
+        np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
+        for n in (150, 210)
+    )
     found = k_marginal(real, synthetic, sizes)
     for k in (2, 3):
         differences = []
         for chosen in map(list, itertools.combinations(range(5), k)):
-            p, q = (Counter(zip(*codes[chosen].tolist(), strict=True)) for codes in (real, synthetic))
-            differences.append(sum(abs(p[cell] / 150 - q[cell] / 210) for cell in p.keys() | q.keys()))
+            p, q = (
+                Counter(zip(*codes[chosen].tolist(), strict=True)) for codes in (real, synthetic)
+            )
+            differences.append(
+                sum(abs(p[cell] / 150 - q[cell] / 210) for cell in p.keys() | q.keys())
+            )
         assert found[str(k)] == pytest.approx((2 - np.mean(differences)) * 500)
 
 
 def test_quality_of_shapes_worked_out_by_hand() -> None:
     pytest.importorskip("sdmetrics.reports", reason="SDMetrics is not installed")
     attributes = [
-        Attribute.integer("age", 4), Attribute.categorical("job", ["a", "b", "c"]),
+        Attribute.integer("age", 4),
+        Attribute.categorical("job", ["a", "b", "c"]),
         Attribute.integer("size", 2),
-    ]  # fmt: skip
+    ]
     rng = np.random.default_rng(6)
-    real = np.array([rng.permutation(np.repeat([0, 1, 2, 3], 50)), rng.permutation(np.repeat([0, 1], 100)), np.arange(200) % 2])
-    made = np.array([rng.permutation(np.repeat([1, 2], 100)), rng.permutation(np.repeat([0, 2], 100)), np.arange(200) % 2])
+    real = np.array(
+        [
+            rng.permutation(np.repeat([0, 1, 2, 3], 50)),
+            rng.permutation(np.repeat([0, 1], 100)),
+            np.arange(200) % 2,
+        ]
+    )
+    made = np.array(
+        [
+            rng.permutation(np.repeat([1, 2], 100)),
+            rng.permutation(np.repeat([0, 2], 100)),
+            np.arange(200) % 2,
+        ]
+    )
     found = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
     # Of an order one less the largest difference of the distribution functions, 1/4; of categories one less the total variation
     # distance, 1/2.
@@ -60,7 +80,10 @@ def test_quality_of_shapes_worked_out_by_hand() -> None:
 def test_quality_of_pairs_and_of_missing_values() -> None:
     pytest.importorskip("sdmetrics.reports", reason="SDMetrics is not installed")
     rng = np.random.default_rng(7)
-    attributes = [Attribute.numeric("x", [0, 1, 2, 3], missing=True), Attribute.numeric("y", [0, 1, 2, 3])]
+    attributes = [
+        Attribute.numeric("x", [0, 1, 2, 3], missing=True),
+        Attribute.numeric("y", [0, 1, 2, 3]),
+    ]
     x = rng.integers(0, 3, 3000)
     real, made = np.array([x, x]), np.array([x, rng.permutation(x)])
     found = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)

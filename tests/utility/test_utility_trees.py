@@ -21,10 +21,12 @@ def test_the_area_is_that_of_pairs_in_the_right_order() -> None:
 
 def test_what_has_an_order_is_no_category() -> None:
     listed = [
-        Attribute.integer("age", 8), Attribute.categorical("job", ["a", "b", "c"]),
-        Attribute.categorical("grade", ["low", "high"], ordered=True), Attribute.categorical("town", list(map(str, range(256)))),
+        Attribute.integer("age", 8),
+        Attribute.categorical("job", ["a", "b", "c"]),
+        Attribute.categorical("grade", ["low", "high"], ordered=True),
+        Attribute.categorical("town", list(map(str, range(256)))),
         Attribute.categorical("ill", ["no", "yes"]),
-    ]  # fmt: skip
+    ]
     assert categories(listed) == [1, 4]
 
 
@@ -42,7 +44,11 @@ def test_every_kind_of_trees_learns_categories_and_several_values(name: str) -> 
     job, age = rng.integers(0, 6, 4000), rng.integers(0, 10, 4000)
     grade = np.where(np.isin(job, (0, 2, 5)), 0, np.where(age < 5, 2, 4))
     records = np.array([job, grade, age]).astype(np.uint16)
-    attributes = [Attribute.categorical("job", list("abcdef")), Attribute.integer("grade", 5), Attribute.integer("age", 10)]
+    attributes = [
+        Attribute.categorical("job", list("abcdef")),
+        Attribute.integer("grade", 5),
+        Attribute.integer("age", 10),
+    ]
     found = predict(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
     assert found["auc"] > 0.99
     assert found["accuracy"] > 0.98

@@ -20,7 +20,15 @@ from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import UNMEASURED, Measurement
 from ..model.sample import sample
 
-__all__ = ["FRONT_END", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "warm_model"]
+__all__ = [
+    "FRONT_END",
+    "EngineModel",
+    "NotOurs",
+    "Observation",
+    "fell_back",
+    "fitted",
+    "warm_model",
+]
 
 Array = npt.NDArray[np.float64]
 # Largest ratio of standard deviations that our fit can handle. It would raise the smallest of them.
@@ -33,7 +41,11 @@ class NotOurs(Exception):
 
 def fell_back(reason: object) -> None:
     """Warn that the peer's estimator does the work, and why."""
-    warnings.warn(f"vertimrf: {reason}; mbi's own estimator is used instead, at its own speed.", RuntimeWarning, stacklevel=3)
+    warnings.warn(
+        f"vertimrf: {reason}; mbi's own estimator is used instead, at its own speed.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 # Options with which the fit ends below the loss of 1,000 iterations of mbi's mirror descent (``benchmarks/front_ends.py``). The
@@ -61,7 +73,9 @@ class Observation:
         """The same measurement as counts with standard errors."""
         seen = self.weights != 0
         if self.values.size not in (seen.sum(), self.weights.size):
-            raise NotOurs(f"a measurement has {self.values.size} values for {self.weights.size} cells")
+            raise NotOurs(
+                f"a measurement has {self.values.size} values for {self.weights.size} cells"
+            )
         values = self.values if self.values.size == seen.sum() else self.values[seen]
         counts = np.empty(self.weights.size)
         sigma = np.full(self.weights.size, UNMEASURED * total)
@@ -71,7 +85,9 @@ class Observation:
         shape = [sizes[a] for a in self.attributes]
         order = np.argsort(self.attributes)
         attributes = tuple(int(a) for a in np.sort(self.attributes))
-        tables = [np.ascontiguousarray(flat.reshape(shape).transpose(order)) for flat in (counts, sigma)]
+        tables = [
+            np.ascontiguousarray(flat.reshape(shape).transpose(order)) for flat in (counts, sigma)
+        ]
         return Measurement(attributes, (None,) * len(attributes), tables[0], tables[1])
 
 
@@ -100,8 +116,12 @@ def fitted(
         NotOurs: the engine cannot do it. The message says why.
     """
     spread = [o.sigma for o in observed if o.attributes]
-    if not all(math.isfinite(s) and s > 0 for s in spread) or (spread and max(spread) > SIGMA_RANGE * min(spread)):
-        raise NotOurs(f"standard deviations from {min(spread):g} to {max(spread):g} are too far apart")
+    if not all(math.isfinite(s) and s > 0 for s in spread) or (
+        spread and max(spread) > SIGMA_RANGE * min(spread)
+    ):
+        raise NotOurs(
+            f"standard deviations from {min(spread):g} to {max(spread):g} are too far apart"
+        )
     try:
         measured = [o.measurement(sizes, total) for o in observed if o.attributes]
         model = fit(sizes, measured, total, warm=warm, zeros=zeros, options=options)
@@ -114,7 +134,9 @@ def fitted(
     return model
 
 
-def warm_model(sizes: Sequence[int], potentials: Mapping[tuple[int, ...], Array]) -> MarkovRandomField | None:
+def warm_model(
+    sizes: Sequence[int], potentials: Mapping[tuple[int, ...], Array]
+) -> MarkovRandomField | None:
     """A peer's potentials as a model to start from. None if they are all zero or not finite.
 
     Args:
@@ -151,9 +173,16 @@ class EngineModel:
         constraints: constraints of the fit, in the form of mbi.
     """
 
-    def __init__(self, field: MarkovRandomField, domain: Any, mbi: Any, constraints: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, field: MarkovRandomField, domain: Any, mbi: Any, constraints: tuple[Any, ...] = ()
+    ) -> None:
         # mbi's class is a frozen dataclass. Its fields are properties here.
-        for name, value in {"field": field, "_domain": domain, "_mbi": mbi, "_constraints": constraints}.items():
+        for name, value in {
+            "field": field,
+            "_domain": domain,
+            "_mbi": mbi,
+            "_constraints": constraints,
+        }.items():
             object.__setattr__(self, name, value)
 
     field: MarkovRandomField
@@ -184,7 +213,10 @@ class EngineModel:
     @property
     def potentials(self) -> Any:
         """The factors' logs, as mbi holds them."""
-        tables = {clique: self._factor(clique, f.logs) for clique, f in zip(self.cliques, self.field.factors, strict=True)}
+        tables = {
+            clique: self._factor(clique, f.logs)
+            for clique, f in zip(self.cliques, self.field.factors, strict=True)
+        }
         return self._mbi.CliqueVector(self._domain, list(tables), tables)
 
     @property
@@ -212,10 +244,14 @@ class EngineModel:
         # mbi draws from NumPy's global state. So do we: a seed there gives the same rows again.
         seed = np.random.randint(0, 1 << 32, 4, np.uint64)  # noqa: NPY002
         codes = sample(self.field, max(1, int(rows or self.total)), np.random.default_rng(seed))
-        return self._mbi.Dataset(dict(zip(self._domain.attributes, codes.astype(np.int64), strict=True)), self._domain)
+        return self._mbi.Dataset(
+            dict(zip(self._domain.attributes, codes.astype(np.int64), strict=True)), self._domain
+        )
 
     def __repr__(self) -> str:
-        return f"<model of {len(self.cliques)} factors over {self._domain}, total {self.total:,.0f}>"
+        return (
+            f"<model of {len(self.cliques)} factors over {self._domain}, total {self.total:,.0f}>"
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other

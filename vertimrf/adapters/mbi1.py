@@ -17,7 +17,9 @@ from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fit
 __all__ = ["Model", "estimate"]
 
 if not hasattr(mbi.estimation, "mirror_descent"):
-    raise ImportError("vertimrf.adapters.mbi1 is for mbi 1.1, and here is mbi 2: use vertimrf.adapters.mbi2.")
+    raise ImportError(
+        "vertimrf.adapters.mbi1 is for mbi 1.1, and here is mbi 2: use vertimrf.adapters.mbi2."
+    )
 
 
 class Model(EngineModel, mbi.MarkovRandomField):
@@ -46,12 +48,18 @@ def estimate(
     try:
         if not isinstance(loss_fn, list | tuple):
             raise NotOurs("a loss function of mbi 1 does not say which measurements it is made of")
-        total = mbi.estimation.minimum_variance_unbiased_total(list(loss_fn)) if known_total is None else known_total
+        total = (
+            mbi.estimation.minimum_variance_unbiased_total(list(loss_fn))
+            if known_total is None
+            else known_total
+        )
         observed = [observation(domain, m) for m in loss_fn]
         field = fitted(domain.shape, observed, float(total), fitting, warm_of(domain, potentials))
     except NotOurs as reason:
         fell_back(reason)
-        return mbi.estimation.mirror_descent(domain, loss_fn, known_total=known_total, potentials=potentials, **options)
+        return mbi.estimation.mirror_descent(
+            domain, loss_fn, known_total=known_total, potentials=potentials, **options
+        )
     model = Model(field, domain, mbi)
     if "callback_fn" in options:
         options["callback_fn"](model.marginals)
@@ -68,17 +76,25 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
     query = measurement.query
     seen = cells
     if query != mbi.Factor.datavector:
-        if type(query).__module__ != "opendp.extras.mbi._utilities" or type(query).__name__ != "SelectPrefixQuery":
+        if (
+            type(query).__module__ != "opendp.extras.mbi._utilities"
+            or type(query).__name__ != "SelectPrefixQuery"
+        ):
             raise NotOurs(f"the query {query!r} is none that the engine knows")
         seen = query.length
     values = np.asarray(measurement.noisy_measurement, np.float64).ravel()
     attributes = tuple(domain.attributes.index(a) for a in measurement.clique)
-    return Observation(attributes, values, float(measurement.stddev), np.where(np.arange(cells) < seen, 1.0, 0.0))
+    return Observation(
+        attributes, values, float(measurement.stddev), np.where(np.arange(cells) < seen, 1.0, 0.0)
+    )
 
 
 def warm_of(domain: mbi.Domain, potentials: Any) -> Any:
     """A model to start from."""
     if potentials is None or potentials.domain != domain:
         return None
-    tables = {tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values) for c in potentials.cliques}
+    tables = {
+        tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values)
+        for c in potentials.cliques
+    }
     return warm_model(domain.shape, tables)

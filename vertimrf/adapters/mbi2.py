@@ -22,7 +22,9 @@ from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fit
 __all__ = ["Estimator", "Model"]
 
 if not hasattr(mbi.estimation, "MirrorDescent"):
-    raise ImportError("vertimrf.adapters.mbi2 is for mbi 2; here is mbi 1: use vertimrf.adapters.mbi1.")
+    raise ImportError(
+        "vertimrf.adapters.mbi2 is for mbi 2; here is mbi 1: use vertimrf.adapters.mbi1."
+    )
 
 
 class Model(EngineModel, mbi.MarkovRandomField):
@@ -79,7 +81,15 @@ class Estimator(mbi.Estimator):
         except NotOurs as reason:
             fell_back(reason)
             return self.fallback.estimate(
-                domain, loss_fn, known_total, constraints, iters, callback_fn, warm_start, tol, patience
+                domain,
+                loss_fn,
+                known_total,
+                constraints,
+                iters,
+                callback_fn,
+                warm_start,
+                tol,
+                patience,
             )
         model = Model(field, domain, mbi, tuple(constraints))
         if callback_fn is not None:
@@ -87,7 +97,10 @@ class Estimator(mbi.Estimator):
         return model
 
     def precompile(
-        self, domain: mbi.Domain, measurements: list[mbi.LinearMeasurement] | None = None, **options: Any
+        self,
+        domain: mbi.Domain,
+        measurements: list[mbi.LinearMeasurement] | None = None,
+        **options: Any,
     ) -> concurrent.futures.Future:
         """Nothing is compiled for a domain: done at once."""
         done: concurrent.futures.Future = concurrent.futures.Future()
@@ -114,7 +127,9 @@ def linear_measurements(loss_fn: Any) -> list[mbi.LinearMeasurement]:
     if isinstance(loss_fn, list | tuple):
         return list(loss_fn)
     squares = mbi.marginal_loss.from_linear_measurements([], mbi.Domain([], [])).loss_fn
-    if loss_fn.loss_fn is squares and all(isinstance(m, mbi.LinearMeasurement) for m in loss_fn.data):
+    if loss_fn.loss_fn is squares and all(
+        isinstance(m, mbi.LinearMeasurement) for m in loss_fn.data
+    ):
         return list(loss_fn.data)
     raise NotOurs("the loss is not one of squares over linear measurements")
 
@@ -146,10 +161,17 @@ def warm_of(domain: mbi.Domain, warm_start: Any) -> Any:
         return None
     if isinstance(warm_start, Model) and warm_start.domain == domain:
         return warm_start.field
-    potentials = warm_start if isinstance(warm_start, mbi.CliqueVector) else getattr(warm_start, "potentials", None)
+    potentials = (
+        warm_start
+        if isinstance(warm_start, mbi.CliqueVector)
+        else getattr(warm_start, "potentials", None)
+    )
     if potentials is None or potentials.domain != domain:
         return None
-    tables = {tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values) for c in potentials.cliques}
+    tables = {
+        tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values)
+        for c in potentials.cliques
+    }
     return warm_model(domain.shape, tables)
 
 

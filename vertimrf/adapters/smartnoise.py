@@ -29,7 +29,9 @@ class VertiMRFSynthesizer(snsynth.Synthesizer):
         expected_records: public order of magnitude of the number of records. None: a noisy count is used.
     """
 
-    def __init__(self, epsilon: float = 1.0, delta: float | None = None, expected_records: int | None = None) -> None:
+    def __init__(
+        self, epsilon: float = 1.0, delta: float | None = None, expected_records: int | None = None
+    ) -> None:
         self.epsilon = float(epsilon)
         self.delta = delta
         self.expected_records = expected_records
@@ -52,17 +54,33 @@ class VertiMRFSynthesizer(snsynth.Synthesizer):
             PlanError: the transformer leaves a column continuous.
         """
         coded = self._get_train_data(
-            data, style="cube", transformer=transformer, categorical_columns=list(categorical_columns),
-            ordinal_columns=list(ordinal_columns), continuous_columns=list(continuous_columns), nullable=nullable,
+            data,
+            style="cube",
+            transformer=transformer,
+            categorical_columns=list(categorical_columns),
+            ordinal_columns=list(ordinal_columns),
+            continuous_columns=list(continuous_columns),
+            nullable=nullable,
             preprocessor_eps=preprocessor_eps,
-        )  # fmt: skip
+        )
         sizes = self._transformer.cardinality
         if any(size is None for size in sizes):
-            raise PlanError("The transformer leaves some columns continuous: have them binned, or name them as categorical.")
+            raise PlanError(
+                "The transformer leaves some columns continuous: have them binned, or name them as categorical."
+            )
         names = [f"column{i}" for i in range(len(sizes))]
-        schema = Schema.of({"holder": [Attribute.integer(name, int(size)) for name, size in zip(names, sizes, strict=True)]})
+        schema = Schema.of(
+            {
+                "holder": [
+                    Attribute.integer(name, int(size))
+                    for name, size in zip(names, sizes, strict=True)
+                ]
+            }
+        )
         table = pa.table(dict(zip(names, np.array(coded, np.int64).T, strict=True)))
-        made = Synthesizer(schema, planning=PlanOptions(expected_records=self.expected_records, delta=self.delta))
+        made = Synthesizer(
+            schema, planning=PlanOptions(expected_records=self.expected_records, delta=self.delta)
+        )
         self.synthesizer = made.fit(table, epsilon=self.epsilon)
 
     def sample(self, n_rows: int | None = None) -> Any:
@@ -74,4 +92,6 @@ class VertiMRFSynthesizer(snsynth.Synthesizer):
         if self.synthesizer is None:
             raise ModelError("The synthesizer has not been fitted: call fit(data).")
         rows = self.synthesizer.sample(n_rows)
-        return self._transformer.inverse_transform(list(zip(*(column.to_pylist() for column in rows.columns), strict=True)))
+        return self._transformer.inverse_transform(
+            list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        )

@@ -10,7 +10,14 @@ import click
 
 from ..progress import for_terminal
 
-__all__ = ["compile_kernels", "load_open_schema", "load_schema", "print_dropped", "print_findings", "print_warnings"]
+__all__ = [
+    "compile_kernels",
+    "load_open_schema",
+    "load_schema",
+    "print_dropped",
+    "print_findings",
+    "print_warnings",
+]
 
 
 def compile_kernels(*wanted: str) -> None:
@@ -23,7 +30,10 @@ def compile_kernels(*wanted: str) -> None:
         progress.step("compiling kernels, once on this machine")
         if not sys.stderr.isatty():
             # A minute or so of silence would worry whoever reads along.
-            click.echo(f"Compiling {len(jobs)} kernels, once on this machine; `vertimrf warmup` does so beforehand.", err=True)
+            click.echo(
+                f"Compiling {len(jobs)} kernels, once on this machine; `vertimrf warmup` does so beforehand.",
+                err=True,
+            )
         compile_missing(jobs, progress.advance)
 
 

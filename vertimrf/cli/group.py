@@ -14,7 +14,16 @@ from ..errors import VertiMRFError
 __all__ = ["main"]
 
 # What a file system says that will not be written to: nothing of the program's.
-UNWRITABLE = {errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOENT, errno.ENOSPC, errno.EPERM, errno.EROFS}
+UNWRITABLE = {
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.ENOENT,
+    errno.ENOSPC,
+    errno.EPERM,
+    errno.EROFS,
+}
 # What it says of something else than a file, or a folder, where one belongs.
 UNWRITABLE |= {errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 
@@ -26,7 +35,10 @@ class _Told(logging.Handler):
         if record.levelno >= logging.WARNING:
             click.echo(f"Warning: {record.getMessage()}", err=True)
         else:
-            click.echo(f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {record.getMessage()}", err=True)
+            click.echo(
+                f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {record.getMessage()}",
+                err=True,
+            )
 
 
 class Group(click.Group):
@@ -51,9 +63,13 @@ class Group(click.Group):
             ctx.exit(2)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="vertimrf")
-@click.option("--verbose", is_flag=True, help="Steps and times as lines on standard error, in a pipe too.")
+@click.option(
+    "--verbose", is_flag=True, help="Steps and times as lines on standard error, in a pipe too."
+)
 def main(verbose: bool) -> None:
     """Differentially private synthesis of a table whose columns are held by different parties."""
     log = logging.getLogger("vertimrf")

@@ -23,7 +23,9 @@ __all__ = ["bench", "demo", "warmup"]
 @click.option("--keys", type=int, default=131_072, help="Hash keys in total.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
-def bench(rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None) -> None:
+def bench(
+    rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None
+) -> None:
     """Sketch throughput on this machine, beside a dense kernel, a Python loop and the roofline."""
     from ..bench import run_bench
 
@@ -48,12 +50,18 @@ def warmup() -> None:
 
 
 @main.command()
-@click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
+@click.option(
+    "--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go."
+)
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only."
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
-def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
+def demo(
+    folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None
+) -> None:
     """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
     from ..demo.run import check_installed, run_demo
     from ..options import RunOptions

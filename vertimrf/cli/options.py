@@ -32,9 +32,17 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 EVERY_TABLE = ("person", "id_format", "ignore_extra", "delimiter", "encoding")
 EVERY_PLAN = (
-    "expected_records", "delta", "tau", "message_bytes", "collusion_epsilon", "encoder", "claim_as_published", "workload",
-    "records_per_person", "population",
-)  # fmt: skip
+    "expected_records",
+    "delta",
+    "tau",
+    "message_bytes",
+    "collusion_epsilon",
+    "encoder",
+    "claim_as_published",
+    "workload",
+    "records_per_person",
+    "population",
+)
 
 
 def parse_numbers(text: str, option: str) -> list[int]:
@@ -42,7 +50,9 @@ def parse_numbers(text: str, option: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise PlanError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
+        raise PlanError(
+            f"{option} takes whole numbers separated by commas, not {text!r}."
+        ) from None
 
 
 def reads_tables(*names: str) -> Callable[[Any], Any]:
@@ -55,7 +65,9 @@ def reads_tables(*names: str) -> Callable[[Any], Any]:
     def made(given: dict[str, Any]) -> ReadOptions:
         given["delimiter"] = given["delimiter"].replace("\\t", "\t")
         if "id_format" in given:
-            given["id_format"] = tuple(part.strip() for part in given["id_format"].split(",") if part.strip())
+            given["id_format"] = tuple(
+                part.strip() for part in given["id_format"].split(",") if part.strip()
+            )
         return ReadOptions(**given)
 
     return _options("read", ReadOptions, names or EVERY_TABLE, made)
@@ -81,15 +93,27 @@ def makes_plan(*names: str) -> Callable[[Any], Any]:
 def runs(command: Any) -> Any:
     """Options of a command that draws synthetic rows; it is handed a ``RunOptions`` as `options`."""
 
-    @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
-    @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows; privacy noise is never seeded.")
+    @click.option(
+        "--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count."
+    )
+    @click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Of the sampling of synthetic rows; privacy noise is never seeded.",
+    )
     @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
     @functools.wraps(command)
-    def with_options(*args: Any, rows: int | None, seed: int | None, threads: int | None, **given: Any) -> Any:
+    def with_options(
+        *args: Any, rows: int | None, seed: int | None, threads: int | None, **given: Any
+    ) -> Any:
         from ..options import RunOptions
         from ..progress import for_terminal
 
-        return command(*args, options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()), **given)
+        return command(
+            *args,
+            options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
+            **given,
+        )
 
     return with_options
 
@@ -110,7 +134,9 @@ def _options(
             if attribute.name in names:
                 how = {"default": attribute.default} | GIVEN.get(attribute.name, {})
                 option = how.pop("option", "--" + attribute.name.replace("_", "-"))
-                out = click.option(option, attribute.name, help=attribute.metadata["help"], **how)(out)
+                out = click.option(option, attribute.name, help=attribute.metadata["help"], **how)(
+                    out
+                )
         return out
 
     return decorate

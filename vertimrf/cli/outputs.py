@@ -61,11 +61,17 @@ class Outputs:
 def writes_results(command: Any) -> Any:
     """Options of a command that synthesises; it is handed an :class:`Outputs` as `outputs`."""
 
-    @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
-    @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
+    @click.option(
+        "--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow."
+    )
+    @click.option(
+        "--model", "model_file", help="Also save the fitted model, for `vertimrf sample`."
+    )
     @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
     @functools.wraps(command)
-    def writing(*args: Any, out: str, model_file: str | None, json_file: str | None, **given: Any) -> Any:
+    def writing(
+        *args: Any, out: str, model_file: str | None, json_file: str | None, **given: Any
+    ) -> Any:
         return command(*args, outputs=Outputs(out, model_file, json_file), **given)
 
     return writing
@@ -86,7 +92,9 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
         if Path(str(path)).is_dir():
             raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
         if not os.access(Path(str(path)).absolute().parent, os.W_OK):
-            raise PlanError(f"Cannot write {path}: its folder is read-only; name a file in another.")
+            raise PlanError(
+                f"Cannot write {path}: its folder is read-only; name a file in another."
+            )
 
 
 def check_room(*files: tuple[str | Path | None, float]) -> None:
@@ -107,7 +115,9 @@ def check_new(path: str, kept: str) -> None:
     """Refuse to write over what cannot be had again."""
     check_writable(path)
     if Path(path).exists():
-        raise PlanError(f"{path} exists, and {kept}; name another file, or delete it if nothing needs it.")
+        raise PlanError(
+            f"{path} exists, and {kept}; name another file, or delete it if nothing needs it."
+        )
 
 
 def check_schema_file(path: str) -> None:

@@ -23,7 +23,9 @@ __all__ = ["align", "check"]
 @click.option("--name", "party", help="With a TABLE: the party's name in the plan.")
 @click.option("--id", "id_column", help="With a TABLE: the record id column.")
 @reads_tables()
-def check(read: Any, table: str, plan_file: str | None, party: str | None, id_column: str | None) -> None:
+def check(
+    read: Any, table: str, plan_file: str | None, party: str | None, id_column: str | None
+) -> None:
     """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
 
     FOLDER is the party's run folder, which knows its table and plan; a TABLE needs the options. What is printed is exact, so for
@@ -41,12 +43,22 @@ def check(read: Any, table: str, plan_file: str | None, party: str | None, id_co
     if (Path(table) / SETTINGS).is_file():
         run = PartyRun(table)
         if any(given.values()) or read != ReadOptions():
-            raise PlanError(f"{run.folder / SETTINGS} says what the table is and how it is read: leave the options out.")
+            raise PlanError(
+                f"{run.folder / SETTINGS} says what the table is and how it is read: leave the options out."
+            )
         if run.plan is None:
             raise RunError(f"No plan has come to {run.folder} yet; check the table when it has.")
-        agreed, party, id_column, read, table = run.plan, run.name, run.settings.id, run.settings, run.settings.table
+        agreed, party, id_column, read, table = (
+            run.plan,
+            run.name,
+            run.settings.id,
+            run.settings,
+            run.settings.table,
+        )
     elif plan_file is None or party is None or id_column is None:
-        raise PlanError(f"{table} is no run folder; to check a table, {missing_options(given)} are needed as well.")
+        raise PlanError(
+            f"{table} is no run folder; to check a table, {missing_options(given)} are needed as well."
+        )
     else:
         agreed = Plan.load(plan_file)
     found = check_table(table, id_column, agreed, party, table, read)
@@ -60,7 +72,9 @@ def check(read: Any, table: str, plan_file: str | None, party: str | None, id_co
         click.echo(f"  {fact}")
     foreseen = forecast(agreed)
     if foreseen is not None:
-        click.echo(f"  The message: about {needed / 1e6:.1f} MB. Making it takes {foreseen.parties[index]}.")
+        click.echo(
+            f"  The message: about {needed / 1e6:.1f} MB. Making it takes {foreseen.parties[index]}."
+        )
     for note in found.notes:
         click.echo(f"Note: {note}")
     if problems:
@@ -74,7 +88,12 @@ def check(read: Any, table: str, plan_file: str | None, party: str | None, id_co
 @main.command()
 @click.argument("folder")
 @click.option("--out", help="Id sample to write, sealed for the other parties.")
-@click.option("--with", "others", multiple=True, help="Another party's id sample to compare with; as often as needed.")
+@click.option(
+    "--with",
+    "others",
+    multiple=True,
+    help="Another party's id sample to compare with; as often as needed.",
+)
 def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     """Data holders among themselves: do they write the ids of the same people the same way?
 
@@ -90,7 +109,9 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     from ..tables.arrow import open_pieces
 
     if out is None and not others:
-        raise PlanError("Give --out, to write an id sample, or --with and the samples of other parties.")
+        raise PlanError(
+            "Give --out, to write an id sample, or --with and the samples of other parties."
+        )
     run = PartyRun(folder)
     table, id_column = run.settings.table, run.settings.id
     check_writable(out, read=(table, *others))
@@ -102,18 +123,30 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     agreed, key, secret = run.agreed()
     pieces = open_pieces(table, run.settings)
     if id_column not in pieces.names:
-        raise PlanError(f"{table} has no id column {id_column!r}; its columns are {', '.join(pieces.names[:5])}, ...")
+        raise PlanError(
+            f"{table} has no id column {id_column!r}; its columns are {', '.join(pieces.names[:5])}, ..."
+        )
     ids = (piece[id_column] for piece in pieces.read([id_column]))
     mine = sample_ids(ids, secret, agreed, f"{table}, id column {id_column!r}")
     if out is not None:
         write_json(out, seal_sample(mine, agreed, key))
-        click.echo(f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours.")
+        click.echo(
+            f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours."
+        )
     for path in others:
         sender, theirs = open_sample(read_json(path, "id sample", MessageError), agreed, key, path)
         match = best_match(mine, theirs)
-        click.echo(f"{sender}: {match.plain:,} of your {match.mine:,} sampled ids match as they are written.")
+        click.echo(
+            f"{sender}: {match.plain:,} of your {match.mine:,} sampled ids match as they are written."
+        )
         if match.matching > match.plain:
-            here, there = (",".join(formats) or "none" for formats in (match.my_format, match.their_format))
-            click.echo(f"  {match.matching:,} would with another id_format in run.toml: {here} here, {there} at {sender}.")
+            here, there = (
+                ",".join(formats) or "none" for formats in (match.my_format, match.their_format)
+            )
+            click.echo(
+                f"  {match.matching:,} would with another id_format in run.toml: {here} here, {there} at {sender}."
+            )
         if match.matching < match.mine:
-            click.echo(f"  The others are of people whom {sender} does not hold, or whom its sample does not reach.")
+            click.echo(
+                f"  The others are of people whom {sender} does not hold, or whom its sample does not reach."
+            )

@@ -22,8 +22,14 @@ __all__ = ["plan"]
 @click.argument("plans", nargs=-1, metavar="[PLAN...]")
 @click.option("--schema", "schema_file", help="Schema with its parties.")
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
-@click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
-@click.option("--out", help="Plan file to write (JSON, public); without it, the plan is priced and not kept.")
+@click.option(
+    "--errors",
+    is_flag=True,
+    help="Print the predicted error of every sketched marginal, not of the worst alone.",
+)
+@click.option(
+    "--out", help="Plan file to write (JSON, public); without it, the plan is priced and not kept."
+)
 @click.option("--json", "json_file", help="Write the ledger as JSON; - for standard output.")
 @makes_plan("split")
 def plan(
@@ -46,12 +52,20 @@ def plan(
     if plans:
         kept = PlanOptions(delta=planning.delta, records_per_person=planning.records_per_person)
         if (schema_file, epsilon, errors, out) != (None, None, False, None) or planning != kept:
-            raise PlanError("PLANs are priced as they are: beside them give --delta, --records-per-person and --json alone.")
+            raise PlanError(
+                "PLANs are priced as they are: beside them give --delta, --records-per-person and --json alone."
+            )
         _price(plans, planning, json_file)
         return
-    needed = {"--schema": schema_file, "--epsilon": epsilon, "--expected-records": planning.expected_records}
+    needed = {
+        "--schema": schema_file,
+        "--epsilon": epsilon,
+        "--expected-records": planning.expected_records,
+    }
     if schema_file is None or epsilon is None or planning.expected_records is None:
-        raise PlanError(f"A new plan also needs {missing_options(needed)}; to price plans that there are, name their files.")
+        raise PlanError(
+            f"A new plan also needs {missing_options(needed)}; to price plans that there are, name their files."
+        )
     if out is not None:
         check_new(out, "other plans may be priced with it")
     loaded = load_schema(schema_file)
@@ -78,7 +92,9 @@ def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
     for remark in remarks:
         click.echo(f"  Note: {remark}")
     _print_forecast(plan)
-    click.echo("  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's.")
+    click.echo(
+        "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's."
+    )
     _print_errors(plan, errors)
     click.echo(plan.ledger().table())
 
@@ -91,7 +107,9 @@ def _print_forecast(plan: Any) -> None:
     if foreseen is not None:
         for name, party in zip(plan.party_names, foreseen.parties, strict=True):
             click.echo(f"  {name}: its message takes {party}.")
-        click.echo(f"  The server: {foreseen.server}, for cliques of about {foreseen.model_cells:,.0f} cells in all.")
+        click.echo(
+            f"  The server: {foreseen.server}, for cliques of about {foreseen.model_cells:,.0f} cells in all."
+        )
         click.echo(f"  All in one process: {foreseen.trial}.")
 
 
@@ -103,7 +121,9 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
     if not predicted:
         return
     names = plan.schema.names
-    click.echo("  Predicted standard error of a cell, and average count, in records; least certain first:")
+    click.echo(
+        "  Predicted standard error of a cell, and average count, in records; least certain first:"
+    )
     for p in predicted if every else predicted[:most]:
         sides = " x ".join("+".join(names[a] for a in side) for side in p.attributes)
         click.echo(f"    {sides}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
@@ -118,7 +138,9 @@ def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -
 
     loaded = [Plan.load(path) for path in plans]
     if len({one.digest() for one in loaded}) < len(loaded):
-        raise PlanError("One plan is given twice: it can be released for only once, and two plans add up to less.")
+        raise PlanError(
+            "One plan is given twice: it can be released for only once, and two plans add up to less."
+        )
     ledger = Ledger.together([one.ledger() for one in loaded], planning.delta)
     priced, text = ledger.to_json(), ledger.table()
     if len(loaded) > 1:
@@ -132,9 +154,18 @@ def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -
                 "leave --records-per-person out."
             )
         group = ledger.group_epsilon(records)
-        priced = {"ledger": priced, "records_per_person": records, "epsilon": group, "delta": ledger.delta}
+        priced = {
+            "ledger": priced,
+            "records_per_person": records,
+            "epsilon": group,
+            "delta": ledger.delta,
+        }
         text += f"\nA person with {records} records in every table: epsilon {group:.4f} at the same delta."
-    print_warnings(target_in_words(priced["epsilon"], ledger.delta, min(one.expected_records for one in loaded)))
+    print_warnings(
+        target_in_words(
+            priced["epsilon"], ledger.delta, min(one.expected_records for one in loaded)
+        )
+    )
     write_json(json_file, priced)
     if json_file != "-":
         click.echo(text)

@@ -18,11 +18,22 @@ __all__ = ["inspect", "report", "sample"]
 
 @main.command()
 @click.argument("model_file", metavar="MODEL")
-@click.option("--rows", type=click.IntRange(min=1), help="How many; default as many as the model has, or has of such.")
-@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="A condition; of one column several, any of which will do.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    help="How many; default as many as the model has, or has of such.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="A condition; of one column several, any of which will do.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of this draw.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
-def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str) -> None:
+def sample(
+    model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str
+) -> None:
     """Draw more rows from a saved model, of all records or of those that fulfil conditions: exactly, and at no further price."""
     from ..named_model import Model
     from ..tables.arrow import check_output, write_table
@@ -43,11 +54,27 @@ def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | 
 @main.command()
 @click.argument("run", nargs=-1, required=True, metavar="RUN")
 @click.option("--out", required=True, help="The page to write: .html.")
-@click.option("--real", multiple=True, help="A party's real table; repeat for all. The page then is NOT PRIVATE, for own eyes.")
+@click.option(
+    "--real",
+    multiple=True,
+    help="A party's real table; repeat for all. The page then is NOT PRIVATE, for own eyes.",
+)
 @click.option("--id", "id_column", help="With --real: the record id column.")
-@click.option("--utility", "label", metavar="LABEL", help="With --real: a column that trees tell, trained on rows of the model.")
+@click.option(
+    "--utility",
+    "label",
+    metavar="LABEL",
+    help="With --real: a column that trees tell, trained on rows of the model.",
+)
 @reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
-def report(read: Any, run: Sequence[str], out: str, real: Sequence[str], id_column: str | None, label: str | None) -> None:
+def report(
+    read: Any,
+    run: Sequence[str],
+    out: str,
+    real: Sequence[str],
+    id_column: str | None,
+    label: str | None,
+) -> None:
     """One page of HTML on a run, for people: what was released, in words, and how good the model is.
 
     RUN is a server's run folder, or a folder with the model and the JSON file of one run, or these two files, as `synthesize`

@@ -24,7 +24,9 @@ __all__ = ["accept", "run", "run_party", "run_server", "status"]
 LOG = logging.getLogger("vertimrf")
 
 EXCHANGE = "Folder, mounted or shared, or URI such as s3://bucket/run, by which all roles exchange their files."
-WAIT = "Stay until the run is over; without it, do what can be done now, and say what is waited for."
+WAIT = (
+    "Stay until the run is over; without it, do what can be done now, and say what is waited for."
+)
 # Seconds between two looks at what has come: few where much happens.
 SOON, SELDOM, SLOWER = 0.5, 10.0, 1.5
 
@@ -65,7 +67,9 @@ def run_party(
     if name is None and table is None and id_column is None:
         given = PartyRun(folder, options)
         if read != ReadOptions():
-            raise PlanError(f"How the table of a run is read is in {given.folder / 'run.toml'}: edit it there.")
+            raise PlanError(
+                f"How the table of a run is read is in {given.folder / 'run.toml'}: edit it there."
+            )
     elif name is None or table is None or id_column is None:
         needed = missing_options({"--name": name, "--table": table, "--id": id_column})
         raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
@@ -86,7 +90,9 @@ def run_party(
 @click.argument("folder")
 @click.option("--schema", "schema_file", help="Schema with its parties.")
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
-@click.option("--out", default="synthetic.parquet", help="The synthetic table's name in FOLDER/result.")
+@click.option(
+    "--out", default="synthetic.parquet", help="The synthetic table's name in FOLDER/result."
+)
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--wait", is_flag=True, help=WAIT)
 @makes_plan()
@@ -109,7 +115,9 @@ def run_server(
     if schema_file is None and epsilon is None and expected_records is None:
         given = ServerRun(folder, options)
     elif schema_file is None or epsilon is None or expected_records is None:
-        needed = missing_options({"--schema": schema_file, "--epsilon": epsilon, "--expected-records": expected_records})
+        needed = missing_options(
+            {"--schema": schema_file, "--epsilon": epsilon, "--expected-records": expected_records}
+        )
         raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
     else:
         given = ServerRun.create(
@@ -177,7 +185,9 @@ def _place(exchange: str | None) -> str | None:
     return exchange if exchange is None or "://" in exchange else str(Path(exchange).absolute())
 
 
-def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | None, wait: bool) -> None:
+def _play(
+    given: Any, role: str, turn: Callable[[Any, Any], None], place: str | None, wait: bool
+) -> None:
     """Turns of a run, until nothing is left to do; without ``wait``, until nothing can be done."""
     from ..runs.exchange import Exchange
 

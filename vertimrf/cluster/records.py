@@ -80,9 +80,15 @@ class ClusterRecords:
         if not self.owned or self.limit == (most, key):
             return self
         pieces = self._by_range(persons=True)
-        dropped = [self._submit("persons", functools.partial(work.left_out, most, key), piece) for piece in pieces]
+        dropped = [
+            self._submit("persons", functools.partial(work.left_out, most, key), piece)
+            for piece in pieces
+        ]
         kept = self._with(
-            [self._submit("kept", functools.partial(work.keep, number), part, dropped) for number, part in enumerate(self.parts)]
+            [
+                self._submit("kept", functools.partial(work.keep, number), part, dropped)
+                for number, part in enumerate(self.parts)
+            ]
         )
         return replace(kept, limit=(most, key))
 
@@ -90,7 +96,12 @@ class ClusterRecords:
         """See :class:`vertimrf.party.records.Records`."""
         if not combinations:
             return self
-        return self._with([self._submit("possible", functools.partial(work.possible, combinations), part) for part in self.parts])
+        return self._with(
+            [
+                self._submit("possible", functools.partial(work.possible, combinations), part)
+                for part in self.parts
+            ]
+        )
 
     def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
         """Keep one record of every id, over all partitions (:func:`vertimrf.tables.table.one_per_id`).
@@ -102,23 +113,40 @@ class ClusterRecords:
         Returns:
             The remaining records.
         """
-        repeats = self._gather([self._submit("repeats", work.twice, piece) for piece in self._by_range(persons=False)])
+        repeats = self._gather(
+            [self._submit("repeats", work.twice, piece) for piece in self._by_range(persons=False)]
+        )
         twice = np.concatenate(repeats)
         if not len(twice):
             return self
-        some = [self._submit("repeated", functools.partial(work.those_of, twice), part) for part in self.parts]
+        some = [
+            self._submit("repeated", functools.partial(work.those_of, twice), part)
+            for part in self.parts
+        ]
         left = self._submit("further", work.further, some)
         by_part = self._answer(left)
         keep = [functools.partial(work.keep, number) for number in range(len(self.parts))]
-        kept = self._with([self._submit("kept", task, part, [left]) for task, part in zip(keep, self.parts, strict=True)])
-        places = [(number, int(row)) for number, rows in enumerate(by_part) for row in rows][:EXAMPLES]
+        kept = self._with(
+            [
+                self._submit("kept", task, part, [left])
+                for task, part in zip(keep, self.parts, strict=True)
+            ]
+        )
+        places = [(number, int(row)) for number, rows in enumerate(by_part) for row in rows][
+            :EXAMPLES
+        ]
         examples = [example(number, row) for number, row in places]
         count = sum(map(len, by_part))
         return replace(kept, dropped=self.dropped.also(count, columns.repeated(count, examples)))
 
     def _with(self, parts: Sequence[Future]) -> ClusterRecords:
         """The same records with other partitions; they are counted again."""
-        counts = tuple(count for count, _ in self._gather([self._submit("count", work.account, part) for part in parts]))
+        counts = tuple(
+            count
+            for count, _ in self._gather(
+                [self._submit("count", work.account, part) for part in parts]
+            )
+        )
         return replace(self, parts=tuple(parts), counts=counts)
 
     def marginals(
@@ -127,8 +155,12 @@ class ClusterRecords:
         """See :class:`vertimrf.party.records.Records`. Each pass counts as many as keeps the tables small."""
         sizes = [attribute.size for attribute in self.attributes]
         counted_sizes = merged_sizes(sizes, merged)
-        ends = itertools.accumulate(math.prod(counted_sizes[place] for place in places) for places in wanted)
-        for _, some in itertools.groupby(zip(wanted, ends, strict=True), lambda entry: entry[1] // PASS_CELLS):
+        ends = itertools.accumulate(
+            math.prod(counted_sizes[place] for place in places) for places in wanted
+        )
+        for _, some in itertools.groupby(
+            zip(wanted, ends, strict=True), lambda entry: entry[1] // PASS_CELLS
+        ):
             asked = [places for places, _ in some]
             count = functools.partial(work.count, sizes, asked, merged)
             counted = [self._submit("marginals", count, part) for part in self.parts]
@@ -156,20 +188,32 @@ class ClusterRecords:
             progress.advance(1, 1)
         return out
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    def gathered(
+        self, composites: Sequence[Composite]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
         """See :class:`vertimrf.party.records.Records`."""
-        raise PlanError("Randomised responses (grr) need all records in one place: plan with another encoder for a cluster.")
+        raise PlanError(
+            "Randomised responses (grr) need all records in one place: plan with another encoder for a cluster."
+        )
 
     def keyed_sum(self, key: bytes) -> int:
         """See :class:`vertimrf.party.records.Records`."""
-        sums = self._gather([self._submit("digest", functools.partial(work.hashed, key), part) for part in self.parts])
+        sums = self._gather(
+            [
+                self._submit("digest", functools.partial(work.hashed, key), part)
+                for part in self.parts
+            ]
+        )
         return int(sum(sums) % MODULUS)
 
     def _by_range(self, persons: bool) -> list[list[Future]]:
         """For each range of digests, the records of every partition in that range."""
         bits = max(-(-self.count // RANGE_RECORDS) - 1, 0).bit_length()
         return [
-            [self._submit("range", functools.partial(work.in_range, bits, number, persons), part) for part in self.parts]
+            [
+                self._submit("range", functools.partial(work.in_range, bits, number, persons), part)
+                for part in self.parts
+            ]
             for number in range(1 << bits)
         ]
 
@@ -180,8 +224,14 @@ class ClusterRecords:
         for part in self.parts:
             by_worker.setdefault(next(iter(workers.get(part.key, ())), ""), []).append(part)
         threads = self.client.nthreads()
-        lots = {worker: min(threads.get(worker, 1), len(parts)) for worker, parts in by_worker.items()}
-        return [parts[i :: lots[worker]] for worker, parts in by_worker.items() for i in range(lots[worker])]
+        lots = {
+            worker: min(threads.get(worker, 1), len(parts)) for worker, parts in by_worker.items()
+        }
+        return [
+            parts[i :: lots[worker]]
+            for worker, parts in by_worker.items()
+            for i in range(lots[worker])
+        ]
 
     def _submit(self, what: str, task: Callable[..., Any], *given: Any) -> Future:
         return submit(self.client, what, task, *given)
@@ -192,14 +242,21 @@ class ClusterRecords:
     def _answer(self, future: Future) -> Any:
         return gathered(self.client, [future])[0]
 
-    def _tree(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Future:
+    def _tree(
+        self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]
+    ) -> Future:
         """Merge many results into one, a few at a time."""
         futures = list(futures)
         while len(futures) > 1:
-            futures = [self._submit(what, merge, futures[i : i + ARITY]) for i in range(0, len(futures), ARITY)]
+            futures = [
+                self._submit(what, merge, futures[i : i + ARITY])
+                for i in range(0, len(futures), ARITY)
+            ]
         return futures[0]
 
-    def _merged(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Any:
+    def _merged(
+        self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]
+    ) -> Any:
         return self._answer(self._tree(what, futures, merge))
 
 
@@ -242,12 +299,23 @@ def encode_partitions(
     encoded = functools.reduce(Encoded.then, (account for _, account in accounts))
     encoded.check()
     out = ClusterRecords(
-        client, parts, columns.attributes, tuple(count for count, _ in accounts), read.person is not None,
+        client,
+        parts,
+        columns.attributes,
+        tuple(count for count, _ in accounts),
+        read.person is not None,
         dropped=Dropped(encoded.dropped, encoded.reasons(columns)),
-    )  # fmt: skip
+    )
 
     def example(number: int, row: int) -> str:
-        (rows,) = gathered(client, [submit(client, "row", functools.partial(work.original, np.array([row])), parts[number])])
+        (rows,) = gathered(
+            client,
+            [
+                submit(
+                    client, "row", functools.partial(work.original, np.array([row])), parts[number]
+                )
+            ],
+        )
         cells = functools.partial(work.cells, id, rows.tolist(), read)
         ((text,),) = gathered(client, [submit(client, "example", cells, sources[number])])
         return str(text)
@@ -264,13 +332,19 @@ def partitions(source: Any) -> list[Any]:
     if isinstance(source, str | os.PathLike):
         folder = Path(source)
         if not folder.is_dir():
-            raise TableError(f"There is no folder {folder}; name a folder of files, each of them a partition of the table.")
-        files: list[Any] = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._")
+            raise TableError(
+                f"There is no folder {folder}; name a folder of files, each of them a partition of the table."
+            )
+        files: list[Any] = sorted(
+            path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"
+        )
         if not files:
             raise TableError(f"{folder} has no files; each is to be a partition of the table.")
         return files
     delayed = source.to_delayed() if hasattr(source, "to_delayed") else source
-    if not isinstance(delayed, list | tuple | np.ndarray) or not all(hasattr(one, "__dask_graph__") for one in delayed):
+    if not isinstance(delayed, list | tuple | np.ndarray) or not all(
+        hasattr(one, "__dask_graph__") for one in delayed
+    ):
         raise TableError(
             f"A {type(source).__name__} is no table of partitions; pass a folder, a Dask data frame or delayed objects."
         )
@@ -288,7 +362,9 @@ def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> 
     if any(hasattr(argument, "__dask_graph__") for argument in given):
         from dask.delayed import delayed
 
-        return client.compute(delayed(work.run, pure=False)(Quiet(task), *given, dask_key_name=name))
+        return client.compute(
+            delayed(work.run, pure=False)(Quiet(task), *given, dask_key_name=name)
+        )
     return client.submit(work.run, Quiet(task), *given, key=name, pure=False)
 
 

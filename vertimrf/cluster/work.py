@@ -100,7 +100,9 @@ def encode(columns: Columns, source: Source) -> Part:
     pieces = open_pieces(source, columns.read)
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
-    rows = tuple(np.concatenate(codes) if codes else np.empty(0, np.uint8) for codes in encoded.codes)
+    rows = tuple(
+        np.concatenate(codes) if codes else np.empty(0, np.uint8) for codes in encoded.codes
+    )
     rest = replace(encoded, digests=np.empty(0, np.uint64), persons=None, codes=[])
     return Part(encoded.digests, encoded.persons, rows, rest)
 
@@ -124,7 +126,11 @@ def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests
     """
     digests = part.persons if persons else part.digests
     assert digests is not None
-    rows = np.flatnonzero(digests >> np.uint64(64 - bits) == number) if bits else np.arange(len(digests))
+    rows = (
+        np.flatnonzero(digests >> np.uint64(64 - bits) == number)
+        if bits
+        else np.arange(len(digests))
+    )
     return part.digests[rows], digests[rows], rows
 
 
@@ -133,14 +139,18 @@ def twice(pieces: Sequence[tuple[Digests, Digests, Rows]]) -> Digests:
     return repeated(np.concatenate([digests for digests, _, _ in pieces]))
 
 
-def those_of(digests: Digests, part: Part) -> tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]:
+def those_of(
+    digests: Digests, part: Part
+) -> tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]:
     """A partition's records with these digests: their rows, digests, codes [shape=(d, n)] and persons."""
     rows = np.flatnonzero(np.isin(part.digests, digests))
     codes = np.array([row[rows] for row in part.rows], np.uint16).reshape(len(part.rows), len(rows))
     return rows, part.digests[rows], codes, None if part.persons is None else part.persons[rows]
 
 
-def further(pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]]) -> list[Rows]:
+def further(
+    pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]],
+) -> list[Rows]:
     """Rows of each partition to leave out so that one record of every id remains. Pieces are results of :func:`those_of`."""
     rows, digests, codes, persons = zip(*pieces, strict=True)
     together = np.concatenate(codes, axis=1)
@@ -192,7 +202,10 @@ def original(kept: Rows, part: Part) -> Rows:
 
 
 def count(
-    sizes: Sequence[int], wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]], part: Part
+    sizes: Sequence[int],
+    wanted: Sequence[tuple[int, ...]],
+    merged: Mapping[int, npt.NDArray[np.int64]],
+    part: Part,
 ) -> list[npt.NDArray[np.int64]]:
     """Counts of the cells of marginals."""
     return list(count_marginals(part.codes(), sizes, wanted, merged))
@@ -204,7 +217,11 @@ def hashed(key: bytes, part: Part) -> int:
 
 
 def fold(
-    make: Callable[[], Encoder], composites: Sequence[Composite], words: Digests | None, encoder: Encoder | None, part: Part
+    make: Callable[[], Encoder],
+    composites: Sequence[Composite],
+    words: Digests | None,
+    encoder: Encoder | None,
+    part: Part,
 ) -> Encoder:
     """A copy of an encoder, updated with a partition. The original does not change, because Dask may need it again."""
     out = make() if encoder is None else copy.deepcopy(encoder)

@@ -27,18 +27,85 @@ FLIGHT_ID = "flight_id"
 # Every domain is public knowledge: codes of airlines and airports, timetables, ranges of instruments and of the aircraft
 # register. None is computed from the flights. Bounds are generous. Values without a natural limit are clamped.
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
+CARRIERS = (
+    "9E",
+    "AA",
+    "AS",
+    "B6",
+    "DL",
+    "EV",
+    "F9",
+    "FL",
+    "HA",
+    "MQ",
+    "OO",
+    "UA",
+    "US",
+    "VX",
+    "WN",
+    "YV",
+)
 # The large airports of the country, then smaller ones with daily flights from New York.
 DESTINATIONS = (
-    "ATL", "BOS", "BWI", "CLT", "DCA", "DEN", "DFW", "DTW", "FLL", "HNL", "IAD", "IAH", "LAS", "LAX", "MCO", "MDW",
-    "MIA", "MSP", "ORD", "PHL", "PHX", "SAN", "SEA", "SFO", "SLC", "TPA",
-    "AUS", "BNA", "BTV", "BUF", "CHS", "CLE", "CVG", "HOU", "JAX", "MKE", "MSY", "PBI", "PIT", "PWM", "RDU", "RIC",
-    "ROC", "RSW", "SJU", "STL",
-)  # fmt: skip
+    "ATL",
+    "BOS",
+    "BWI",
+    "CLT",
+    "DCA",
+    "DEN",
+    "DFW",
+    "DTW",
+    "FLL",
+    "HNL",
+    "IAD",
+    "IAH",
+    "LAS",
+    "LAX",
+    "MCO",
+    "MDW",
+    "MIA",
+    "MSP",
+    "ORD",
+    "PHL",
+    "PHX",
+    "SAN",
+    "SEA",
+    "SFO",
+    "SLC",
+    "TPA",
+    "AUS",
+    "BNA",
+    "BTV",
+    "BUF",
+    "CHS",
+    "CLE",
+    "CVG",
+    "HOU",
+    "JAX",
+    "MKE",
+    "MSY",
+    "PBI",
+    "PIT",
+    "PWM",
+    "RDU",
+    "RIC",
+    "ROC",
+    "RSW",
+    "SJU",
+    "STL",
+)
 MANUFACTURERS = (
-    "AIRBUS", "AIRBUS INDUSTRIE", "BOEING", "BOMBARDIER INC", "CANADAIR", "CESSNA", "EMBRAER", "MCDONNELL DOUGLAS",
-    "MCDONNELL DOUGLAS AIRCRAFT CO", "MCDONNELL DOUGLAS CORPORATION",
-)  # fmt: skip
+    "AIRBUS",
+    "AIRBUS INDUSTRIE",
+    "BOEING",
+    "BOMBARDIER INC",
+    "CANADAIR",
+    "CESSNA",
+    "EMBRAER",
+    "MCDONNELL DOUGLAS",
+    "MCDONNELL DOUGLAS AIRCRAFT CO",
+    "MCDONNELL DOUGLAS CORPORATION",
+)
 BUILT = (1940, 1985, 1990, 1995, 1998, 2000, 2002, 2004, 2006, 2009, 2013)
 ENGINES = ("4 Cycle", "Reciprocating", "Turbo-fan", "Turbo-jet", "Turbo-prop", "Turbo-shaft")
 
@@ -58,7 +125,11 @@ def flight_schema() -> Schema:
         categorical("carrier", CARRIERS),
         categorical("origin", ["EWR", "JFK", "LGA"]),
         categorical("dest", DESTINATIONS, other="other"),
-        numeric("distance", [0, 200, 300, 450, 600, 800, 1000, 1200, 1500, 2000, 2500, 5000], integral=True),
+        numeric(
+            "distance",
+            [0, 200, 300, 450, 600, 800, 1000, 1200, 1500, 2000, 2500, 5000],
+            integral=True,
+        ),
         minutes("dep_delay", [-60, -10, -5, 0, 5, 15, 30, 60, 120, 240, 1440]),
         minutes("arr_delay", [-120, -30, -20, -10, 0, 10, 20, 40, 60, 120, 240, 1440]),
         minutes("air_time", [0, 40, 60, 90, 120, 150, 200, 270, 330, 360, 720]),
@@ -66,10 +137,17 @@ def flight_schema() -> Schema:
     weather = [
         numeric("temp", [-20, 20, 30, 40, 50, 60, 70, 80, 90, 110], missing=True),
         numeric("humid", [0, 20, 30, 40, 50, 60, 70, 80, 90, 100], missing=True),
-        numeric("wind_dir", [0, 10, 50, 90, 130, 170, 210, 250, 290, 330, 360], integral=True, missing=True),
+        numeric(
+            "wind_dir",
+            [0, 10, 50, 90, 130, 170, 210, 250, 290, 330, 360],
+            integral=True,
+            missing=True,
+        ),
         numeric("wind_speed", [0, 3, 6, 9, 12, 15, 20, 30, 100], clamp=True, missing=True),
         numeric("precip", [0, 0.005, 0.05, 0.2, 4], clamp=True),
-        numeric("pressure", [970, 1005, 1010, 1015, 1020, 1025, 1030, 1050], clamp=True, missing=True),
+        numeric(
+            "pressure", [970, 1005, 1010, 1015, 1020, 1025, 1030, 1050], clamp=True, missing=True
+        ),
         numeric("visib", [0, 1, 3, 5, 7, 9.5, 10]),
     ]
     aircraft = [
@@ -77,7 +155,11 @@ def flight_schema() -> Schema:
         numeric("year_built", BUILT, integral=True, missing=True),
         categorical("engines", [1, 2, 3, 4], ordered=True),
         categorical("engine", ENGINES),
-        numeric("seats", [1, 10, 40, 60, 90, 120, 145, 160, 180, 190, 200, 220, 280, 350, 500], integral=True),
+        numeric(
+            "seats",
+            [1, 10, 40, 60, 90, 120, 145, 160, 180, 190, 200, 220, 280, 350, 500],
+            integral=True,
+        ),
     ]
     return Schema.of({"airline": airline, "weather": weather, "aircraft": aircraft})
 
@@ -100,12 +182,17 @@ def flights() -> tuple[list[pa.Table], Schema]:
     folder = data_folder()
     schema = flight_schema()
     columns_of = dict(schema.parties)
-    with zipfile.ZipFile(folder / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
+    with (
+        zipfile.ZipFile(folder / "flights.csv.zip") as archive,
+        archive.open("flights.csv") as file,
+    ):
         flown = pa.csv.read_csv(file)
     weather = pa.csv.read_csv(folder / "weather.csv")
     planes = pa.csv.read_csv(folder / "planes.csv").rename_columns({"year": "year_built"})
 
-    flown = flown.append_column("weekday", weekdays(flown)).append_column(FLIGHT_ID, flight_ids(flown))
+    flown = flown.append_column("weekday", weekdays(flown)).append_column(
+        FLIGHT_ID, flight_ids(flown)
+    )
     flown = flown.select([FLIGHT_ID, "tailnum", "time_hour", *columns_of["airline"]])
     planes = planes.select(["tailnum", *columns_of["aircraft"]])
     weather = weather.select(["origin", "time_hour", *columns_of["weather"]])

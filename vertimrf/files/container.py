@@ -43,7 +43,9 @@ def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]])
         The bytes of the file.
     """
     listing = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
-    text = json.dumps({"kind": kind, "header": header, "arrays": listing}, separators=(",", ":")).encode()
+    text = json.dumps(
+        {"kind": kind, "header": header, "arrays": listing}, separators=(",", ":")
+    ).encode()
     parts = [PREFIX.pack(MAGIC, VERSION, len(text)), text]
     for array in arrays.values():
         parts.append(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
@@ -51,7 +53,9 @@ def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]])
     return body + hashlib.sha256(body).digest()
 
 
-def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def unpack(
+    data: bytes, kind: str, where: str
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read a container of one kind.
 
     Args:
@@ -85,12 +89,18 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
         MessageError: the data is no container, of another version, truncated or altered.
     """
     if len(data) < PREFIX.size + DIGEST or data[:4] != MAGIC:
-        raise MessageError(f"{where} is not a VertiMRF file, or it is truncated; have it sent again.")
+        raise MessageError(
+            f"{where} is not a VertiMRF file, or it is truncated; have it sent again."
+        )
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
-        raise MessageError(f"{where} has format version {version}; this release reads version {VERSION}.")
+        raise MessageError(
+            f"{where} has format version {version}; this release reads version {VERSION}."
+        )
     if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
-        raise MessageError(f"{where} is truncated or altered (its checksum does not match); have it sent again.")
+        raise MessageError(
+            f"{where} is truncated or altered (its checksum does not match); have it sent again."
+        )
     try:
         description = json_of(data[PREFIX.size : PREFIX.size + length])
         kind, header = str(description["kind"]), description["header"]

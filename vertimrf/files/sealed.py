@@ -67,12 +67,18 @@ def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
         MessageError: the data is no sealed file, or of another version.
     """
     if len(data) < PREFIX.size + TAG or data[:4] != MAGIC:
-        raise MessageError(f"{where} is not a sealed file of this library, or it is truncated; have it sent again.")
+        raise MessageError(
+            f"{where} is not a sealed file of this library, or it is truncated; have it sent again."
+        )
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
-        raise MessageError(f"{where} is a sealed file of version {version}; this release reads version {VERSION}.")
+        raise MessageError(
+            f"{where} is a sealed file of version {version}; this release reads version {VERSION}."
+        )
     if length > MAX_HEAD or PREFIX.size + length + TAG > len(data):
-        raise MessageError(f"{where} is truncated or altered: its header does not fit; have it sent again.")
+        raise MessageError(
+            f"{where} is truncated or altered: its header does not fit; have it sent again."
+        )
     beginning = bytes(data[: PREFIX.size + length])
     try:
         header = json_of(beginning[PREFIX.size :])

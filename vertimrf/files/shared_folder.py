@@ -21,9 +21,19 @@ __all__ = ["SharedFolder"]
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # Errors about one name that cannot be used as a file or folder. All other errors concern the whole folder.
 ABOUT_A_NAME = {
-    errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENODEV, errno.ENOENT,
-    errno.ENOTDIR, errno.ENOTEMPTY, errno.ENXIO, errno.EPERM,
-}  # fmt: skip
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENODEV,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+    errno.ENXIO,
+    errno.EPERM,
+}
 
 
 class SharedFolder:
@@ -96,7 +106,17 @@ class SharedFolder:
             except OSError:
                 return None
             whole = stat.S_ISREG(status.st_mode)
-            return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) if whole else None
+            return (
+                (
+                    status.st_dev,
+                    status.st_ino,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                )
+                if whole
+                else None
+            )
 
     @contextmanager
     def _beneath(self, parts: Sequence[str], make: bool = False) -> Iterator[int | None]:
@@ -117,7 +137,9 @@ class SharedFolder:
         finally:
             os.close(at)
 
-    def _named(self, error: OSError, at: int, parts: Sequence[str], name: str, folder: bool = False) -> OSError | ObstacleError:
+    def _named(
+        self, error: OSError, at: int, parts: Sequence[str], name: str, folder: bool = False
+    ) -> OSError | ObstacleError:
         """An ObstacleError if the error concerns this name; else the error itself."""
         if error.errno not in ABOUT_A_NAME:
             return error
@@ -127,7 +149,9 @@ class SharedFolder:
             mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
             if stat.S_IFMT(mode) != wanted:
                 why = f"is {kind_of(mode)}, not a {what}"
-        return ObstacleError(f"{'/'.join((str(self._root), *parts, name))} {why}; it is ignored until you remove it.")
+        return ObstacleError(
+            f"{'/'.join((str(self._root), *parts, name))} {why}; it is ignored until you remove it."
+        )
 
 
 def _open_folder(name: str, at: int, make: bool) -> int:

@@ -121,14 +121,18 @@ def advanced(asked: Parcel, name: str, folder: Path) -> Parcel:
 
     run = PartyRun(folder)
     if run.name != name:
-        raise RunError(f"{folder} is the run of {run.name!r}, but the node's settings say {name!r}; correct one of them.")
+        raise RunError(
+            f"{folder} is the run of {run.name!r}, but the node's settings say {name!r}; correct one of them."
+        )
     try:
         files = run.advance(asked.files if asked.party == name else {})
         word = next((step.name for step in run.state().steps if step.status != DONE), DONE)
     except VertiMRFError as error:
         log.error("%s", error)
         files, word = run.outgoing(), FAILED
-    return Parcel(name, word, files={file: data for file, data in files.items() if file in asked.wants})
+    return Parcel(
+        name, word, files={file: data for file, data in files.items() if file in asked.wants}
+    )
 
 
 def simulated(context: Context) -> Path:
@@ -139,5 +143,9 @@ def simulated(context: Context) -> Path:
     """
     parties = str(context.run_config.get("simulated-parties", ""))
     if "partition-id" not in context.node_config or not parties:
-        raise RunError("""The node's settings lack exchange or run-folder: --node-config 'party="NAME" exchange="FOLDER"'.""")
-    return sorted(path for path in Path(parties).iterdir() if path.is_dir())[int(context.node_config["partition-id"])]
+        raise RunError(
+            """The node's settings lack exchange or run-folder: --node-config 'party="NAME" exchange="FOLDER"'."""
+        )
+    return sorted(path for path in Path(parties).iterdir() if path.is_dir())[
+        int(context.node_config["partition-id"])
+    ]

@@ -33,7 +33,9 @@ class Run(Protocol):
     def parties(self) -> tuple[str, ...]:
         """Names of the parties."""
 
-    def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> Mapping[str, Mapping[str, bytes]]:
+    def advance(
+        self, received: Mapping[str, Mapping[str, bytes]]
+    ) -> Mapping[str, Mapping[str, bytes]]:
         """Take files of parties. Returns all files for each party, always with the same bytes."""
 
     def wants(self) -> Mapping[str, Mapping[str, int]]:
@@ -118,7 +120,9 @@ class Conversation:
             if self._listen(nodes):
                 news = self._clock()
             elif self._clock() - news > self._pace.patience:
-                raise RunError(f"{self._missing(state)} Nothing is lost: see to it, and run the app again.")
+                raise RunError(
+                    f"{self._missing(state)} Nothing is lost: see to it, and run the app again."
+                )
             else:
                 self._sleep(self._pace.look)
 
@@ -130,7 +134,11 @@ class Conversation:
         """Forget nodes that left, ask restarted nodes again, and assign nodes that the SuperLink knows by name."""
         self._seats = {party: seated for party, seated in self._seats.items() if seated in nodes}
         started = {node_id: node.last_activated_at for node_id, node in nodes.items()}
-        self._refused = {node_id: online for node_id, online in self._refused.items() if started.get(node_id) == online}
+        self._refused = {
+            node_id: online
+            for node_id, online in self._refused.items()
+            if started.get(node_id) == online
+        }
         for node_id, question in list(self._questions.items()):
             if started.get(node_id) != question.online:
                 del self._questions[node_id]
@@ -157,11 +165,17 @@ class Conversation:
     def _refuse(self, node: Any, why: str) -> None:
         log.warning("Node %d is refused: %s", node.node_id, why)
         self._refused[node.node_id] = node.last_activated_at
-        self._seats = {party: seated for party, seated in self._seats.items() if seated != node.node_id}
+        self._seats = {
+            party: seated for party, seated in self._seats.items() if seated != node.node_id
+        }
 
     def _ask(self, nodes: Mapping[int, Any]) -> None:
         """Send a question to every node whose pause is over."""
-        idle = [node for node_id, node in nodes.items() if node_id not in self._refused and node_id not in self._questions]
+        idle = [
+            node
+            for node_id, node in nodes.items()
+            if node_id not in self._refused and node_id not in self._questions
+        ]
         due = [node for node in idle if self._due.get(node.node_id, 0.0) <= self._clock()]
         wants = self._run.wants() if due else {}
         for node in due:
@@ -171,7 +185,9 @@ class Conversation:
             parcel = Parcel(party, wants=wants.get(party, {}), files=files)
             message = Message(parcel.to_records(), node.node_id, EXCHANGE, ttl=self._pace.reply)
             for sent in self._grid.push_messages([message]):
-                self._questions[node.node_id] = _Question(sent, node.last_activated_at, frozenset(files))
+                self._questions[node.node_id] = _Question(
+                    sent, node.last_activated_at, frozenset(files)
+                )
 
     def _listen(self, nodes: Mapping[int, Any]) -> bool:
         """Take the answers that have come. Returns whether any of them had something new."""
@@ -183,7 +199,11 @@ class Conversation:
             fresh = False
             if reply.has_error():
                 # The text of the error may come from a party's exception. It is not repeated.
-                log.warning("Node %d did not answer (Flower's code %d); it is asked again.", node_id, reply.error.code)
+                log.warning(
+                    "Node %d did not answer (Flower's code %d); it is asked again.",
+                    node_id,
+                    reply.error.code,
+                )
             else:
                 fresh = self._take(node, reply.content)
             # A node that sent something may have more. A node that lacks files has work to do.
@@ -226,7 +246,14 @@ class Conversation:
     def _missing(self, state: RunState) -> str:
         """A sentence on what the run waits for."""
         absent = [party for party in self._run.parties if party not in self._seats]
-        parts = ["the run waits for " + ", ".join(f"the {step.name} of {step.on}" for step in state.waits_for)]
+        parts = [
+            "the run waits for "
+            + ", ".join(f"the {step.name} of {step.on}" for step in state.waits_for)
+        ]
         parts += [f"no node of {' or '.join(map(repr, absent))} is online"] if absent else []
-        parts += [f"{party!r} is at its step {word!r}" for party, word in self._words.items() if party not in absent]
+        parts += [
+            f"{party!r} is at its step {word!r}"
+            for party, word in self._words.items()
+            if party not in absent
+        ]
         return f"Nothing has come for {self._pace.patience:,.0f} seconds: {'; '.join(parts)}."

@@ -45,13 +45,18 @@ class Parcel:
     def __post_init__(self) -> None:
         names = [*self.wants, *self.files, *([self.word] if self.word else [])]
         if len(names) > MOST_FILES or not all(NAME.fullmatch(name) for name in names):
-            raise MessageError("A Flower message has files that no run has; is another app, or another version, at work there?")
+            raise MessageError(
+                "A Flower message has files that no run has; is another app, or another version, at work there?"
+            )
 
     def to_records(self) -> RecordDict:
         """The parcel as the content of a Flower message."""
         names, most = list(self.wants), list(self.wants.values())
         note = ConfigRecord({"party": self.party, "word": self.word, "wants": names, "most": most})
-        arrays = {name: Array("bytes", (len(data),), KIND, bytes(data)) for name, data in self.files.items()}
+        arrays = {
+            name: Array("bytes", (len(data),), KIND, bytes(data))
+            for name, data in self.files.items()
+        }
         return RecordDict({NOTE: note, FILES: ArrayRecord(arrays)})
 
     @classmethod
@@ -67,7 +72,11 @@ class Parcel:
             wants = {name: int(size) for name, size in zip(names, most, strict=True)}
             files = {name: array.data for name, array in arrays.items()}
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise MessageError("A Flower message is no parcel of a run; is another app at work there?") from None
+            raise MessageError(
+                "A Flower message is no parcel of a run; is another app at work there?"
+            ) from None
         if not all(isinstance(text, str) for text in (party, word, *wants)):
-            raise MessageError("A Flower message is no parcel of a run; is another app at work there?")
+            raise MessageError(
+                "A Flower message is no parcel of a run; is another app at work there?"
+            )
         return cls(party, word, wants, files)

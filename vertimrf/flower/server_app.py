@@ -16,7 +16,12 @@ from .conversation import Conversation, Pace
 
 __all__ = ["app"]
 
-PACE = {"pause": "pause", "longest-pause": "longest", "reply-within": "reply", "patience": "patience"}
+PACE = {
+    "pause": "pause",
+    "longest-pause": "longest",
+    "reply-within": "reply",
+    "patience": "patience",
+}
 app = ServerApp()
 
 
@@ -30,7 +35,9 @@ def main(grid: Grid, context: Context) -> None:
     settings = context.run_config
     folder = str(settings.get("run-folder", ""))
     if not folder:
-        raise RunError("""No run folder is named: flwr run … --run-config 'run-folder="FOLDER"', the server's.""")
+        raise RunError(
+            """No run folder is named: flwr run … --run-config 'run-folder="FOLDER"', the server's."""
+        )
     pace = Pace(**{name: float(settings[key]) for key, name in PACE.items() if key in settings})
     run = ServerRun(folder)
     with run.hold():

@@ -115,7 +115,12 @@ def carry(given, first, rows, steps, joint, mass, out, place, width):  # type: i
         unit = 1.0 / mass[i]
         a = 0
         while a + 4 <= many:
-            p, q, r, s = joint[i, a] * unit, joint[i, a + 1] * unit, joint[i, a + 2] * unit, joint[i, a + 3] * unit
+            p, q, r, s = (
+                joint[i, a] * unit,
+                joint[i, a + 1] * unit,
+                joint[i, a + 2] * unit,
+                joint[i, a + 3] * unit,
+            )
             g, h = given[begin + steps[a], first:], given[begin + steps[a + 1], first:]
             k, m = given[begin + steps[a + 2], first:], given[begin + steps[a + 3], first:]
             for x in range(width):
@@ -150,7 +155,12 @@ def collect(given, begin, joint, out):  # type: ignore[no-untyped-def]
             s = first
             while s + 4 <= last:
                 p, q, r, t = joint[b, s], joint[b, s + 1], joint[b, s + 2], joint[b, s + 3]
-                g, h, k, m = given[s, begin:], given[s + 1, begin:], given[s + 2, begin:], given[s + 3, begin:]
+                g, h, k, m = (
+                    given[s, begin:],
+                    given[s + 1, begin:],
+                    given[s + 2, begin:],
+                    given[s + 3, begin:],
+                )
                 for x in range(width):
                     row[x] += p * g[x] + q * h[x] + r * k[x] + t * m[x]
                 s += 4

@@ -79,10 +79,14 @@ def all_pairs(
     several = numba.get_num_threads()
     apart = len(joints) >= 2 * several
 
-    def count(joint: tuple[int, ...], served: list[tuple[int, int]]) -> dict[tuple[int, int], Counts]:
+    def count(
+        joint: tuple[int, ...], served: list[tuple[int, int]]
+    ) -> dict[tuple[int, int], Counts]:
         shape = tuple(int(sizes[a]) for a in joint)
         table = _count(codes, shape, joint, 1 if apart else several).reshape(shape)
-        return {p: table.sum(axis=tuple(k for k, a in enumerate(joint) if a not in p)) for p in served}
+        return {
+            p: table.sum(axis=tuple(k for k, a in enumerate(joint) if a not in p)) for p in served
+        }
 
     out: dict[tuple[int, int], Counts] = {}
     with ThreadPoolExecutor(several if apart else 1) as pool:
@@ -136,15 +140,21 @@ def _joints(
             cells *= int(counts[chosen])
             served += uncovered[chosen]
         ordered = sorted(joint)
-        out.append((tuple(ordered), [p for p in itertools.combinations(ordered, 2) if uncovered[p]]))
+        out.append(
+            (tuple(ordered), [p for p in itertools.combinations(ordered, 2) if uncovered[p]])
+        )
         uncovered[np.ix_(ordered, ordered)] = False
     return out
 
 
-def _check(codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequence[int] | set[int]) -> None:
+def _check(
+    codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequence[int] | set[int]
+) -> None:
     for a in attributes:
         if codes.shape[1] and codes[a].max() >= sizes[a]:
-            raise ValueError(f"Attribute {a} has code {codes[a].max()}, but only {sizes[a]} values.")
+            raise ValueError(
+                f"Attribute {a} has code {codes[a].max()}, but only {sizes[a]} values."
+            )
 
 
 def _count(
@@ -160,7 +170,10 @@ def _count(
         return counts
     cuts = [records * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
-        shares = pool.map(lambda i: _count_records(codes, chosen, strides, cells, cuts[i], cuts[i + 1]), range(parts))
+        shares = pool.map(
+            lambda i: _count_records(codes, chosen, strides, cells, cuts[i], cuts[i + 1]),
+            range(parts),
+        )
         counts = np.sum(list(shares), axis=0, dtype=np.int64)
     return counts
 
@@ -191,4 +204,3 @@ def _count_records(codes, attributes, strides, cells, begin, end):  # type: igno
     for i in range(cells):
         out[i] = np.int64(even[i]) + np.int64(odd[i])
     return out
-

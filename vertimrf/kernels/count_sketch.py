@@ -121,7 +121,9 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, directio
                 for a in range(count):
                     slot = word[a] >> shift
                     # Bucket in the higher bits, sign in the lowest bit.
-                    place[a] = ((slot & buckets) << np.uint64(1)) | ((slot >> np.uint64(log_buckets)) & np.uint64(1))
+                    place[a] = ((slot & buckets) << np.uint64(1)) | (
+                        (slot >> np.uint64(log_buckets)) & np.uint64(1)
+                    )
                 for i in range(len(layout)):
                     table = state[j, layout[i, 0] :]
                     code = codes[i, first : first + count]

@@ -38,10 +38,14 @@ def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):  # type: ig
         for i in range(digests.size):
             digest = digests[i]
             for k in range(width):
-                number[k] = np.float64(keyed_word(k0, k1, digest, tail(begin + k, COUNTER)) | np.uint64(1))
+                number[k] = np.float64(
+                    keyed_word(k0, k1, digest, tail(begin + k, COUNTER)) | np.uint64(1)
+                )
             # Leading zeros plus one, from the exponent of the word as a double (rounding errs once in 2^53).
             for k in range(width):
-                level[k] = min(np.uint64(1023 + 64) - (bits[k] >> np.uint64(52)), np.uint64(ceiling))
+                level[k] = min(
+                    np.uint64(1023 + 64) - (bits[k] >> np.uint64(52)), np.uint64(ceiling)
+                )
             for j in range(attributes):
                 row = table[first_row[j] + codes[j, i], begin : begin + width]
                 for k in range(width):

@@ -114,7 +114,9 @@ def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no
         for i in range(n):
             a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3]
             for done in range(TOGETHER, lengths[i] + U64(1), U64(8)):
-                a, b, c, d = absorb(a, b, c, d, message_word(eight_bytes(data, begins[i] + done), done, lengths[i]))
+                a, b, c, d = absorb(
+                    a, b, c, d, message_word(eight_bytes(data, begins[i] + done), done, lengths[i])
+                )
             scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3] = a, b, c, d
     for i in range(n):
         a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2] ^ U64(0xFF), scratch[i + V3]
@@ -126,7 +128,11 @@ def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no
 @kernel
 def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-untyped-def]
     """Digests of strings in Arrow layout; returns the number of invalid offsets."""
-    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = (
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+        np.empty(SCRATCH, np.uint64),
+    )
     bad = 0
     for block in range(first, last, BLOCK):
         stop = min(block + BLOCK, last)
@@ -159,7 +165,11 @@ def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-d
 
 @kernel
 def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
-    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = (
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+        np.empty(SCRATCH, np.uint64),
+    )
     text = np.empty(BLOCK * LONGEST_INTEGER, np.uint8)
     for block in range(first, last, BLOCK):
         stop = min(block + BLOCK, last)
@@ -177,7 +187,11 @@ def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-
 
 @kernel
 def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-untyped-def]
-    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = (
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+        np.empty(SCRATCH, np.uint64),
+    )
     for block in range(first, last, BLOCK):
         stop = min(block + BLOCK, last)
         for i in range(block, stop):
@@ -220,7 +234,11 @@ def _write_utf8(points, text, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def _fixed_points(k0, k1, rows, first, last, out):  # type: ignore[no-untyped-def]
-    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = (
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+        np.empty(SCRATCH, np.uint64),
+    )
     width = 4 * rows.shape[1]
     text = np.empty(BLOCK * width, np.uint8)
     for block in range(first, last, BLOCK):
@@ -239,14 +257,18 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
         ValueError: the key does not have 16 bytes.
     """
     if len(key) != KEY_BYTES:
-        raise ValueError(f"A key of digests has {KEY_BYTES} bytes, not {len(key)}; draw them with secrets.token_bytes.")
+        raise ValueError(
+            f"A key of digests has {KEY_BYTES} bytes, not {len(key)}; draw them with secrets.token_bytes."
+        )
     k0, k1 = np.frombuffer(key, "<u8").astype(np.uint64)
     return k0, k1
 
 
 def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
     """The bytes for kernels: read-only like Arrow's, padded with zeros to at least one word."""
-    out = np.ascontiguousarray(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8).view()
+    out = np.ascontiguousarray(
+        data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8
+    ).view()
     out.flags.writeable = False
     return out
 
@@ -268,12 +290,22 @@ def digest_strings(
         ValueError: offsets decrease or lie outside the data, or the key has another length.
     """
     if len(offsets) == 0:
-        raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
+        raise ValueError(
+            "offsets must hold one more entry than there are strings; give [0] for none."
+        )
     k0, k1 = key_words(key)
     out = np.empty(len(offsets) - 1, np.uint64)
     begins, text = np.require(offsets, np.int64, ["C", "W"]), eight_or_more(data)
-    if any(in_slices(out.size, SHARE, lambda begin, end: _strings(k0, k1, begins, text, len(data), begin, end, out))):
-        raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
+    if any(
+        in_slices(
+            out.size,
+            SHARE,
+            lambda begin, end: _strings(k0, k1, begins, text, len(data), begin, end, out),
+        )
+    ):
+        raise ValueError(
+            f"offsets must not decrease, and must stay within the data's {len(data)} bytes."
+        )
     return out
 
 
@@ -292,7 +324,11 @@ def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[
     """
     k0, k1 = key_words(key)
     signed = values.dtype.kind == "i"
-    wide = np.require(values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64), None, ["C", "W"])
+    wide = np.require(
+        values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64),
+        None,
+        ["C", "W"],
+    )
     out = np.empty(wide.size, np.uint64)
     in_slices(out.size, SHARE, lambda begin, end: _integers(k0, k1, wide, signed, begin, end, out))
     return out
@@ -323,7 +359,11 @@ def digest_fixed(key: bytes, values: npt.NDArray) -> npt.NDArray[np.uint64]:
     )
     if unit is np.uint8:
         flat = eight_or_more(rows.reshape(-1))
-        in_slices(len(rows), SHARE, lambda begin, end: _fixed_bytes(k0, k1, flat, rows.shape[1], begin, end, out))
+        in_slices(
+            len(rows),
+            SHARE,
+            lambda begin, end: _fixed_bytes(k0, k1, flat, rows.shape[1], begin, end, out),
+        )
     else:
         in_slices(len(rows), SHARE, lambda begin, end: _fixed_points(k0, k1, rows, begin, end, out))
     return out

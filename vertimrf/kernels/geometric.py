@@ -84,13 +84,25 @@ def group_by_value(
         Where the group of each value starts, and their end [shape=(size + 1,), int64].
     """
     least = max(SHARE, 4 * size)
-    counted = in_slices(codes.size, least, lambda begin, end: (begin, _count(codes, begin, end, size)))
+    counted = in_slices(
+        codes.size, least, lambda begin, end: (begin, _count(codes, begin, end, size))
+    )
     # Where each slice puts its first record of each value: ordered by value, then by slice.
     record_counts = np.stack([counts for _, counts in counted], axis=1)
     ends = record_counts.cumsum().reshape(record_counts.shape)
-    places = dict(zip([begin for begin, _ in counted], np.ascontiguousarray((ends - record_counts).T), strict=True))
+    places = dict(
+        zip(
+            [begin for begin, _ in counted],
+            np.ascontiguousarray((ends - record_counts).T),
+            strict=True,
+        )
+    )
     starts = np.append(places[0], ends[-1, -1])
-    in_slices(codes.size, least, lambda begin, end: _place(digests, codes, begin, end, places[begin], grouped))
+    in_slices(
+        codes.size,
+        least,
+        lambda begin, end: _place(digests, codes, begin, end, places[begin], grouped),
+    )
     return starts
 
 
@@ -167,7 +179,9 @@ def locate(position, count, start, per_length, keys, place):  # type: ignore[no-
     for a in range(count):
         level = min(U64(1023) - (bits[a] >> U64(52)), ceiling)
         key = np.floor((position[a] - start[level]) * per_length[level] * keys)
-        place[a] = (level << U64(LEVEL_SHIFT)) | U64(np.int64(key if (key >= 0.0) & (key < keys) else ODD))
+        place[a] = (level << U64(LEVEL_SHIFT)) | U64(
+            np.int64(key if (key >= 0.0) & (key < keys) else ODD)
+        )
 
 
 @kernel
@@ -339,7 +353,19 @@ def encode_shared(
 
     def encode(worker: int) -> None:
         some = (cuts[worker], cuts[worker + 1])
-        _encode_slice(k0, k1, digests, codes, *some, first_row, stops, block, start, per_length, tables[worker])
+        _encode_slice(
+            k0,
+            k1,
+            digests,
+            codes,
+            *some,
+            first_row,
+            stops,
+            block,
+            start,
+            per_length,
+            tables[worker],
+        )
 
     for_each(workers, encode)
 

@@ -36,7 +36,9 @@ def joint_histograms(
     """
     rows, columns = len(left), len(right)
     out = np.empty((rows * columns, levels * levels), np.int32)
-    in_slices(len(out), 1, lambda begin, end: _count_levels(left, right, floor, levels, begin, end, out))
+    in_slices(
+        len(out), 1, lambda begin, end: _count_levels(left, right, floor, levels, begin, end, out)
+    )
     return out.reshape(rows, columns, levels, levels)
 
 
@@ -140,14 +142,37 @@ def solve_intersections(
         Counts, and their standard errors from the Fisher information [both shape=(u, w), float64].
     """
     counts, errors = np.empty(histograms.shape[:2]), np.empty(histograms.shape[:2])
-    sides = (left_sizes, right_sizes, left_errors, right_errors, float(total), float(phantoms), log_cdf)
-    in_slices(counts.size, SHARE, lambda begin, end: _solve(histograms, *sides, begin, end, counts, errors))
+    sides = (
+        left_sizes,
+        right_sizes,
+        left_errors,
+        right_errors,
+        float(total),
+        float(phantoms),
+        log_cdf,
+    )
+    in_slices(
+        counts.size,
+        SHARE,
+        lambda begin, end: _solve(histograms, *sides, begin, end, counts, errors),
+    )
     return counts, errors
 
 
 @kernel
 def _solve(  # type: ignore[no-untyped-def]
-    histograms, left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf, begin, end, counts, errors
+    histograms,
+    left_sizes,
+    right_sizes,
+    left_errors,
+    right_errors,
+    total,
+    phantoms,
+    log_cdf,
+    begin,
+    end,
+    counts,
+    errors,
 ):
     columns = right_sizes.size
     levels = log_cdf.size
@@ -237,14 +262,33 @@ def expected_errors(
         Cramér-Rao standard errors [shape=(u, w), float64]; infinite if sketches carry no information.
     """
     out = np.empty((left_sizes.size, right_sizes.size))
-    sides = (left_sizes, right_sizes, left_errors, right_errors, float(total), float(keys), float(phantoms), log_cdf)
+    sides = (
+        left_sizes,
+        right_sizes,
+        left_errors,
+        right_errors,
+        float(total),
+        float(keys),
+        float(phantoms),
+        log_cdf,
+    )
     in_slices(out.size, SHARE, lambda begin, end: _expect(*sides, begin, end, out))
     return out
 
 
 @kernel
 def _expect(  # type: ignore[no-untyped-def]
-    left_sizes, right_sizes, left_errors, right_errors, total, keys, phantoms, log_cdf, begin, end, out
+    left_sizes,
+    right_sizes,
+    left_errors,
+    right_errors,
+    total,
+    keys,
+    phantoms,
+    log_cdf,
+    begin,
+    end,
+    out,
 ):
     columns = right_sizes.size
     levels = log_cdf.size

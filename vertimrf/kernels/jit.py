@@ -138,7 +138,9 @@ def threads(num_threads: int | None) -> Iterator[None]:
         yield
         return
     if num_threads < 1:
-        raise ValueError(f"num_threads must be at least 1, not {num_threads}; leave it out to use every core.")
+        raise ValueError(
+            f"num_threads must be at least 1, not {num_threads}; leave it out to use every core."
+        )
     before = numba.get_num_threads()
     numba.set_num_threads(min(num_threads, numba.config.NUMBA_NUM_THREADS))
     try:

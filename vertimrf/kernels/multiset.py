@@ -76,7 +76,10 @@ def record_sum(key: bytes, digests: npt.NDArray[np.uint64], codes: npt.NDArray[n
         codes: values [shape=(d, n), uint16].
     """
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
-    ids, table = np.require(digests, np.uint64, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
+    ids, table = (
+        np.require(digests, np.uint64, ["C", "W"]),
+        np.require(codes, np.uint16, ["C", "W"]),
+    )
 
     def add(begin: int, end: int) -> int:
         words = np.empty(2, np.uint64)

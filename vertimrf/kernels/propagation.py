@@ -40,14 +40,33 @@ __all__ = [
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows;
 # vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past the last.
-P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(10)
-P_BASE1, P_OUT0, P_OUT1, P_CHANGE, P_WORK, P_SCALE, P_TOTALS, P_MERGED, P_BLOCK0, P_BLOCK1 = range(10, 20)
+P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(
+    10
+)
+P_BASE1, P_OUT0, P_OUT1, P_CHANGE, P_WORK, P_SCALE, P_TOTALS, P_MERGED, P_BLOCK0, P_BLOCK1 = range(
+    10, 20
+)
 P_ROLE, P_UP, P_SEPARATOR, P_CHILD0, P_CHILD1, P_COLUMNS = range(20, 26)
-L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED, L_COLUMNS = range(10)
+L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED, L_COLUMNS = range(
+    10
+)
 # A group's matrices begin at G_FACTOR and G_SUM (-1: none). The row of a run lies G_STEP times its map's entry further
 # on, and the rows of a run are G_ADVANCE apart. In place (G_PLACE), the sums are a table, of which G_CELLS cells are
 # normalised probabilities; otherwise they are relative to the block's own sums.
-G_ROWS, G_MAP, G_STEP, G_ADVANCE, G_PLACE, G_CELLS, G_FACTOR, G_SUM, G_IN0, G_IN1, G_OUT0, G_OUT1 = range(12)
+(
+    G_ROWS,
+    G_MAP,
+    G_STEP,
+    G_ADVANCE,
+    G_PLACE,
+    G_CELLS,
+    G_FACTOR,
+    G_SUM,
+    G_IN0,
+    G_IN1,
+    G_OUT0,
+    G_OUT1,
+) = range(12)
 G_COLUMNS = 12
 # Columns of a term advance in runs of T_RUN cells, all on one cell of the table or, with T_ALONG, along it.
 T_TABLE, T_ROWS, T_INNER, T_RUN, T_ALONG, T_COLUMNS = range(6)
@@ -140,7 +159,11 @@ def _dots_add_both(  # type: ignore[no-untyped-def]
     """As :func:`_dots_add`, adding to two places."""
     a = np.uint64(above)
     for x in range(rows):
-        f, o, p = np.uint64(factor + x * step), np.uint64(out + x * out_step), np.uint64(other + x * other_step)
+        f, o, p = (
+            np.uint64(factor + x * step),
+            np.uint64(out + x * out_step),
+            np.uint64(other + x * other_step),
+        )
         s = memory[scale + x]
         total = 0.0
         for j in range(np.uint64(cells)):
@@ -236,7 +259,9 @@ def _prepare(info, levels, groups, terms, maps, memory):  # type: ignore[no-unty
             row = groups[g, G_FACTOR] + r * info[P_STRIDE]
             _fill(memory, row, inner, 1.0)
             for t in range(groups[g, G_IN0], groups[g, G_IN1]):
-                _times_table(terms, maps, memory, t, np.int64(maps[terms[t, T_ROWS] + r]), row, inner)
+                _times_table(
+                    terms, maps, memory, t, np.int64(maps[terms[t, T_ROWS] + r]), row, inner
+                )
 
 
 @kernel
@@ -302,8 +327,23 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
         changed = maps[info[P_CHANGE] + run] if run > first else 0
         if changed < active - 1:
             if run > first:
-                _carry(levels, groups, maps, memory, place, carried, sums, inner, stride, active, changed, run - 1)
-            _descend(levels, groups, maps, memory, place, products, inner, stride, active, changed, run)
+                _carry(
+                    levels,
+                    groups,
+                    maps,
+                    memory,
+                    place,
+                    carried,
+                    sums,
+                    inner,
+                    stride,
+                    active,
+                    changed,
+                    run - 1,
+                )
+            _descend(
+                levels, groups, maps, memory, place, products, inner, stride, active, changed, run
+            )
         for i in range(outs):
             targets[i] = _sum_row(groups, maps, writes[i], run, sums)
             steps[i] = groups[writes[i], G_ADVANCE]
@@ -312,7 +352,20 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
         if factors == 1:
             factor = _factor_row(groups, maps, reads[0], run)
             step = groups[reads[0], G_ADVANCE]
-            _run_rows(memory, above, factor, step, targets, steps, target_count, NONE, rows, inner, scale, totals)
+            _run_rows(
+                memory,
+                above,
+                factor,
+                step,
+                targets,
+                steps,
+                target_count,
+                NONE,
+                rows,
+                inner,
+                scale,
+                totals,
+            )
             continue
         for x in range(rows):
             if factors == 0:
@@ -324,17 +377,52 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
                 row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
                 if i == factors - 1:
                     _run_rows(
-                        memory, factor, row, NONE, targets, steps, target_count, x, ONE, inner, scale + x, totals + x
+                        memory,
+                        factor,
+                        row,
+                        NONE,
+                        targets,
+                        steps,
+                        target_count,
+                        x,
+                        ONE,
+                        inner,
+                        scale + x,
+                        totals + x,
                     )
                 else:
                     _multiply(memory, factor, row, temporary, inner)
                     factor = temporary
             if factors == 0:
                 _run_rows(
-                    memory, above, factor, NONE, targets, steps, target_count, x, ONE, inner, scale + x, totals + x
+                    memory,
+                    above,
+                    factor,
+                    NONE,
+                    targets,
+                    steps,
+                    target_count,
+                    x,
+                    ONE,
+                    inner,
+                    scale + x,
+                    totals + x,
                 )
     if last > first:
-        _carry(levels, groups, maps, memory, place, carried, sums, inner, stride, active, NONE, last - 1)
+        _carry(
+            levels,
+            groups,
+            maps,
+            memory,
+            place,
+            carried,
+            sums,
+            inner,
+            stride,
+            active,
+            NONE,
+            last - 1,
+        )
 
 
 @kernel
@@ -348,7 +436,18 @@ def _run_rows(  # type: ignore[no-untyped-def]
         out = targets[i] + x * steps[i]
         other = targets[i + 1] + x * steps[i + 1]
         _dots_add_both(
-            memory, above, factor, step, out, steps[i], other, steps[i + 1], rows, cells, scale, totals
+            memory,
+            above,
+            factor,
+            step,
+            out,
+            steps[i],
+            other,
+            steps[i + 1],
+            rows,
+            cells,
+            scale,
+            totals,
         )
     if target_count % 2:
         i = target_count - 1
@@ -406,18 +505,24 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
     # Messages are scaled to a maximum of 1 below; only marginals are normalised.
     unit = 1.0 if info[P_ROLE] == COLLECT else 1.0 / mass
     for t in range(info[P_OUT0], info[P_OUT1]):
-        _onto_table(terms, maps, memory, t, NONE, sums + info[P_MERGED] - info[P_STRIDE], inner, unit)
+        _onto_table(
+            terms, maps, memory, t, NONE, sums + info[P_MERGED] - info[P_STRIDE], inner, unit
+        )
     for g in range(info[P_GROUP0], info[P_GROUP1]):
         if groups[g, G_SUM] < 0:
             continue
         if groups[g, G_PLACE]:
-            for i in range(np.uint64(groups[g, G_SUM]), np.uint64(groups[g, G_SUM] + groups[g, G_CELLS])):
+            for i in range(
+                np.uint64(groups[g, G_SUM]), np.uint64(groups[g, G_SUM] + groups[g, G_CELLS])
+            ):
                 memory[i] *= unit
             continue
         for r in range(groups[g, G_ROWS]):
             row = sums + groups[g, G_SUM] + r * info[P_STRIDE]
             for t in range(groups[g, G_OUT0], groups[g, G_OUT1]):
-                _onto_table(terms, maps, memory, t, np.int64(maps[terms[t, T_ROWS] + r]), row, inner, unit)
+                _onto_table(
+                    terms, maps, memory, t, np.int64(maps[terms[t, T_ROWS] + r]), row, inner, unit
+                )
     # Row sums, from the last level upwards; each level's products make room for them.
     last = info[P_LEVEL0] + info[P_LEVELS] - 1
     for level in range(last, info[P_LEVEL0] - 1, -1):

@@ -105,7 +105,9 @@ def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untype
 
 
 @parallel_kernel
-def union_shares(largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks):  # type: ignore[no-untyped-def]
+def union_shares(  # type: ignore[no-untyped-def]
+    largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks
+):
     """Sum over the keys of 2^(ceiling - level), where level is the highest among the sketches of each cell's other
     values.
 
@@ -149,7 +151,13 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
             for j in range(chosen.size):
                 i = chosen[j]
                 stride //= sizes[i] + 1
-                _pack(largest[i, begin:end], second[i, begin:end], holder[i, begin:end], stride, words[j])
+                _pack(
+                    largest[i, begin:end],
+                    second[i, begin:end],
+                    holder[i, begin:end],
+                    stride,
+                    words[j],
+                )
                 for above in range(j - 1, -1, -1):
                     _exchange(words[above, :width], words[above + 1, :width])
             seconds[:] = 0
@@ -189,7 +197,9 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
 
 
 @parallel_kernel
-def invert_shares(shares, low, high, scale, position, log_size, slope, factor, error, sizes, errors):  # type: ignore[no-untyped-def]
+def invert_shares(  # type: ignore[no-untyped-def]
+    shares, low, high, scale, position, log_size, slope, factor, error, sizes, errors
+):
     """Numbers of items from summed shares, by interpolation in a tabulated law (cubic Hermite in the logarithms).
 
     Args:

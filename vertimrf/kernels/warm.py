@@ -149,11 +149,18 @@ JOBS = (
             (multiset._record_sum, (*KEY, U1, H2, *RANGE, U1)),
         ),
     ),
-    Job("junction trees", {PARTY, SERVER}, ((eliminate.eliminate, (boolean[:, ::1], F1, int64, boolean[:, ::1], F1)),)),
+    Job(
+        "junction trees",
+        {PARTY, SERVER},
+        ((eliminate.eliminate, (boolean[:, ::1], F1, int64, boolean[:, ::1], F1)),),
+    ),
     Job(
         "ids in NumPy arrays",
         (),
-        ((digest._fixed_bytes, (*KEY, READ_ONLY, int64, *RANGE, U1)), (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1))),
+        (
+            (digest._fixed_bytes, (*KEY, READ_ONLY, int64, *RANGE, U1)),
+            (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1)),
+        ),
     ),
 )
 
@@ -174,11 +181,14 @@ def missing(wanted: Collection[str] | None = None) -> list[Job]:
     return [
         job
         for job in JOBS
-        if (wanted is None or any(need in job.wanted for need in wanted)) and not all(_cached(k) for k, _ in job.kernels)
+        if (wanted is None or any(need in job.wanted for need in wanted))
+        and not all(_cached(k) for k, _ in job.kernels)
     ]
 
 
-def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] = lambda done, of: None) -> None:
+def compile_missing(
+    jobs: Collection[Job], advance: Callable[[int, int], None] = lambda done, of: None
+) -> None:
     """Compile jobs in as many processes as there are cores, and wait for them.
 
     Processes are spawned, so a script that calls this must be importable (``if __name__ == "__main__"``). If a process
@@ -196,7 +206,9 @@ def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] =
         contextlib.suppress(BrokenProcessPool),
         ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool,
     ):
-        for done, future in enumerate(as_completed([pool.submit(_compile, number) for number in numbers]), 1):
+        for done, future in enumerate(
+            as_completed([pool.submit(_compile, number) for number in numbers]), 1
+        ):
             future.result()
             advance(done, len(jobs))
 

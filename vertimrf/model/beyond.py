@@ -72,12 +72,16 @@ class RowDual(StepDual):
         theta: parameters of all steps together, flat over the measurements' cells [float64].
     """
 
-    def __init__(self, codes: Codes, measurements: Sequence[Measurement], total: float, fresh: Codes) -> None:
+    def __init__(
+        self, codes: Codes, measurements: Sequence[Measurement], total: float, fresh: Codes
+    ) -> None:
         super().__init__(measurements, total)
         # Rows say what the model has of a cell with an error of their own; without it, weights follow that where measurements are
         # precise and records many (Fire at epsilon 3.2: a distance of 0.49 instead of 0.019).
         each = total / codes.shape[1]
-        self.sigma = np.sqrt(np.square(self.sigma) + each * np.maximum(self.measured, 0.5 * self.sigma))
+        self.sigma = np.sqrt(
+            np.square(self.sigma) + each * np.maximum(self.measured, 0.5 * self.sigma)
+        )
         self.theta = np.zeros_like(self.measured)
         self._columns, self._tables, self._terms = _lookups(codes, measurements)
         self._logs = np.zeros(codes.shape[1])
@@ -91,7 +95,11 @@ class RowDual(StepDual):
         """See :class:`StepDual`."""
         logs = self._logs.copy()
         arguments = self._columns, self._tables, self._terms
-        in_slices(logs.size, kernels.BLOCK, lambda begin, end: kernels.add_logs(*arguments, theta, begin, end, logs))
+        in_slices(
+            logs.size,
+            kernels.BLOCK,
+            lambda begin, end: kernels.add_logs(*arguments, theta, begin, end, logs),
+        )
         highest = float(logs.max())
         weights = np.exp(logs - highest)
         mass = float(weights.sum())
@@ -111,7 +119,11 @@ class RowDual(StepDual):
         their number). Weights may suit the rows that they were found with alone."""
         logs = np.zeros(self._fresh.shape[1])
         arguments = self._fresh, self._tables, self._terms, self.theta
-        in_slices(logs.size, kernels.BLOCK, lambda begin, end: kernels.add_logs(*arguments, begin, end, logs))
+        in_slices(
+            logs.size,
+            kernels.BLOCK,
+            lambda begin, end: kernels.add_logs(*arguments, begin, end, logs),
+        )
         return min(_worth(self._logs), _worth(logs))
 
     def undo(self, theta: Array) -> None:
@@ -119,7 +131,9 @@ class RowDual(StepDual):
         self._add(-theta)
 
     def _add(self, theta: Array) -> None:
-        kernels.add_logs(self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs)
+        kernels.add_logs(
+            self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs
+        )
         self.theta += theta
 
 
@@ -149,7 +163,9 @@ def fit_beyond(
         attributes of the marginals by which it was too far off without.
     """
     sizes, tree = model.sizes, model.tree
-    best = best_measured([m for m in measurements if math.prod(sizes[a] for a in m.attributes) <= MOST_CELLS])
+    best = best_measured(
+        [m for m in measurements if math.prod(sizes[a] for a in m.attributes) <= MOST_CELLS]
+    )
     outside = [m for m in best if tree.covering(m.attributes) < 0]
     if not outside:
         return model, frozenset()
@@ -176,7 +192,9 @@ def fit_beyond(
             if bins is not None:
                 full = np.take(full, bins, axis=axis)
         tables[m.attributes] = full
-    weighed = model.weighed([Factor(attributes, tables[attributes]) for attributes in sorted(tables)])
+    weighed = model.weighed(
+        [Factor(attributes, tables[attributes]) for attributes in sorted(tables)]
+    )
     return weighed, frozenset(m.attributes for m in told if m.attributes in tables)
 
 
@@ -215,17 +233,25 @@ def _descend(
 def _affordable(measurements: Sequence[Measurement], rows: int) -> Sequence[Measurement]:
     """The first of the measurements, as many as rows can be looked up in and say enough of."""
     cells = np.cumsum([m.counts.size for m in measurements])
-    of_few_cells = min(int(np.searchsorted(cells, rows / ROWS_PER_CELL, side="right")), int(MOST_LOOKUPS_OF_FEW_CELLS / rows))
+    of_few_cells = min(
+        int(np.searchsorted(cells, rows / ROWS_PER_CELL, side="right")),
+        int(MOST_LOOKUPS_OF_FEW_CELLS / rows),
+    )
     return measurements[: max(int(MOST_LOOKUPS / rows), of_few_cells, 1)]
 
 
-def _counted(measurements: Sequence[Measurement], codes: Codes, total: float) -> dict[tuple[int, ...], Array]:
+def _counted(
+    measurements: Sequence[Measurement], codes: Codes, total: float
+) -> dict[tuple[int, ...], Array]:
     """What rows say of measured marginals, by attributes [each as its counts]."""
     columns, tables, terms = _lookups(codes, measurements)
     counts = np.zeros(sum(m.counts.size for m in measurements))
     weights = np.full(codes.shape[1], total / codes.shape[1])
     add_counts(columns, tables, terms, weights, counts)
-    return {m.attributes: table for m, table in zip(measurements, by_measurement(counts, measurements), strict=True)}
+    return {
+        m.attributes: table
+        for m, table in zip(measurements, by_measurement(counts, measurements), strict=True)
+    }
 
 
 def _standing_out(m: Measurement, expected: Array) -> float:
@@ -247,6 +273,7 @@ def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, 
         return places[key]
 
     tables, terms = lookups(
-        ([place(a, bins) for a, bins in zip(m.attributes, m.bins, strict=True)], m.counts.shape) for m in measurements
+        ([place(a, bins) for a, bins in zip(m.attributes, m.bins, strict=True)], m.counts.shape)
+        for m in measurements
     )
     return np.stack(columns), tables, terms

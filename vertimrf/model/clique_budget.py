@@ -64,7 +64,11 @@ class CliqueBudget:
     def tree(self) -> JunctionTree:
         """A junction tree of the accepted graph within the limit: the one of fewest cells, unless that exceeds it."""
         best = junction_tree(self._sizes, self.edges)
-        return best if best.largest <= max(self.limit, self.largest) else rooted(self._sizes, self._cliques)
+        return (
+            best
+            if best.largest <= max(self.limit, self.largest)
+            else rooted(self._sizes, self._cliques)
+        )
 
     def try_edge(self, a: int, b: int) -> bool:
         """Add one edge if the limit allows; says whether it is in."""
@@ -85,7 +89,9 @@ class CliqueBudget:
         if cliques is not self._cliques:
             if self._exceeds(cliques):
                 return False
-            self._cliques = [c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)]
+            self._cliques = [
+                c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)
+            ]
             self._cells = [self._size(c) for c in self._cliques]
             self._tree = spanning_forest(self._sizes, self._cliques)
         self._neighbours = neighbours
@@ -121,12 +127,20 @@ class CliqueBudget:
                 separator = self._cliques[i] & self._cliques[j]
                 for v in bits(separator):
                     local[v] |= separator & ~(1 << v)
-        found = [c for part in components(local) for c in best_cliques(local, part, self._sizes, self.limit)]
+        found = [
+            c
+            for part in components(local)
+            for c in best_cliques(local, part, self._sizes, self.limit)
+        ]
         cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + found
         if self._exceeds(found):
             whole = [part for part in components(neighbours) if part & touched]
             if all(part.bit_count() <= SMALL_COMPONENT for part in whole):
-                found = [c for part in whole for c in best_cliques(neighbours, part, self._sizes, self.limit)]
+                found = [
+                    c
+                    for part in whole
+                    for c in best_cliques(neighbours, part, self._sizes, self.limit)
+                ]
                 cliques = [c for c in self._cliques if not any(c & part for part in whole)] + found
         return neighbours, cliques
 

@@ -37,14 +37,20 @@ def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: flo
     for m in measurements:
         where = m.where
         if not all(0 <= a < len(sizes) for a in m.attributes):
-            raise ModelError(f"The {where} names an attribute outside the model, which has 0 .. {len(sizes) - 1}.")
+            raise ModelError(
+                f"The {where} names an attribute outside the model, which has 0 .. {len(sizes) - 1}."
+            )
         for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
             if (count if bins is None else len(bins)) != sizes[a]:
-                raise ModelError(f"The {where} does not fit attribute {a}, which has {sizes[a]} values.")
+                raise ModelError(
+                    f"The {where} does not fit attribute {a}, which has {sizes[a]} values."
+                )
         try:
             spread = math.sqrt(float(np.broadcast_to(np.square(m.sigma), m.counts.shape).sum()))
         except ValueError:
-            raise ModelError(f"The {where} has standard deviations of another shape than its counts.") from None
+            raise ModelError(
+                f"The {where} has standard deviations of another shape than its counts."
+            ) from None
         missed = abs(float(m.counts.sum()) - total)
         if not m.unknown and missed > max(CONTRADICTION * spread, 0.5 * total):
             raise ModelError(
@@ -84,7 +90,11 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         weight, least = self.proximal_weight, self.min_improvement
-        if not (weight > 0 and math.isfinite(weight)) or self.steps < 1 or not 0 <= (least or 0) < 1:
+        if (
+            not (weight > 0 and math.isfinite(weight))
+            or self.steps < 1
+            or not 0 <= (least or 0) < 1
+        ):
             raise ModelError(
                 f"Give a proximal weight above zero, a least improvement in [0, 1) and at least one step, not "
                 f"{weight}, {least} and {self.steps}."
@@ -146,7 +156,9 @@ def fit(
     measurements = [in_classes(m, classes) for m in values]
     tree = _covering(sizes, measurements, zeros, tree, options.max_cells)
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
-    factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))])
+    factors = LogFactors(
+        tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))]
+    )
     if zeros:
         factors.rule_out([(f.attributes, f.logs) for f in zeros])
     for f in kept:
@@ -162,10 +174,14 @@ def fit(
         0.5 * m.squares(table)
         for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     )
-    out = MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
+    out = MarkovRandomField(
+        tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine
+    )
     alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
     spread = {a: _spread(own, out.marginal((a,)), alone[a]) for a, own in classes.items()}
-    return MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
+    return (
+        MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
+    )
 
 
 def _covering(
@@ -190,12 +206,18 @@ def _covering(
             raise ModelError(f"No clique of the junction tree holds the {m.where}.")
     for f in zeros:
         if tree.covering(f.attributes) < 0:
-            raise ModelError(f"No clique of the junction tree holds the structural zeros of attributes {f.attributes}.")
+            raise ModelError(
+                f"No clique of the junction tree holds the structural zeros of attributes {f.attributes}."
+            )
     return tree
 
 
 def _descend(
-    dual: Dual, measurements: Sequence[Measurement], expected: Array, warm: bool, options: FitOptions
+    dual: Dual,
+    measurements: Sequence[Measurement],
+    expected: Array,
+    warm: bool,
+    options: FitOptions,
 ) -> Array:
     """Proximal steps until they gain too little; see :func:`fit`. Returns what the model expects of every measured marginal."""
     theta, min_improvement = np.zeros_like(dual.measured), options.min_improvement
@@ -211,13 +233,19 @@ def _descend(
     for step in range(options.steps):
         report = None if options.progress is None else functools.partial(options.progress, step)
         theta, expected = dual.step(weight, theta, options.tolerance, options.iterations, report)
-        before, misfit = misfit, float(np.square((dual.contrasted(expected) - dual.measured) / dual.sigma).mean())
+        before, misfit = (
+            misfit,
+            float(np.square((dual.contrasted(expected) - dual.measured) / dual.sigma).mean()),
+        )
         least = min_improvement
         if least is None:
             # Of the noise left in a cell a step takes up this part, were the cell alone. Once it goes by nothing else, the
             # squared error of what was measured grows, where the squared residual falls by less than twice the part.
             left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
-            least = max(LEAST_IMPROVEMENT, 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()))
+            least = max(
+                LEAST_IMPROVEMENT,
+                2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()),
+            )
             unfollowed = left
         if before - misfit < least:
             break
@@ -244,7 +272,9 @@ def _free_parts(measurements: Sequence[Measurement]) -> Array:
 
     A table of u by v cells has (u - 1) (v - 1) free ones. Other marginals measure the margins as well.
     """
-    return _per_cell(measurements, [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements])
+    return _per_cell(
+        measurements, [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements]
+    )
 
 
 def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:

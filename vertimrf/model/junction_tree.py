@@ -47,7 +47,9 @@ class JunctionTree:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Indices of each clique's children."""
-        return tuple(tuple(k for k, p in enumerate(self.parents) if p == c) for c in range(len(self.cliques)))
+        return tuple(
+            tuple(k for k, p in enumerate(self.parents) if p == c) for c in range(len(self.cliques))
+        )
 
     @cached_property
     def clique_cells(self) -> tuple[int, ...]:
@@ -71,7 +73,9 @@ class JunctionTree:
 
     def covering(self, attributes: Iterable[int]) -> int:
         """Index of the smallest clique that holds all attributes, or -1."""
-        holding = functools.reduce(operator.and_, (self._holding[a] for a in attributes), (1 << len(self.cliques)) - 1)
+        holding = functools.reduce(
+            operator.and_, (self._holding[a] for a in attributes), (1 << len(self.cliques)) - 1
+        )
         return min(bits(holding), key=lambda i: self.clique_cells[i], default=-1)
 
     @cached_property
@@ -84,7 +88,9 @@ class JunctionTree:
         return holding
 
 
-def checked_tree(sizes: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int]) -> JunctionTree:
+def checked_tree(
+    sizes: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int]
+) -> JunctionTree:
     """A junction tree out of a file, which may say anything.
 
     Raises:
@@ -93,16 +99,24 @@ def checked_tree(sizes: Sequence[int], cliques: Sequence[Sequence[int]], parents
     """
     if not all(_whole(size) and size >= 1 for size in sizes) or not sizes:
         raise ModelError("The sizes of a model's attributes are whole numbers, 1 or more.")
-    if len(cliques) != len(parents) or not all(_whole(p) and -1 <= p < c for c, p in enumerate(parents)):
+    if len(cliques) != len(parents) or not all(
+        _whole(p) and -1 <= p < c for c, p in enumerate(parents)
+    ):
         raise ModelError("Every clique of a model has a parent before it, or none.")
     tops = collections.Counter[int]()
     for clique, parent in zip(cliques, parents, strict=True):
-        in_order = all(_whole(a) for a in clique) and all(a < b for a, b in itertools.pairwise(clique))
+        in_order = all(_whole(a) for a in clique) and all(
+            a < b for a, b in itertools.pairwise(clique)
+        )
         if not clique or not in_order or clique[0] < 0 or clique[-1] >= len(sizes):
-            raise ModelError(f"A model's clique is different attributes in order among 0 .. {len(sizes) - 1}.")
+            raise ModelError(
+                f"A model's clique is different attributes in order among 0 .. {len(sizes) - 1}."
+            )
         tops.update(set(clique) - set(() if parent < 0 else cliques[parent]))
     if len(tops) < len(sizes) or max(tops.values()) > 1:
-        raise ModelError("A model's cliques are no junction tree: every attribute is in one, or in several that are joined.")
+        raise ModelError(
+            "A model's cliques are no junction tree: every attribute is in one, or in several that are joined."
+        )
     return JunctionTree(tuple(sizes), tuple(map(tuple, cliques)), tuple(parents))
 
 
@@ -129,7 +143,11 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
         check_edge(a, b, len(sizes))
         neighbours[a] |= 1 << b
         neighbours[b] |= 1 << a
-    cliques = [c for component in components(neighbours) for c in best_cliques(neighbours, component, sizes)]
+    cliques = [
+        c
+        for component in components(neighbours)
+        for c in best_cliques(neighbours, component, sizes)
+    ]
     return rooted(sizes, cliques)
 
 
@@ -142,7 +160,9 @@ def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 def check_edge(a: int, b: int, count: int) -> None:
     if a == b or not (0 <= a < count and 0 <= b < count):
-        raise ModelError(f"Edge ({a}, {b}) must join two different attributes among 0 .. {count - 1}.")
+        raise ModelError(
+            f"Edge ({a}, {b}) must join two different attributes among 0 .. {count - 1}."
+        )
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -181,7 +201,9 @@ def best_cliques(
         limit: most cells that a clique may have; None to try every heuristic.
     """
     members = list(bits(component))
-    joined = np.ascontiguousarray(_as_rows([neighbours[v] for v in members], len(sizes))[:, members])
+    joined = np.ascontiguousarray(
+        _as_rows([neighbours[v] for v in members], len(sizes))[:, members]
+    )
     logs = np.log(np.array([sizes[v] for v in members], np.float64))
     found = np.empty((len(members), len(members)), np.bool_)
     cells = np.empty(len(members))
@@ -200,13 +222,18 @@ def best_cliques(
             break
     whole = np.zeros((len(best), len(sizes)), np.bool_)
     whole[:, members] = best
-    return [int.from_bytes(row.tobytes(), "little") for row in np.packbits(whole, axis=1, bitorder="little")]
+    return [
+        int.from_bytes(row.tobytes(), "little")
+        for row in np.packbits(whole, axis=1, bitorder="little")
+    ]
 
 
 def _as_rows(masks: Sequence[int], count: int) -> npt.NDArray[np.bool_]:
     """Bit masks as rows of a matrix [shape=(masks, count), bool]."""
     length = -(-count // 8)
-    packed = np.frombuffer(b"".join(mask.to_bytes(length, "little") for mask in masks), np.uint8).reshape(-1, length)
+    packed = np.frombuffer(
+        b"".join(mask.to_bytes(length, "little") for mask in masks), np.uint8
+    ).reshape(-1, length)
     return np.unpackbits(packed, axis=1, count=count, bitorder="little").astype(np.bool_)
 
 

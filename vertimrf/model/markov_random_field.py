@@ -104,7 +104,10 @@ class MarkovRandomField:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Domain size of every attribute, in values."""
-        return tuple(len(self.classes[a].shares) if a in self.classes else size for a, size in enumerate(self.tree.sizes))
+        return tuple(
+            len(self.classes[a].shares) if a in self.classes else size
+            for a, size in enumerate(self.tree.sizes)
+        )
 
     @property
     def class_maps(self) -> dict[int, BinMap]:
@@ -165,7 +168,10 @@ class MarkovRandomField:
         asked = [(None,) * len(own) for own in wanted] if bins is None else bins
         # Of an attribute in classes, first their marginals are found.
         maps = [
-            tuple(self.classes[a].merged(own) if a in self.classes else own for a, own in zip(attributes, given, strict=True))
+            tuple(
+                self.classes[a].merged(own) if a in self.classes else own
+                for a, own in zip(attributes, given, strict=True)
+            )
             for attributes, given in zip(wanted, asked, strict=True)
         ]
         merged: dict[int, Merged] = {}
@@ -179,9 +185,14 @@ class MarkovRandomField:
             merged[a] = merge_maps(bin_maps)
         classes = {a: m.classes for a, m in merged.items()}
         for a, b in (wanted[i] for i in pairs):
-            cells = math.prod(self.tree.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1 for x in (a, b))
+            cells = math.prod(
+                self.tree.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1
+                for x in (a, b)
+            )
             self._check((a, b), cells, max_cells)
-        found = pair_marginals(self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes)
+        found = pair_marginals(
+            self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
+        )
         out = []
         for own, own_maps, given in zip(wanted, maps, asked, strict=True):
             if len(own) == 2 and own[0] != own[1]:
@@ -193,11 +204,15 @@ class MarkovRandomField:
                 self._check(own)
                 self._check(own, math.prod(self.tree.sizes[a] for a in own), max_cells)
                 table, left = self._of_classes(own, max_cells), list(own_maps)
-            shape = [n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, left, strict=True)]
+            shape = [
+                n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, left, strict=True)
+            ]
             table = bin_table(table, left, shape)
             for axis, (a, done, bin_map) in enumerate(zip(own, own_maps, given, strict=True)):
                 if a in self.classes and done is None:
-                    self._check(tuple(own), table.size // table.shape[axis] * self.sizes[a], max_cells)
+                    self._check(
+                        tuple(own), table.size // table.shape[axis] * self.sizes[a], max_cells
+                    )
                     table = self.classes[a].spread(table, axis, bin_map)
             out.append(table)
         return out
@@ -224,7 +239,9 @@ class MarkovRandomField:
 
     def weighed(self, beyond: Sequence[Factor]) -> MarkovRandomField:
         """The same model with factors beyond its tree, instead of any that it has."""
-        model = MarkovRandomField(self.tree, self.total, self.factors, self.loss, classes=self.classes, beyond=beyond)
+        model = MarkovRandomField(
+            self.tree, self.total, self.factors, self.loss, classes=self.classes, beyond=beyond
+        )
         model.__dict__["beliefs"] = self.beliefs
         return model
 
@@ -239,16 +256,22 @@ class MarkovRandomField:
             "factors": [list(f.attributes) for f in self.factors],
             "beyond": [list(f.attributes) for f in self.beyond],
         }
-        arrays: dict[str, npt.NDArray[Any]] = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
+        arrays: dict[str, npt.NDArray[Any]] = {
+            f"logs{i}": f.logs for i, f in enumerate(self.factors)
+        }
         arrays |= {f"beyond{i}": f.logs for i, f in enumerate(self.beyond)}
         if self.classes:
             header["classes"] = list(self.classes)
-            arrays |= {f"classes{a}": own.classes.astype(np.uint16) for a, own in self.classes.items()}
+            arrays |= {
+                f"classes{a}": own.classes.astype(np.uint16) for a, own in self.classes.items()
+            }
             arrays |= {f"shares{a}": own.shares for a, own in self.classes.items()}
         return header, arrays
 
     @classmethod
-    def of_parts(cls, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> MarkovRandomField:
+    def of_parts(
+        cls, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> MarkovRandomField:
         """The model that :meth:`parts` took apart.
 
         Raises:
@@ -256,21 +279,36 @@ class MarkovRandomField:
         """
         tree = checked_tree(header["sizes"], header["cliques"], header["parents"])
         if tree.largest > MAX_CELLS or tree.cells > MOST_CELLS:
-            raise ModelError(f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has.")
+            raise ModelError(
+                f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has."
+            )
         try:
             total, loss = float(header["total"]), float(header["loss"])
         except OverflowError:
-            raise ModelError("The model's number of records, or its loss, is larger than any number.") from None
+            raise ModelError(
+                "The model's number of records, or its loss, is larger than any number."
+            ) from None
         if not (0 < total < MOST_RECORDS and math.isfinite(loss)):
-            raise ModelError(f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers.")
+            raise ModelError(
+                f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers."
+            )
         classes = _classes_of_parts(tree, header.get("classes", []), arrays)
-        factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
+        factors = [
+            Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])
+        ]
         if not all(_fits(f, tree.sizes) and tree.covering(f.attributes) >= 0 for f in factors):
-            raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm.")
-        beyond = [Factor(tuple(names), arrays[f"beyond{i}"]) for i, names in enumerate(header.get("beyond", []))]
+            raise ModelError(
+                "A factor of the model does not fit its cliques, or holds what is no logarithm."
+            )
+        beyond = [
+            Factor(tuple(names), arrays[f"beyond{i}"])
+            for i, names in enumerate(header.get("beyond", []))
+        ]
         model = cls(tree, total, factors, loss, classes=classes, beyond=beyond)
         if not all(_fits(f, model.sizes) and bool((f.logs > -MOST_LOG).all()) for f in beyond):
-            raise ModelError("A factor beyond the model's cliques does not fit its attributes, or holds what is no logarithm.")
+            raise ModelError(
+                "A factor beyond the model's cliques does not fit its attributes, or holds what is no logarithm."
+            )
         return model
 
     def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:
@@ -293,7 +331,12 @@ class MarkovRandomField:
         for attribute, own in codes.items():
             kept = np.asarray(own, np.int64)
             model._check((attribute,))
-            if not kept.size or np.unique(kept).size < kept.size or kept.min() < 0 or kept.max() >= model.sizes[attribute]:
+            if (
+                not kept.size
+                or np.unique(kept).size < kept.size
+                or kept.min() < 0
+                or kept.max() >= model.sizes[attribute]
+            ):
                 raise ModelError(
                     f"Attribute {attribute} is given the codes {kept.tolist()}: name different ones in 0 .. "
                     f"{model.sizes[attribute] - 1}."
@@ -310,17 +353,29 @@ class MarkovRandomField:
             if attribute in classes:
                 kept, mass, classes[attribute] = classes[attribute].restricted(kept)
                 extra = [Factor((attribute,), np.log(mass))]
-            sizes = tuple(kept.size if a == attribute else size for a, size in enumerate(model.tree.sizes))
+            sizes = tuple(
+                kept.size if a == attribute else size for a, size in enumerate(model.tree.sizes)
+            )
             factors = extra + [_taking(f, attribute, kept) for f in model.factors]
             tree = JunctionTree(sizes, model.tree.cliques, model.tree.parents)
-            model = MarkovRandomField(tree, total, factors, self.loss, classes=classes, beyond=beyond)
+            model = MarkovRandomField(
+                tree, total, factors, self.loss, classes=classes, beyond=beyond
+            )
         return model
 
-    def _check(self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS) -> None:
-        if len(set(attributes)) != len(attributes) or not all(0 <= a < len(self.sizes) for a in attributes):
-            raise ModelError(f"Marginal of attributes {attributes}: name different ones among 0 .. {len(self.sizes) - 1}.")
+    def _check(
+        self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS
+    ) -> None:
+        if len(set(attributes)) != len(attributes) or not all(
+            0 <= a < len(self.sizes) for a in attributes
+        ):
+            raise ModelError(
+                f"Marginal of attributes {attributes}: name different ones among 0 .. {len(self.sizes) - 1}."
+            )
         if cells > max_cells:
-            raise ModelError(f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}.")
+            raise ModelError(
+                f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}."
+            )
 
     def _across(self, attributes: tuple[int, ...], max_cells: int) -> Array:
         """Variable elimination over the part of the tree that spans the attributes, probabilities."""
@@ -334,7 +389,9 @@ class MarkovRandomField:
             for c in sorted(kept, reverse=True):
                 children = [k for k in kept if tree.parents[k] == c]
                 parent = tree.parents[c] if tree.parents[c] in kept else -1
-                links = [tree.separators[k] for k in children] + ([tree.separators[c]] if parent >= 0 else [])
+                links = [tree.separators[k] for k in children] + (
+                    [tree.separators[c]] if parent >= 0 else []
+                )
                 if len(links) > 1 or (not links and wanted & set(tree.cliques[c])):
                     continue
                 inside = set(links[0]) if links else set()
@@ -362,7 +419,9 @@ class MarkovRandomField:
         needed = tuple(a for a in clique if a in keep or any(a in link for link in links))
         table = self.beliefs[c].sum(axis=tuple(i for i, a in enumerate(clique) if a not in needed))
         if separator:
-            own = table.sum(axis=tuple(i for i, a in enumerate(needed) if a not in separator), keepdims=True)
+            own = table.sum(
+                axis=tuple(i for i, a in enumerate(needed) if a not in separator), keepdims=True
+            )
             table = np.divide(table, own, out=np.zeros_like(table), where=own > 0)
         names = needed
         for i, k in enumerate(children):
@@ -378,7 +437,12 @@ class MarkovRandomField:
                 )
             place = {a: n for n, a in enumerate(union)}
             table = np.einsum(
-                table, [place[a] for a in names], part, [place[a] for a in below], [place[a] for a in out], optimize=True
+                table,
+                [place[a] for a in names],
+                part,
+                [place[a] for a in below],
+                [place[a] for a in out],
+                optimize=True,
             )
             names = out
         drop = tuple(i for i, a in enumerate(names) if a not in keep)
@@ -396,10 +460,21 @@ def _classes_of_parts(
     out = {}
     for a in attributes:
         classes, shares = arrays[f"classes{a}"], arrays[f"shares{a}"]
-        fits = type(a) is int and 0 <= a < len(tree.sizes) and classes.ndim == 1 and classes.shape == shares.shape
+        fits = (
+            type(a) is int
+            and 0 <= a < len(tree.sizes)
+            and classes.ndim == 1
+            and classes.shape == shares.shape
+        )
         fits = fits and classes.dtype == np.uint16 and shares.dtype == np.float64
-        if not fits or not np.array_equal(np.unique(classes), np.arange(tree.sizes[a])) or not (shares > 0).all():
-            raise ModelError("Classes of values of the model do not fit its cliques, or have no shares.")
+        if (
+            not fits
+            or not np.array_equal(np.unique(classes), np.arange(tree.sizes[a]))
+            or not (shares > 0).all()
+        ):
+            raise ModelError(
+                "Classes of values of the model do not fit its cliques, or have no shares."
+            )
         if not np.allclose(np.bincount(classes, weights=shares), 1.0):
             raise ModelError("Classes of values of the model have shares that do not come to 1.")
         out[a] = ValueClasses(classes.astype(np.int64), shares)
@@ -409,7 +484,11 @@ def _classes_of_parts(
 def _fits(factor: Factor, sizes: Sequence[int]) -> bool:
     """Whether a factor that a file holds is one of attributes of these sizes."""
     own, logs = factor.attributes, factor.logs
-    if not own or list(own) != sorted(set(own)) or not all(type(a) is int and 0 <= a < len(sizes) for a in own):
+    if (
+        not own
+        or list(own) != sorted(set(own))
+        or not all(type(a) is int and 0 <= a < len(sizes) for a in own)
+    ):
         return False
     right = logs.shape == tuple(sizes[a] for a in own) and logs.dtype == np.float64
     return right and bool((logs < MOST_LOG).all())
@@ -419,7 +498,9 @@ def _taking(factor: Factor, attribute: int, codes: npt.NDArray[np.int64]) -> Fac
     """A factor where an attribute has only some of its values."""
     if attribute not in factor.attributes:
         return factor
-    return Factor(factor.attributes, np.take(factor.logs, codes, axis=factor.attributes.index(attribute)))
+    return Factor(
+        factor.attributes, np.take(factor.logs, codes, axis=factor.attributes.index(attribute))
+    )
 
 
 def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Array:
@@ -429,4 +510,6 @@ def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Ar
 def summary_of(tree: JunctionTree) -> Summary:
     # Measured: some 300 propagations, of two passes over most cliques.
     seconds = 0.02 + 300 * (1.5e-9 * tree.cells + 1e-5 * len(tree.cliques))
-    return Summary(len(tree.cliques), tree.cells, tree.largest, tree.treewidth, 8 * tree.cells, seconds)
+    return Summary(
+        len(tree.cliques), tree.cells, tree.largest, tree.treewidth, 8 * tree.cells, seconds
+    )

@@ -49,29 +49,44 @@ class Measurement:
 
     def __post_init__(self) -> None:
         where = self.where
-        if not self.attributes or any(b <= a for a, b in zip(self.attributes, self.attributes[1:], strict=False)):
+        if not self.attributes or any(
+            b <= a for a, b in zip(self.attributes, self.attributes[1:], strict=False)
+        ):
             raise ModelError(f"{where}: attributes must be named in strictly increasing order.")
         if len(self.bins) != len(self.attributes) or self.counts.ndim != len(self.attributes):
-            raise ModelError(f"{where}: needs one bin map (or None) and one axis of counts per attribute.")
+            raise ModelError(
+                f"{where}: needs one bin map (or None) and one axis of counts per attribute."
+            )
         for axis, bins in enumerate(self.bins):
             if bins is not None and (bins.min() < 0 or bins.max() >= self.counts.shape[axis]):
-                raise ModelError(f"{where}: axis {axis} has {self.counts.shape[axis]} counts but bins up to {bins.max()}.")
+                raise ModelError(
+                    f"{where}: axis {axis} has {self.counts.shape[axis]} counts but bins up to {bins.max()}."
+                )
         if not np.isfinite(self.counts).all():
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
         if not {axis for own in self.contrasts for axis in own} <= set(range(self.counts.ndim)):
-            raise ModelError(f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes.")
+            raise ModelError(
+                f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes."
+            )
 
     @property
     def where(self) -> str:
         """What to call it in errors."""
-        return f"measurement of {self.source}" if self.source else f"measurement of attributes {self.attributes}"
+        return (
+            f"measurement of {self.source}"
+            if self.source
+            else f"measurement of attributes {self.attributes}"
+        )
 
     @property
     def freedom(self) -> float:
         """Directions that the noise lies in, over the number of cells: 1/4 where one number tells four cells of a pair apart."""
-        return math.prod((1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts), start=1.0)
+        return math.prod(
+            (1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts),
+            start=1.0,
+        )
 
     @property
     def unknown(self) -> tuple[tuple[int, ...], ...]:
@@ -100,7 +115,10 @@ class Measurement:
 
     def trimmed(self) -> Measurement:
         """It without the bins at the end of an axis that no value falls into."""
-        shape = [n if bins is None else int(bins.max()) + 1 for n, bins in zip(self.counts.shape, self.bins, strict=True)]
+        shape = [
+            n if bins is None else int(bins.max()) + 1
+            for n, bins in zip(self.counts.shape, self.bins, strict=True)
+        ]
         kept = tuple(slice(n) for n in shape)
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
         return replace(self, counts=self.counts[kept], sigma=sigma[kept])

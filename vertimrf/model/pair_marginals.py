@@ -58,7 +58,13 @@ class _Carried:
 
     def columns(self, chosen: Iterable[_Source]) -> list[tuple[int, int]]:
         """First and last column of the chosen sources, runs of neighbours taken together."""
-        begin = dict(zip(self.sources, itertools.accumulate((s.width for s in self.sources), initial=0), strict=False))
+        begin = dict(
+            zip(
+                self.sources,
+                itertools.accumulate((s.width for s in self.sources), initial=0),
+                strict=False,
+            )
+        )
         runs: list[tuple[int, int]] = []
         for source in chosen:
             first = begin[source]
@@ -85,7 +91,9 @@ class Merged:
             return bins
         out = np.zeros(int(self.classes.max()) + 1, np.int64)
         out[self.classes] = bins
-        return None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
+        return (
+            None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
+        )
 
 
 def merge_maps(maps: Iterable[Classes | None]) -> Merged:
@@ -104,7 +112,10 @@ def merge_maps(maps: Iterable[Classes | None]) -> Merged:
 
 
 def pair_marginals(
-    tree: JunctionTree, beliefs: Sequence[Array], pairs: Iterable[Pair], classes: Mapping[int, Classes | None]
+    tree: JunctionTree,
+    beliefs: Sequence[Array],
+    pairs: Iterable[Pair],
+    classes: Mapping[int, Classes | None],
 ) -> dict[Pair, Array]:
     """Probabilities of pairs of attributes, values of each merged into classes.
 
@@ -118,7 +129,11 @@ def pair_marginals(
         Per pair (a, b), a < b, its probabilities [shape=(classes of a, classes of b), float64].
     """
     wanted = sorted({(min(p), max(p)) for p in pairs})
-    counts = {a: tree.sizes[a] if (own := classes.get(a)) is None else int(own.max()) + 1 for p in wanted for a in p}
+    counts = {
+        a: tree.sizes[a] if (own := classes.get(a)) is None else int(own.max()) + 1
+        for p in wanted
+        for a in p
+    }
     pass_ = _Pass(tree, beliefs, classes, counts)
     inside: dict[int, list[Pair]] = collections.defaultdict(list)
     across = []
@@ -133,7 +148,9 @@ def pair_marginals(
         for found in pool.map(lambda item: pass_.inside(*item), inside.items()):
             out.update(found)
         apart = [p for p in across if not pass_.connected(*p)]
-        singles = dict(pool.map(lambda a: (a, pass_.single(a)), sorted({a for p in apart for a in p})))
+        singles = dict(
+            pool.map(lambda a: (a, pass_.single(a)), sorted({a for p in apart for a in p}))
+        )
         out.update({(a, b): np.multiply.outer(singles[a], singles[b]) for a, b in apart})
         # The attribute of fewer classes is carried to the other.
         partners: dict[int, int] = collections.defaultdict(int)
@@ -153,7 +170,9 @@ def summed(table: Array, own: Sequence[int], wanted: Sequence[int]) -> Array:
     shape = [sizes[a] for a in wanted]
     strides = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(wanted)}
     out = np.zeros(math.prod(shape))
-    kernels.sum_onto(table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in own]), out)
+    kernels.sum_onto(
+        table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in own]), out
+    )
     return out.reshape(shape)
 
 
@@ -161,7 +180,11 @@ class _Pass:
     """The tree as links, each with a direction, and what is asked of it."""
 
     def __init__(
-        self, tree: JunctionTree, beliefs: Sequence[Array], classes: Mapping[int, Classes | None], counts: Mapping[int, int]
+        self,
+        tree: JunctionTree,
+        beliefs: Sequence[Array],
+        classes: Mapping[int, Classes | None],
+        counts: Mapping[int, int],
     ) -> None:
         self.tree, self.beliefs, self.classes, self.counts = tree, beliefs, classes, counts
         cliques = [sum(1 << a for a in c) for c in tree.cliques]
@@ -210,7 +233,11 @@ class _Pass:
 
     def single(self, a: int) -> Array:
         clique = self.tree.covering((a,))
-        return _binned(summed(self.beliefs[clique], self.tree.cliques[clique], (a,)), self.classes.get(a), self.counts[a])
+        return _binned(
+            summed(self.beliefs[clique], self.tree.cliques[clique], (a,)),
+            self.classes.get(a),
+            self.counts[a],
+        )
 
     def inside(self, clique: int, pairs: Sequence[Pair]) -> dict[Pair, Array]:
         """Pairs that a clique holds."""
@@ -218,12 +245,16 @@ class _Pass:
         for a, b in pairs:
             table = summed(self.beliefs[clique], self.tree.cliques[clique], (a, b))
             table = _binned(table, self.classes.get(a), self.counts[a])
-            out[a, b] = np.ascontiguousarray(_binned(table.T, self.classes.get(b), self.counts[b]).T)
+            out[a, b] = np.ascontiguousarray(
+                _binned(table.T, self.classes.get(b), self.counts[b]).T
+            )
         return out
 
     def tiles(self, partners: Mapping[int, int]) -> list[list[_Source]]:
         """Sources that are carried together, neighbours in the tree."""
-        largest = max((math.prod(self.tree.sizes[a] for a in s) for s in self.separator.values()), default=1)
+        largest = max(
+            (math.prod(self.tree.sizes[a] for a in s) for s in self.separator.values()), default=1
+        )
         room = max(min(COLUMNS, CARRIED_CELLS // largest), 8)
         tiles: list[list[_Source]] = []
         left = 0
@@ -240,13 +271,17 @@ class _Pass:
                 first = last
         return tiles
 
-    def carry(self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Array]) -> None:
+    def carry(
+        self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Array]
+    ) -> None:
         """Carry a tile outward to all its partners."""
         # Which sources cross a link: those behind it with partners beyond it.
         crossing: dict[Link, tuple[_Source, ...]] = {}
         for (c, d), beyond in self.beyond.items():
             behind = self.beyond[d, c]
-            some = tuple(s for s in tile if behind >> s.attribute & 1 and partners[s.attribute] & beyond)
+            some = tuple(
+                s for s in tile if behind >> s.attribute & 1 and partners[s.attribute] & beyond
+            )
             if some:
                 crossing[c, d] = some
         # A link waits for those that bring it something; the newest ready one goes first, so that few matrices are alive.
@@ -255,7 +290,9 @@ class _Pass:
         for (c, d), some in crossing.items():
             brought = {s for s in some if not self.cliques[c] >> s.attribute & 1}
             feeding[c, d] = [
-                (b, c) for b in self.neighbours[c] if b != d and brought.intersection(crossing.get((b, c), ()))
+                (b, c)
+                for b in self.neighbours[c]
+                if b != d and brought.intersection(crossing.get((b, c), ()))
             ]
             uses.update(feeding[c, d])
         waiting = {link: len(feeds) for link, feeds in feeding.items()}
@@ -263,7 +300,9 @@ class _Pass:
         alive: dict[Link, _Carried] = {}
         while ready:
             link = ready.pop()
-            carried = self._cross(link, crossing[link], [(feed, alive[feed]) for feed in feeding[link]])
+            carried = self._cross(
+                link, crossing[link], [(feed, alive[feed]) for feed in feeding[link]]
+            )
             for feed in feeding[link]:
                 uses[feed] -= 1
                 if not uses[feed]:
@@ -278,7 +317,9 @@ class _Pass:
                         if not waiting[d, e]:
                             ready.append((d, e))
 
-    def _cross(self, link: Link, sources: tuple[_Source, ...], feeds: Sequence[tuple[Link, _Carried]]) -> _Carried:
+    def _cross(
+        self, link: Link, sources: tuple[_Source, ...], feeds: Sequence[tuple[Link, _Carried]]
+    ) -> _Carried:
         """P(class | cell) on a link's separator, of the sources that start at its first clique and of those that arrive there."""
         c, _ = link
         clique, belief, separator = self.tree.cliques[c], self.beliefs[c], self.separator[link]
@@ -297,29 +338,41 @@ class _Pass:
                 came = self.separator[feed]
                 left = [a for a in came if a not in separator]
                 joint = summed(belief, clique, (*separator, *left)).reshape(cells, -1)
-                strides = {a: math.prod(sizes[b] for b in came[i + 1 :]) for i, a in enumerate(came)}
-                rows = axis_map([sizes[a] for a in separator], [strides.get(a, 0) for a in separator])
+                strides = {
+                    a: math.prod(sizes[b] for b in came[i + 1 :]) for i, a in enumerate(came)
+                }
+                rows = axis_map(
+                    [sizes[a] for a in separator], [strides.get(a, 0) for a in separator]
+                )
                 steps = axis_map([sizes[a] for a in left], [strides[a] for a in left])
                 carried = next(carried for other, carried in feeds if other == feed)
                 place = begin
                 for first, last in carried.columns(some):
-                    kernels.carry(carried.given, first, rows, steps, joint, mass, out, place, last - first)
+                    kernels.carry(
+                        carried.given, first, rows, steps, joint, mass, out, place, last - first
+                    )
                     place += last - first
             begin += width
         return _Carried(sources, out)
 
-    def _start(self, c: int, separator: Sequence[int], mass: Array, sources: Sequence[_Source], out: Array) -> None:
+    def _start(
+        self, c: int, separator: Sequence[int], mass: Array, sources: Sequence[_Source], out: Array
+    ) -> None:
         """P(class | cell) of attributes of the clique itself."""
         begin = 0
         for source in sources:
             a = source.attribute
-            table = summed(self.beliefs[c], self.tree.cliques[c], (a, *separator)).reshape(self.tree.sizes[a], -1)
+            table = summed(self.beliefs[c], self.tree.cliques[c], (a, *separator)).reshape(
+                self.tree.sizes[a], -1
+            )
             table = _binned(table, self.classes.get(a), self.counts[a])[source.first : source.last]
             np.divide(table, mass, out=out[:, begin : begin + source.width].T, where=mass > 0)
             out[mass <= 0, begin : begin + source.width] = 0.0
             begin += source.width
 
-    def _arrive(self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Array]) -> None:
+    def _arrive(
+        self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Array]
+    ) -> None:
         """Sum what a link carries onto the attributes that its second clique adds."""
         _, d = link
         separator = self.separator[link]
@@ -328,7 +381,9 @@ class _Pass:
             some = [s for s in carried.sources if partners[s.attribute] >> b & 1]
             if not some:
                 continue
-            joint = summed(self.beliefs[d], self.tree.cliques[d], (b, *separator)).reshape(self.tree.sizes[b], -1)
+            joint = summed(self.beliefs[d], self.tree.cliques[d], (b, *separator)).reshape(
+                self.tree.sizes[b], -1
+            )
             joint = _binned(joint, self.classes.get(b), self.counts[b])
             tables = []
             for first, last in carried.columns(some):

@@ -136,9 +136,20 @@ class Propagation:
                 reads, writes = self._tables_of(role, c)
                 if writes or role == kernels.ROOT:
                     children = tree.children[c] if role != kernels.COLLECT else ()
-                    links = [[_cells(self._separators[k], sizes), self._up[k], self._down[k]] for k in children]
+                    links = [
+                        [_cells(self._separators[k], sizes), self._up[k], self._down[k]]
+                        for k in children
+                    ]
                     separator = _cells(self._separators[c], sizes)
-                    program.add(stored(tree.cliques[c]), reads, writes, role, int(self._up[c]), separator, links)
+                    program.add(
+                        stored(tree.cliques[c]),
+                        reads,
+                        writes,
+                        role,
+                        int(self._up[c]),
+                        separator,
+                        links,
+                    )
             program.end_stage()
         self._program = program.arrays()
         self._stages = tuple(program.stages)
@@ -168,7 +179,9 @@ class Propagation:
 
     def _run_serial(self, first: int, last: int) -> None:
         blocks = len(self._program[-1])
-        kernels.run_passes(kernels.WHOLE, first, last, 0, blocks, *self._program, self.memory, self._logs)
+        kernels.run_passes(
+            kernels.WHOLE, first, last, 0, blocks, *self._program, self.memory, self._logs
+        )
 
     def _run_wide(self, stage: _Stage, count: int) -> None:
         if self._pool is None:
@@ -177,12 +190,16 @@ class Propagation:
         whole = (*self._program, self.memory, self._logs)
 
         def passes_of(part: int) -> Callable[[int, int], None]:
-            return lambda i, j: kernels.run_passes(part, stage.first + i, stage.first + j, 0, len(blocks), *whole)
+            return lambda i, j: kernels.run_passes(
+                part, stage.first + i, stage.first + j, 0, len(blocks), *whole
+            )
 
         first = int(passes[stage.first, kernels.P_BLOCK0])
 
         def some_blocks(i: int, j: int) -> None:
-            kernels.run_passes(kernels.BLOCKS, stage.first, stage.last, first + i, first + j, *whole)
+            kernels.run_passes(
+                kernels.BLOCKS, stage.first, stage.last, first + i, first + j, *whole
+            )
 
         _share(self._pool, count, stage.cells, passes_of(kernels.PREPARE))
         _share(self._pool, count, stage.block_cells, some_blocks)
@@ -205,7 +222,9 @@ class Propagation:
             for axes, begin in own:
                 if a in axes and not set(attributes[i + 1 :]).intersection(axes):
                     strides = _strides(axes, tree.sizes)
-                    walk = merged_axes(shape[: i + 1], [strides.get(x, 0) for x in attributes[: i + 1]])
+                    walk = merged_axes(
+                        shape[: i + 1], [strides.get(x, 0) for x in attributes[: i + 1]]
+                    )
                     multiply_onto(out, *walk, self.memory[begin : begin + _cells(axes, tree.sizes)])
         out /= out.sum()
         return out.reshape(shape)
@@ -220,15 +239,26 @@ class Propagation:
             return reads, [_Table(self._separators[c], int(self._up[c]))]
         if role == kernels.DISTRIBUTE:
             reads.append(_Table(self._separators[c], int(self._down[c])))
-        writes = [_Table(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True) for f in own]
+        writes = [
+            _Table(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True)
+            for f in own
+        ]
         writes += [_Table(self._separators[k], int(self._down[k])) for k in children]
         return reads, writes
 
 
-def _share(pool: ThreadPoolExecutor, count: int, weights: Sequence[int], work: Callable[[int, int], None]) -> None:
+def _share(
+    pool: ThreadPoolExecutor, count: int, weights: Sequence[int], work: Callable[[int, int], None]
+) -> None:
     """Do items 0 .. n in at most ``count`` parts of about equal weight, one on this thread."""
     done = np.cumsum(weights)
-    cuts = sorted({0, *(int(i) for i in np.searchsorted(done, done[-1] * np.arange(1, count) / count)), len(weights)})
+    cuts = sorted(
+        {
+            0,
+            *(int(i) for i in np.searchsorted(done, done[-1] * np.arange(1, count) / count)),
+            len(weights),
+        }
+    )
     parts = list(itertools.pairwise(cuts))
     waiting = [pool.submit(work, *part) for part in parts[1:]]
     work(*parts[0])
@@ -247,7 +277,9 @@ def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
     return [*up, (kernels.ROOT, by_depth[0]), *down]
 
 
-def _storage_ranks(tree: JunctionTree, factors: Sequence[Attributes], home: Sequence[int]) -> list[int]:
+def _storage_ranks(
+    tree: JunctionTree, factors: Sequence[Attributes], home: Sequence[int]
+) -> list[int]:
     """Order of axes in all tables: attributes that the cliques of large tables would walk innermost come last, then large."""
     weight = [0] * len(tree.sizes)
     for c, clique in enumerate(tree.cliques):
@@ -255,7 +287,9 @@ def _storage_ranks(tree: JunctionTree, factors: Sequence[Attributes], home: Sequ
         tables += [tree.separators[k] for k in (*tree.children[c], c)]
         largest = max((_cells(t, tree.sizes) for t in tables), default=0)
         if largest >= max(LARGE_TABLE, LARGE_SHARE * tree.clique_cells[c]):
-            for a in _split(clique, tuple(tables), tuple(tables), tuple(tree.sizes), anyhow=True).inner:
+            for a in _split(
+                clique, tuple(tables), tuple(tables), tuple(tree.sizes), anyhow=True
+            ).inner:
                 weight[a] += tree.clique_cells[c]
     order = sorted(range(len(weight)), key=lambda a: (weight[a], tree.sizes[a], a))
     ranks = [0] * len(order)
@@ -299,8 +333,15 @@ def _split(
                     inner |= {a}
             for _ in range(2 * len(clique)):
                 # Swaps are many: they are priced where no single move pays.
-                for moves in ([inner ^ {a} for a in clique], [inner ^ {a, b} for a in inner for b in everything - inner]):
-                    best = min((m for m in moves if m and _cells(m, sizes) <= limit), key=price, default=inner)
+                for moves in (
+                    [inner ^ {a} for a in clique],
+                    [inner ^ {a, b} for a in inner for b in everything - inner],
+                ):
+                    best = min(
+                        (m for m in moves if m and _cells(m, sizes) <= limit),
+                        key=price,
+                        default=inner,
+                    )
                     if price(best) < price(inner):
                         break
                 else:
@@ -371,7 +412,9 @@ def _bits(attributes: Iterable[int]) -> int:
     return sum(1 << a for a in attributes)
 
 
-def _order_outer(outer: Iterable[int], groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> Attributes:
+def _order_outer(
+    outer: Iterable[int], groups: Sequence[Sequence[int]], sizes: Sequence[int]
+) -> Attributes:
     """Outer attributes such that the levels of many rows carry few groups; those without any come last."""
     left = set(outer)
     pending = list(groups)
@@ -408,7 +451,13 @@ class _Walk:
         reads: Sequence[_Table],
         writes: Sequence[_Table],
     ) -> None:
-        self.outer, self.inner, self.sizes, self.reads, self.writes = outer, inner, sizes, reads, writes
+        self.outer, self.inner, self.sizes, self.reads, self.writes = (
+            outer,
+            inner,
+            sizes,
+            reads,
+            writes,
+        )
         self.width = _cells(inner, sizes)
         self.stride = _padded(self.width)
         spans = {self._rows_of(t) for t in (*reads, *writes) if self._crosses(t)}
@@ -493,9 +542,13 @@ class _Program:
             blocks = self.blocks[rows[0][kernels.P_BLOCK0] : rows[-1][kernels.P_BLOCK1]]
             cells = tuple(row[kernels.P_ROWS] * row[kernels.P_INNER] for row in rows)
             block_cells = tuple(
-                (b[kernels.B_LAST] - b[kernels.B_FIRST]) * self.passes[b[kernels.B_PASS]][kernels.P_INNER] for b in blocks
+                (b[kernels.B_LAST] - b[kernels.B_FIRST])
+                * self.passes[b[kernels.B_PASS]][kernels.P_INNER]
+                for b in blocks
             )
-            self.stages.append(_Stage(first, len(self.passes), sum(cells) >= PARALLEL_CELLS, cells, block_cells))
+            self.stages.append(
+                _Stage(first, len(self.passes), sum(cells) >= PARALLEL_CELLS, cells, block_cells)
+            )
 
     def add(
         self,
@@ -508,14 +561,27 @@ class _Program:
         links: Sequence[Sequence[int]],
     ) -> None:
         """Append one pass over a clique (attributes in storage order)."""
-        split = _split(clique, tuple(t.attributes for t in reads), tuple(t.attributes for t in writes), tuple(self.sizes))
+        split = _split(
+            clique,
+            tuple(t.attributes for t in reads),
+            tuple(t.attributes for t in writes),
+            tuple(self.sizes),
+        )
         walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
         row = [0] * kernels.P_COLUMNS
-        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = walk.width, walk.stride, len(walk.outer)
+        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = (
+            walk.width,
+            walk.stride,
+            len(walk.outer),
+        )
         row[kernels.P_ROLE], row[kernels.P_UP], row[kernels.P_SEPARATOR] = role, up, separator
         row[kernels.P_BASE0], row[kernels.P_BASE1] = self._terms(walk.within(reads), (), walk.inner)
         row[kernels.P_OUT0], row[kernels.P_OUT1] = self._terms(walk.within(writes), (), walk.inner)
-        row[kernels.P_ROWS], row[kernels.P_RUN], row[kernels.P_ACTIVE] = walk.rows, walk.run, len(walk.active)
+        row[kernels.P_ROWS], row[kernels.P_RUN], row[kernels.P_ACTIVE] = (
+            walk.rows,
+            walk.run,
+            len(walk.active),
+        )
         row[kernels.P_WORK] = self._take(walk.width)
         row[kernels.P_SCALE], row[kernels.P_TOTALS] = self._take(walk.rows), self._take(walk.rows)
         row[kernels.P_CHILD0] = len(self.children)
@@ -547,7 +613,8 @@ class _Program:
                 t.offset
                 for tables in (reads, writes)
                 for t in tables
-                if _in_place(t.attributes, frozenset(walk.inner)) and (len(tables) == 1 or 4 * rows >= walk.rows)
+                if _in_place(t.attributes, frozenset(walk.inner))
+                and (len(tables) == 1 or 4 * rows >= walk.rows)
             }
             for tables, reading in ((reads, True), (writes, False)):
                 for t in tables:
@@ -578,7 +645,10 @@ class _Program:
         for i, a in enumerate(walk.outer):
             span = walk.outer[: i + 1]
             rows = _cells(span, self.sizes)
-            terms = (*self._terms(walk.scalar(walk.reads, a), span, ()), *self._terms(walk.scalar(walk.writes, a), span, ()))
+            terms = (
+                *self._terms(walk.scalar(walk.reads, a), span, ()),
+                *self._terms(walk.scalar(walk.writes, a), span, ()),
+            )
             first, last = level_groups.get(i, (0, 0))
             self.levels.append([rows, self._take(rows), *terms, first, last, int(carried)])
             carried = carried or any(self.groups[g][kernels.G_SUM] >= 0 for g in range(first, last))
@@ -598,7 +668,9 @@ class _Program:
             cut = [units * i // pieces * unit for i in (b, b + 1)]
             self.blocks.append([len(self.passes), *cut, self._take(length), length])
 
-    def _terms(self, tables: Iterable[_Table], span: Attributes, inner: Attributes) -> tuple[int, int]:
+    def _terms(
+        self, tables: Iterable[_Table], span: Attributes, inner: Attributes
+    ) -> tuple[int, int]:
         begin = len(self.terms)
         for table in tables:
             strides = _strides(table.attributes, self.sizes)

@@ -90,7 +90,9 @@ class LogFactors:
         nothing = Dual(self, [], 1.0)
         log_total, _ = nothing.calibrate(nothing.measured)
         if not math.isfinite(log_total):
-            raise ModelError("The structural zeros leave nothing that can occur; state fewer of them.")
+            raise ModelError(
+                "The structural zeros leave nothing that can occur; state fewer of them."
+            )
         self.logs[:] = np.where(self.marginals == 0, FORBIDDEN, 0.0)
         self.marginals[:] = 0
 
@@ -135,11 +137,15 @@ class LogFactors:
     def _shared(self) -> list[tuple[frozenset[int], int, list[int]]]:
         """Every intersection of factors, large ones first: a home for what depends on it, and the others that hold it."""
         factors = self.engine.factors
-        shared = {frozenset(a) & frozenset(b) for a, b in itertools.combinations(factors, 2)} - {frozenset()}
+        shared = {frozenset(a) & frozenset(b) for a, b in itertools.combinations(factors, 2)} - {
+            frozenset()
+        }
         out = []
         for some in sorted(shared, key=lambda s: (-len(s), sorted(s))):
             home = self.home(tuple(some))
-            out.append((some, home, [f for f, own in enumerate(factors) if f != home and some <= set(own)]))
+            out.append(
+                (some, home, [f for f, own in enumerate(factors) if f != home and some <= set(own)])
+            )
         return out
 
     def _move(self, some: frozenset[int], f: int, home: int) -> None:
@@ -185,11 +191,17 @@ class StepDual(abc.ABC):
         nothing = [np.zeros(0)]
         self.total = total
         self._alike = _alike(measurements)
-        counts = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
+        counts = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(
+            np.float64
+        )
         self.measured = self.contrasted(counts)
-        sigma = np.concatenate([np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing)
+        sigma = np.concatenate(
+            [np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing
+        )
         known = sigma[sigma < UNMEASURED * total]
-        self.typical = float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
+        self.typical = (
+            float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
+        )
         self.sigma = np.maximum(sigma, LEAST_SIGMA * self.typical).astype(np.float64)
 
     @abc.abstractmethod
@@ -253,7 +265,15 @@ class StepDual(abc.ABC):
         scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
         for some in self._alike:
             scale[some] = scale[some].mean(axis=1, keepdims=True)
-        found = _minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
+        found = _minimise(
+            functools.partial(self.value, pull),
+            theta,
+            scale,
+            self.sigma,
+            tolerance,
+            iterations,
+            progress,
+        )
         return found, self.absorb(found)
 
 
@@ -272,7 +292,9 @@ class Dual(StepDual):
         total: record count.
     """
 
-    def __init__(self, factors: LogFactors, measurements: Sequence[Measurement], total: float) -> None:
+    def __init__(
+        self, factors: LogFactors, measurements: Sequence[Measurement], total: float
+    ) -> None:
         super().__init__(measurements, total)
         self.factors = factors
         engine = factors.engine
@@ -289,7 +311,14 @@ class Dual(StepDual):
                     terms.append([int(begin), cells])
                     maps.append(_cell_map(attributes, engine.tree.sizes, m))
                     cells += maps[-1].size
-            rows.append([int(engine.offsets[f]), int(engine.offsets[f + 1] - engine.offsets[f]), first, len(terms)])
+            rows.append(
+                [
+                    int(engine.offsets[f]),
+                    int(engine.offsets[f + 1] - engine.offsets[f]),
+                    first,
+                    len(terms),
+                ]
+            )
         self._factors = np.array(rows, np.int64).reshape(len(rows), 4)
         self._terms = np.array(terms, np.int64).reshape(len(terms), 2)
         self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
@@ -303,7 +332,9 @@ class Dual(StepDual):
         counts = np.empty_like(theta)
         kernels.expected_counts(*arguments, engine.marginals, self.total, counts)
         if math.isfinite(log_total):
-            factors.marginals[:] = engine.memory[engine.marginals : engine.marginals + factors.logs.size]
+            factors.marginals[:] = engine.memory[
+                engine.marginals : engine.marginals + factors.logs.size
+            ]
         return log_total, counts
 
     def calibrate_at_factors(self) -> Array:
@@ -415,7 +446,9 @@ def _spread(table: Array, own: Attributes, attributes: Attributes) -> Array:
     return table.transpose(order).reshape(shape)
 
 
-def _cell_map(attributes: Attributes, sizes: Sequence[int], measurement: Measurement) -> npt.NDArray[np.int32]:
+def _cell_map(
+    attributes: Attributes, sizes: Sequence[int], measurement: Measurement
+) -> npt.NDArray[np.int32]:
     """For every cell over ``attributes`` the measurement's flat cell."""
     out = np.zeros(1, np.int64)
     shape = measurement.counts.shape

@@ -108,7 +108,9 @@ def sample(
 
 
 def marginals_of_rows(
-    model: MarkovRandomField, wanted: Sequence[Sequence[int]], bins: Sequence[Sequence[BinMap | None]] | None = None
+    model: MarkovRandomField,
+    wanted: Sequence[Sequence[int]],
+    bins: Sequence[Sequence[BinMap | None]] | None = None,
 ) -> list[Array]:
     """Expected counts of marginals as the model's weighed rows have them: of those that no clique holds, where the model has
     factors beyond its tree, nearer than :meth:`~.markov_random_field.MarkovRandomField.marginals`.
@@ -125,16 +127,26 @@ def marginals_of_rows(
     out = []
     for i, own in enumerate(wanted):
         maps = [None] * len(own) if bins is None else bins[i]
-        shape = [model.sizes[a] if m is None else int(m.max()) + 1 for a, m in zip(own, maps, strict=True)]
-        rows = [(codes[a] if m is None else m[codes[a]]).astype(np.int64) for a, m in zip(own, maps, strict=True)]
+        shape = [
+            model.sizes[a] if m is None else int(m.max()) + 1
+            for a, m in zip(own, maps, strict=True)
+        ]
+        rows = [
+            (codes[a] if m is None else m[codes[a]]).astype(np.int64)
+            for a, m in zip(own, maps, strict=True)
+        ]
         cells = np.ravel_multi_index(rows, shape)
-        counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(np.float64)
+        counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(
+            np.float64
+        )
         out.append(counts.reshape(shape) * model.total)
     return out
 
 
 def expected_marginals(
-    model: MarkovRandomField, wanted: Sequence[Sequence[int]], bins: Sequence[Sequence[BinMap | None]] | None = None
+    model: MarkovRandomField,
+    wanted: Sequence[Sequence[int]],
+    bins: Sequence[Sequence[BinMap | None]] | None = None,
 ) -> list[Array]:
     """Expected counts of many marginals: by the tree, or as :func:`marginals_of_rows` has those that no clique holds, where the
     model has factors beyond its tree.
@@ -142,9 +154,17 @@ def expected_marginals(
     Args, returns and raises: as for :meth:`~.markov_random_field.MarkovRandomField.marginals`.
     """
     found = model.marginals(wanted, bins)
-    outside = [i for i, own in enumerate(wanted) if model.tree.covering(tuple(own)) < 0] if model.beyond else []
+    outside = (
+        [i for i, own in enumerate(wanted) if model.tree.covering(tuple(own)) < 0]
+        if model.beyond
+        else []
+    )
     if outside:
-        by_rows = marginals_of_rows(model, [wanted[i] for i in outside], None if bins is None else [bins[i] for i in outside])
+        by_rows = marginals_of_rows(
+            model,
+            [wanted[i] for i in outside],
+            None if bins is None else [bins[i] for i in outside],
+        )
         for i, table in zip(outside, by_rows, strict=True):
             found[i] = table
     return found
@@ -168,9 +188,13 @@ def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike
     left = model.restricted(given)
     if not model.beyond or not given:
         return left.total
-    logs = [_logs(own, propose(own, MARGINAL_ROWS, np.random.default_rng(0))) for own in (left, model)]
+    logs = [
+        _logs(own, propose(own, MARGINAL_ROWS, np.random.default_rng(0))) for own in (left, model)
+    ]
     masses = [float(own.max()) + math.log(np.exp(own - own.max()).mean()) for own in logs]
-    return model.total * math.exp(min(math.log(left.total / model.total) + masses[0] - masses[1], 0.0))
+    return model.total * math.exp(
+        min(math.log(left.total / model.total) + masses[0] - masses[1], 0.0)
+    )
 
 
 def _logs(model: MarkovRandomField, codes: Codes) -> Array:
@@ -198,12 +222,19 @@ def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Code
     codes = propose(model, max(rows, LEAST_WEIGHED), rng)
     heap = np.cumsum(_weights(model, codes))
     # The proposals are in random order. The last of them ends the heap, whatever rounding did.
-    places = np.searchsorted(heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right")
+    places = np.searchsorted(
+        heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right"
+    )
     return np.ascontiguousarray(codes[:, places])
 
 
 def _halved(
-    pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], halvings: int, rng: np.random.Generator, alone: bool
+    pool: Codes,
+    sizes: Sequence[int],
+    evened: Sequence[tuple[int, ...]],
+    halvings: int,
+    rng: np.random.Generator,
+    alone: bool,
 ) -> Codes:
     """Rows of which so many times one of two is taken, with counts close to half; counted on several threads where no other
     batch has them."""
@@ -211,19 +242,25 @@ def _halved(
     stems, lasts, cells = stems_of(sizes, evened)
     counts = np.zeros(cells)
     in_slices(
-        len(stems), 1 if alone else len(stems), lambda begin, end: kernels.count_rows(rows, stems, lasts, begin, end, counts)
+        len(stems),
+        1 if alone else len(stems),
+        lambda begin, end: kernels.count_rows(rows, stems, lasts, begin, end, counts),
     )
     for halving in range(1, halvings + 1):
         second = rng.integers(2, size=len(rows) // 2, dtype=np.uint8)
         counts *= 0.5
         gaps = np.stack([np.zeros_like(counts), 1 / (counts + 1)], axis=1).astype(np.float32)
-        kernels.even_out(rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == halvings else 0))
+        kernels.even_out(
+            rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == halvings else 0)
+        )
         counts += gaps[:, 0]
         rows = rows[2 * np.arange(second.size) + second]
     return np.ascontiguousarray(rows.T)
 
 
-def stems_of(sizes: Sequence[int], evened: Sequence[tuple[int, ...]]) -> tuple[Unsigned, Unsigned, int]:
+def stems_of(
+    sizes: Sequence[int], evened: Sequence[tuple[int, ...]]
+) -> tuple[Unsigned, Unsigned, int]:
     """Stems and last attributes of marginals of one to three attributes, as the kernels want them
     (:func:`vertimrf.kernels.rows.even_out`), and how many cells there are."""
     after: dict[tuple[int, ...], list[int]] = {}
@@ -234,15 +271,23 @@ def stems_of(sizes: Sequence[int], evened: Sequence[tuple[int, ...]]) -> tuple[U
     cells = 0
     for first, ends in after.items():
         starts = [0, *itertools.accumulate(sizes[a] for a in ends)]
-        strides = [math.prod(sizes[a] for a in first[i + 1 :]) * starts[-1] for i in range(len(first))]
+        strides = [
+            math.prod(sizes[a] for a in first[i + 1 :]) * starts[-1] for i in range(len(first))
+        ]
         columns = itertools.chain(*zip((*first, 0, 0), (*strides, 0, 0), strict=True))
         stems.append((*itertools.islice(columns, 4), cells, len(lasts), len(lasts) + len(ends)))
         lasts += zip(ends, starts, strict=False)
         cells += math.prod(sizes[a] for a in first) * starts[-1]
-    return np.array(stems, np.uint64).reshape(-1, 7), np.array(lasts, np.uint64).reshape(-1, 2), cells
+    return (
+        np.array(stems, np.uint64).reshape(-1, 7),
+        np.array(lasts, np.uint64).reshape(-1, 2),
+        cells,
+    )
 
 
-def add_counts(columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array) -> None:
+def add_counts(
+    columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array
+) -> None:
     """Add the weights of rows to the cells that they fall into, on several threads.
 
     Args:
@@ -252,7 +297,11 @@ def add_counts(columns: Codes, tables: Integers, terms: Integers, weights: Array
         counts: flat over the cells of all marginals; added to.
     """
     in_slices(
-        len(tables), 1, lambda begin, end: kernels.weighed_counts(columns, tables, terms, weights, begin, end, counts)
+        len(tables),
+        1,
+        lambda begin, end: kernels.weighed_counts(
+            columns, tables, terms, weights, begin, end, counts
+        ),
     )
 
 
@@ -264,11 +313,17 @@ def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> lis
     for way in (1, 2, 3):
         if math.comb(len(varying), way) > LISTED:
             break
-        for own in sorted(itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)):
+        for own in sorted(
+            itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)
+        ):
             more = math.prod(sizes[a] for a in own)
             cells += more
             lookups += rows * ((1 << halvings) - 1 + AGAIN)
-            if more > CELLS_PER_ROW * rows / batches or cells > MOST_CELLS or lookups > MOST_LOOKUPS:
+            if (
+                more > CELLS_PER_ROW * rows / batches
+                or cells > MOST_CELLS
+                or lookups > MOST_LOOKUPS
+            ):
                 break
             out.append(own)
     return out
@@ -290,14 +345,18 @@ def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Inte
     return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2)
 
 
-def _of_values(sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]) -> tuple[Integers, Integers]:
+def _of_values(
+    sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]
+) -> tuple[Integers, Integers]:
     """Tables and terms of marginals of values, whose columns are attributes."""
     return lookups((own, [sizes[a] for a in own]) for own in wanted)
 
 
 def _check(rows: int) -> None:
     if not 1 <= rows < 1 << 32:
-        raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times.")
+        raise ModelError(
+            f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times."
+        )
 
 
 def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
@@ -334,12 +393,26 @@ def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Co
         stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
         shape = tuple(sizes[a] for a in separator)
         weights = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
-        order, counts = draw.group_rows(codes, np.array(separator, np.int64), weights, math.prod(shape))
+        order, counts = draw.group_rows(
+            codes, np.array(separator, np.int64), weights, math.prod(shape)
+        )
         offsets = axis_map(shape, [stride[a] for a in separator])
-        columns = axis_map([sizes[a] for a in new], [stride[a] for a in new]) if separator else np.zeros(0, np.int64)
+        columns = (
+            axis_map([sizes[a] for a in new], [stride[a] for a in new])
+            if separator
+            else np.zeros(0, np.int64)
+        )
         seed = rng.integers(1 << 64, dtype=np.uint64)
-        cells = draw.share_out(belief.ravel(), offsets, columns, math.prod(sizes[a] for a in new), counts, seed)
-        draw.assign(codes, order, cells, np.array(new, np.int64), np.array([sizes[a] for a in new], np.int64))
+        cells = draw.share_out(
+            belief.ravel(), offsets, columns, math.prod(sizes[a] for a in new), counts, seed
+        )
+        draw.assign(
+            codes,
+            order,
+            cells,
+            np.array(new, np.int64),
+            np.array([sizes[a] for a in new], np.int64),
+        )
     for a, classes in model.classes.items():
         codes[a] = _values(codes[a], classes, rng)
     return codes
@@ -350,7 +423,9 @@ def _values(codes: Codes, classes: ValueClasses, rng: np.random.Generator) -> Co
     order = np.argsort(classes.classes, kind="stable")
     width = np.bincount(classes.classes)
     out = np.empty_like(codes)
-    rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(width)))[:-1])
+    rows = np.split(
+        np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(width)))[:-1]
+    )
     for own, values in zip(rows, np.split(order, np.cumsum(width)[:-1]), strict=True):
         ends = np.cumsum(classes.shares[values]) * len(own)
         # Systematic sampling: of a value expected e times, floor(e) or ceil(e).

@@ -28,7 +28,9 @@ def allowing(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Facto
     return Factor(tuple(int(a) for a in np.sort(attributes)), np.ascontiguousarray(logs))
 
 
-def ruling_out(sizes: Sequence[int], combinations: Iterable[Sequence[tuple[int, Sequence[int]]]]) -> tuple[Factor, ...]:
+def ruling_out(
+    sizes: Sequence[int], combinations: Iterable[Sequence[tuple[int, Sequence[int]]]]
+) -> tuple[Factor, ...]:
     """Factors under which none of some combinations can occur, one for all combinations of the same attributes.
 
     Args:
@@ -51,7 +53,11 @@ def budget_holding(sizes: Sequence[int], limit: int, zeros: Iterable[Factor]) ->
     if not edges:
         return CliqueBudget(sizes, limit)
     tree = junction_tree(sizes, edges)
-    needed = max(cells for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True) if len(clique) > 1)
+    needed = max(
+        cells
+        for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True)
+        if len(clique) > 1
+    )
     budget = CliqueBudget(sizes, max(limit, needed))
     budget.try_edges(edges)
     return budget

@@ -52,14 +52,22 @@ class ValueClasses:
         shape = [int(bins.max()) + 1 if k == axis else n for k, n in enumerate(out.shape)]
         return bin_table(out, [bins if k == axis else None for k in range(out.ndim)], shape)
 
-    def restricted(self, kept: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Array, ValueClasses]:
+    def restricted(
+        self, kept: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], Array, ValueClasses]:
         """What is left of it where only some values can be: classes, the probability of each before, and the values in them."""
         left, classes = np.unique(self.classes[kept], return_inverse=True)
         mass = np.bincount(classes, weights=self.shares[kept]).astype(np.float64)
-        return left, mass, ValueClasses(classes.reshape(-1).astype(np.int64), self.shares[kept] / mass[classes])
+        return (
+            left,
+            mass,
+            ValueClasses(classes.reshape(-1).astype(np.int64), self.shares[kept] / mass[classes]),
+        )
 
 
-def told_apart(measurements: Sequence[Measurement], except_for: Collection[int] = ()) -> dict[int, BinMap]:
+def told_apart(
+    measurements: Sequence[Measurement], except_for: Collection[int] = ()
+) -> dict[int, BinMap]:
     """Classes of values that no measurement of two or more attributes tells apart: per attribute the map value -> class.
 
     Args:
@@ -84,7 +92,9 @@ def told_apart(measurements: Sequence[Measurement], except_for: Collection[int] 
 
 def sizes_in_classes(sizes: Sequence[int], classes: Mapping[int, BinMap]) -> tuple[int, ...]:
     """Sizes of attributes, of which some are in classes."""
-    return tuple(int(classes[a].max()) + 1 if a in classes else int(size) for a, size in enumerate(sizes))
+    return tuple(
+        int(classes[a].max()) + 1 if a in classes else int(size) for a, size in enumerate(sizes)
+    )
 
 
 def in_classes(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:
@@ -109,7 +119,9 @@ def in_classes(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:
         else:
             merged = ValueClasses(classes[a], np.ones(len(own))).merged(own)
             if merged is None:
-                raise ModelError(f"The {m.where} parts values of attribute {a} that the model has in one class.")
+                raise ModelError(
+                    f"The {m.where} parts values of attribute {a} that the model has in one class."
+                )
             sums.append(None)
             bins.append(merged)
     sigma: float | Array = m.sigma
@@ -133,7 +145,11 @@ def spread_within(classes: BinMap, records: Array, counts: Array, sigma: float) 
     """
     width = np.bincount(classes)
     gap = counts - (np.bincount(classes, weights=counts) / width)[classes]
-    variance = np.maximum(np.bincount(classes, weights=np.square(gap)) / np.maximum(width - 1, 1) - sigma**2, 0.0)
-    kept = np.divide(variance, variance + sigma**2, out=np.ones(len(width)), where=variance + sigma**2 > 0)
+    variance = np.maximum(
+        np.bincount(classes, weights=np.square(gap)) / np.maximum(width - 1, 1) - sigma**2, 0.0
+    )
+    kept = np.divide(
+        variance, variance + sigma**2, out=np.ones(len(width)), where=variance + sigma**2 > 0
+    )
     found = np.maximum((records / width)[classes] + kept[classes] * gap, LEAST_RECORDS)
     return ValueClasses(classes, found / np.bincount(classes, weights=found)[classes])

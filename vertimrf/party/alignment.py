@@ -43,7 +43,9 @@ KIND = "id sample"
 SAMPLED = 10_000
 DIGEST = 16
 COMBINATIONS = tuple(
-    combination for count in range(len(FORMATS) + 1) for combination in itertools.combinations(FORMATS, count)
+    combination
+    for count in range(len(FORMATS) + 1)
+    for combination in itertools.combinations(FORMATS, count)
 )
 
 # Digests of 128 bits by how ids are written, sorted [shape=(people, 16), uint8]: of one's own sampled ids, or the lists of a
@@ -101,7 +103,10 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     out = {}
     for formats in COMBINATIONS:
         digests = digest_ids(keys.records, format_ids(chosen, formats, where), where)
-        keyed = {hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest() for digest in digests.astype("<u8")}
+        keyed = {
+            hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest()
+            for digest in digests.astype("<u8")
+        }
         out[formats] = np.frombuffer(b"".join(sorted(keyed)), np.uint8).reshape(-1, DIGEST)
     return out
 
@@ -126,7 +131,9 @@ def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
     return {
         "kind": KIND,
         "envelopes": {
-            name: to_base64(seal(packed, KIND, plan.digest(), keys, key, name)) for name in plan.party_names if name != key.party
+            name: to_base64(seal(packed, KIND, plan.digest(), keys, key, name))
+            for name in plan.party_names
+            if name != key.party
         },
     }
 
@@ -137,16 +144,26 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
     Raises:
         MessageError: no such file, none for this party, or not as a party of this plan sealed it.
     """
-    if not isinstance(data, dict) or data.get("kind") != KIND or not isinstance(data.get("envelopes"), dict):
-        raise MessageError(f"{where} is no id sample; pass the file that `vertimrf align` wrote at another party.")
+    if (
+        not isinstance(data, dict)
+        or data.get("kind") != KIND
+        or not isinstance(data.get("envelopes"), dict)
+    ):
+        raise MessageError(
+            f"{where} is no id sample; pass the file that `vertimrf align` wrote at another party."
+        )
     if key.party not in data["envelopes"]:
-        raise MessageError(f"{where} has nothing for {key.party!r}: is it one's own? Pass another party's.")
+        raise MessageError(
+            f"{where} has nothing for {key.party!r}: is it one's own? Pass another party's."
+        )
     sealed = read_base64(data["envelopes"], str(key.party), where)
     sender, packed = open_sealed(sealed, KIND, plan.digest(), plan.sealing_keys(), key, where)
     header, arrays = container.unpack(packed, KIND, where)
     listed = header.get("formats")
     if not isinstance(listed, list) or json.dumps(listed) != json.dumps(COMBINATIONS):
-        raise MessageError(f"{where} lists other id formats than this version knows; make it again with the same version.")
+        raise MessageError(
+            f"{where} lists other id formats than this version knows; make it again with the same version."
+        )
     out = {}
     for i, formats in enumerate(COMBINATIONS):
         digests = arrays.get(str(i))
@@ -164,7 +181,10 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
         theirs: what :func:`open_sample` gave.
     """
     own = {formats: set(map(bytes, digests)) for formats, digests in mine.items()}
-    other = {formats: (i, set(map(bytes, digests))) for i, (formats, digests) in enumerate(theirs.items())}
+    other = {
+        formats: (i, set(map(bytes, digests)))
+        for i, (formats, digests) in enumerate(theirs.items())
+    }
 
     def matching(one: tuple[str, ...], another: tuple[str, ...]) -> int:
         number, entries = other[another]
@@ -172,7 +192,9 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
 
     plain = matching((), ())
     best = Match(len(own[()]), plain, plain, (), ())
-    pairs = sorted(itertools.product(COMBINATIONS, COMBINATIONS), key=lambda pair: len(pair[0]) + len(pair[1]))
+    pairs = sorted(
+        itertools.product(COMBINATIONS, COMBINATIONS), key=lambda pair: len(pair[0]) + len(pair[1])
+    )
     for one, another in pairs:
         count = matching(one, another)
         if count > best.matching:
@@ -188,4 +210,7 @@ def _entry(digest: bytes, number: int) -> bytes:
 def _padding(plan: Plan, key: PrivateKey) -> list[bytes]:
     """Digests of nobody, the same whenever this party pads a sample under this plan."""
     drawn = key.derive(plan.digest(), "padding of id samples")
-    return [hashlib.blake2b(i.to_bytes(8), key=drawn, digest_size=DIGEST).digest() for i in range(SAMPLED)]
+    return [
+        hashlib.blake2b(i.to_bytes(8), key=drawn, digest_size=DIGEST).digest()
+        for i in range(SAMPLED)
+    ]

@@ -101,7 +101,9 @@ def check_table(
     facts = [f"{rows:,} records, {len(attributes)} attributes in the plan."]
     notes = watched.notes()
     if table.dropped.records:
-        facts.append(f"{table.dropped.records:,} of them do not fit, and would be left out; a run tells nobody else of it.")
+        facts.append(
+            f"{table.dropped.records:,} of them do not fit, and would be left out; a run tells nobody else of it."
+        )
     if not rows:
         problems.append(f"{where} has no records.")
     elif not 1 / FEW_OR_MANY <= table.records / plan.expected_records <= FEW_OR_MANY:
@@ -110,14 +112,22 @@ def check_table(
             f"{table.records:,} it stays private, but another plan would be more accurate."
         )
     if watched.shapes:
-        listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(watched.shapes.items())[:SHAPES])
-        facts.append(f"The shapes of ids: {listed}{', ...' if len(watched.shapes) > SHAPES else ''}.")
+        listed = ", ".join(
+            f"{shape} ({count:,})" for shape, count in list(watched.shapes.items())[:SHAPES]
+        )
+        facts.append(
+            f"The shapes of ids: {listed}{', ...' if len(watched.shapes) > SHAPES else ''}."
+        )
     if len(watched.shapes) > 1:
-        notes.append("Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way.")
+        notes.append(
+            "Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way."
+        )
     if table.persons is not None and table.records:
         most = plan.records_per_person
         left, persons = beyond(table.persons, most)
-        facts.append(f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party.")
+        facts.append(
+            f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
+        )
     return Check(tuple(problems), tuple(notes), tuple(facts))
 
 
@@ -156,17 +166,23 @@ class _Watched:
             if attribute.clamp:
                 # A column of another type is a problem already.
                 with contextlib.suppress(SchemaError):
-                    numbers, missing = column_numbers(attribute, piece[attribute.name], columns.where)
+                    numbers, missing = column_numbers(
+                        attribute, piece[attribute.name], columns.where
+                    )
                     present = numbers[~missing]
                     counts[0] += len(present)
-                    counts[1] += np.count_nonzero((present < attribute.edges[0]) | (present > attribute.edges[-1]))
+                    counts[1] += np.count_nonzero(
+                        (present < attribute.edges[0]) | (present > attribute.edges[-1])
+                    )
             if attribute.other is not None:
                 counts[2] += np.count_nonzero(own == attribute.values.index(attribute.other))
 
     def notes(self) -> list[str]:
         """Sentences on it."""
         out = []
-        for attribute, (present, clipped, other) in zip(self._columns.attributes, self._counts.T.tolist(), strict=True):
+        for attribute, (present, clipped, other) in zip(
+            self._columns.attributes, self._counts.T.tolist(), strict=True
+        ):
             if clipped > CLIPPED * present:
                 low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
                 out.append(
@@ -175,7 +191,9 @@ class _Watched:
                 )
             elif other > MOSTLY_OTHER * self._records:
                 share = 100 * other / self._records
-                out.append(f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values.")
+                out.append(
+                    f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."
+                )
         return out
 
 

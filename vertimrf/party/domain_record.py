@@ -76,7 +76,9 @@ class DomainRecord:
         self.path = self._folder / "found.json"
 
     def once(
-        self, search: Search, find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]]
+        self,
+        search: Search,
+        find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]],
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
         """All findings of a schema part: those on record, also of attributes that it has public domains for by now, for they are
         spent; and new ones, which are on record before this returns.
@@ -105,7 +107,9 @@ class DomainRecord:
             os.close(lock)
 
     def _once(
-        self, search: Search, find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]]
+        self,
+        search: Search,
+        find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]],
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
         kept, key = self._read(), self._key()
         wanted = search.part.wanted
@@ -117,7 +121,9 @@ class DomainRecord:
         before: list[_Kept] = []
         for i, own in enumerate(kept):
             name = own.finding.domain.name
-            if files[0] in own.places or (name in named and places.get(name, {files[1]}) & own.places):
+            if files[0] in own.places or (
+                name in named and places.get(name, {files[1]}) & own.places
+            ):
                 _check_asked(own.finding.domain, wanted.get(name), self.path)
                 # A copy of a copy is known as well.
                 kept[i] = replace(own, places=own.places | places.get(name, set(files)))
@@ -125,7 +131,11 @@ class DomainRecord:
         on_record = frozenset(own.finding.domain.name for own in before)
         missing = [domain for name, domain in wanted.items() if name not in on_record]
         asked = json.dumps([[_plain(domain.asked), cells[domain.name]] for domain in missing])
-        found = find(missing, lambda purpose: bytes.fromhex(_keyed(key, purpose, asked))) if missing else ()
+        found = (
+            find(missing, lambda purpose: bytes.fromhex(_keyed(key, purpose, asked)))
+            if missing
+            else ()
+        )
         kept += [_Kept(finding, frozenset(places[finding.domain.name])) for finding in found]
         self._write(kept)
         return (*(own.finding for own in before), *found), on_record
@@ -161,7 +171,9 @@ class DomainRecord:
             raise self._unwritable(error) from None
         key = read_bytes(path, "key of domains", PrivacyError, MAX_KEY)
         if len(key) != KEY_BYTES:
-            raise PrivacyError(f"{path} is damaged: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup.")
+            raise PrivacyError(
+                f"{path} is damaged: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup."
+            )
         return key
 
     def _unwritable(self, error: OSError) -> PrivacyError:
@@ -184,7 +196,9 @@ def cells_digest(column: pa.ChunkedArray) -> str:
         counts = pc.value_counts(column)
         values, times = pc.cast(counts.field(0), pa.string()), counts.field(1)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        counts = pc.value_counts(pa.array([str(value) for value in column.to_pylist()], pa.string()))
+        counts = pc.value_counts(
+            pa.array([str(value) for value in column.to_pylist()], pa.string())
+        )
         values, times = counts.field(0), counts.field(1)
     order = pc.sort_indices(values)
     rows = list(zip(values.take(order).to_pylist(), times.take(order).to_pylist(), strict=True))
@@ -205,7 +219,9 @@ def _from_json(item: Any) -> _Kept:
     entries = tuple(LedgerEntry.from_json(entry) for entry in item["entries"])
     if not all(isinstance(place, str) for place in item["places"]):
         raise TypeError("places")
-    return _Kept(Finding(PrivateDomain.from_json(item["asked"]), found, entries), frozenset(item["places"]))
+    return _Kept(
+        Finding(PrivateDomain.from_json(item["asked"]), found, entries), frozenset(item["places"])
+    )
 
 
 def _to_json(kept: _Kept) -> dict[str, Any]:

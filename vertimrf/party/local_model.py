@@ -23,7 +23,8 @@ __all__ = ["release_local_model"]
 
 # Exact counts of marginals, one after the other as they are asked for, of values merged by the maps of some attributes.
 Marginals = Callable[
-    [Sequence[tuple[int, ...]], Mapping[int, npt.NDArray[np.int64]]], Iterable[npt.NDArray[np.int64]]
+    [Sequence[tuple[int, ...]], Mapping[int, npt.NDArray[np.int64]]],
+    Iterable[npt.NDArray[np.int64]],
 ]
 
 # What a cell of a marginal of three attributes weighs beside a cell of a pair, where cliques are scarce.
@@ -79,7 +80,9 @@ def release_local_model(
         return tuple(measured)
     # From here on only noisy figures steer.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
-    maps = merged_values({m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {})
+    maps = merged_values(
+        {m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {}
+    )
     sizes = tuple(int(maps[a].max()) + 1 if a in maps else size for a, size in enumerate(sizes))
     budget = CliqueBudget(sizes, plan.largest_clique)
     for own in linked:
@@ -93,9 +96,13 @@ def release_local_model(
     else:
         budget.try_clique(range(d))
     chosen = choose_marginals(budget.tree(), total, plan, wanted, scores)
-    cells = np.array([math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64)
+    cells = np.array(
+        [math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64
+    )
     counted = marginals([attributes for attributes, _ in chosen], maps)
-    for (attributes, units), exact, done in zip(chosen, counted, np.cumsum(cells).tolist(), strict=True):
+    for (attributes, units), exact, done in zip(
+        chosen, counted, np.cumsum(cells).tolist(), strict=True
+    ):
         sigma = plan.unit_sigma * math.sqrt(units)
         bins = tuple(maps.get(a) for a in attributes) if maps.keys() & set(attributes) else ()
         axes = plan.contrasted(exact.shape)
@@ -154,7 +161,9 @@ def choose_marginals(
         for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
             scarce = weight if two.isdisjoint(own) else CONTRAST_WEIGHT ** (k - 2)
             inside[own] = scarce * wanted.relevance(own) * numbers(own) ** (2 / 3)
-            for less in itertools.chain.from_iterable(itertools.combinations(own, j) for j in range(2, k if two else 0)):
+            for less in itertools.chain.from_iterable(
+                itertools.combinations(own, j) for j in range(2, k if two else 0)
+            ):
                 if not two.isdisjoint(set(own).difference(less)):
                     again[less] += 1
     for less, times in again.items():
@@ -176,7 +185,9 @@ def choose_marginals(
     error = plan.unit_sigma * np.sqrt(np.cumsum(weights) / (plan.units * weights))
     useful = (total / cells >= error) | np.array([len(own) == 2 for own in chosen], bool)
     count = int(np.flatnonzero(useful)[-1]) + 1 if useful.any() else 0
-    kept = {own: inside[own] for own in chosen[:count]} | dict(itertools.islice(apart.items(), plan.units - count))
+    kept = {own: inside[own] for own in chosen[:count]} | dict(
+        itertools.islice(apart.items(), plan.units - count)
+    )
     share = np.array(list(kept.values())) / sum(kept.values())
     units = 1 + ((plan.units - len(kept)) * share).astype(int)
     return [(own, int(u)) for own, u in zip(kept, units, strict=True)]
@@ -188,12 +199,17 @@ def _distance_by_noise(numbers: int, plan: LocalPlan, share: float) -> float:
 
 
 def _noisy_r_scores(
-    counted: Iterable[npt.NDArray[np.int64]], pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
+    counted: Iterable[npt.NDArray[np.int64]],
+    pairs: list[tuple[int, int]],
+    plan: LocalPlan,
+    noise: Noise,
 ) -> dict[tuple[int, int], float]:
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     exact = np.empty(len(pairs))
     for i, table in enumerate(counted):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
-    noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID
+    noisy = (
+        noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID
+    )
     return {pair: float(score) for pair, score in zip(pairs, noisy, strict=True)}

@@ -79,7 +79,11 @@ def find_edges(
     mass = np.maximum(counts[first:end] - SHRINK * scale, 0.0)
     merged = merge_cells(edges[first : end + 1], mass if mass.any() else mass + 1, bins)
     if bounds is not None:
-        merged = (*((bounds[0],) if bounds[0] < merged[0] else ()), *merged, *((bounds[1],) if bounds[1] > merged[-1] else ()))
+        merged = (
+            *((bounds[0],) if bounds[0] < merged[0] else ()),
+            *merged,
+            *((bounds[1],) if bounds[1] > merged[-1] else ()),
+        )
     return merged
 
 
@@ -94,10 +98,14 @@ def divide(low: float, high: float, step: float) -> Floats:
     """A range in equally wide cells; where numbers are small beside its ends, cells get narrower towards zero."""
     even = np.linspace(low, high, CELLS + 1)
     size = max(abs(low), abs(high))
-    powers = size * 2.0 ** (-np.arange(STEPS_PER_OCTAVE * math.log2(1 / FINEST) + 1) / STEPS_PER_OCTAVE)
+    powers = size * 2.0 ** (
+        -np.arange(STEPS_PER_OCTAVE * math.log2(1 / FINEST) + 1) / STEPS_PER_OCTAVE
+    )
     near_zero = np.concatenate([-powers, [0.0], powers[::-1]])
     # Only those that divide the evenly wide cells next to zero.
-    near_zero = near_zero[(np.abs(near_zero) < (high - low) / CELLS * 4) & (near_zero > low) & (near_zero < high)]
+    near_zero = near_zero[
+        (np.abs(near_zero) < (high - low) / CELLS * 4) & (near_zero > low) & (near_zero < high)
+    ]
     edges = np.concatenate([even, near_zero])
     if step:
         # Edges on the grid of the numbers: every cell holds one.
@@ -108,7 +116,9 @@ def divide(low: float, high: float, step: float) -> Floats:
     for edge in edges[1:-1]:
         if edge - kept[-1] >= min((high - low) / CELLS, max(abs(edge), abs(kept[-1])) * 0.1) * 0.5:
             kept.append(edge)
-    return np.array([*kept, edges[-1]] if edges[-1] > kept[-1] else [*kept, kept[-1] + (step or 1.0)])
+    return np.array(
+        [*kept, edges[-1]] if edges[-1] > kept[-1] else [*kept, kept[-1] + (step or 1.0)]
+    )
 
 
 def standing_out(counts: Integers, scale: float, level: float) -> tuple[int, int] | None:
@@ -134,4 +144,3 @@ def standing_out(counts: Integers, scale: float, level: float) -> tuple[int, int
             found.append(at)
             waiting += [(first, at[0]), (at[1], end)]
     return (min(found)[0], max(run[1] for run in found)) if found else None
-

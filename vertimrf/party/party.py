@@ -27,7 +27,13 @@ from ..published.shared_keys import SharedKeyEncoder
 from ..sketches.agreement import value_words
 from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
-from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.parameters import (
+    CountSketchPlan,
+    CrossPartyRelease,
+    ResponsePlan,
+    SharedKeyPlan,
+    SketchPlan,
+)
 from ..tables.arrow import Source
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
@@ -73,7 +79,9 @@ class Party:
         key: PrivateKey | None = None,
     ) -> None:
         if name not in plan.party_names:
-            raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
+            raise PlanError(
+                f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}."
+            )
         if key is not None:
             plan.sealing_keys().check(key)
             if key.party != name:
@@ -140,7 +148,9 @@ class Party:
             return self._fixed
         if self._key is None:
             return SystemNoise()
-        return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}"))
+        return KeyedNoise(
+            self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}")
+        )
 
     def _run(self, records: Records, noise: Noise) -> Message:
         with threads(self._options.num_threads):
@@ -156,16 +166,26 @@ class Party:
             held = [self._attributes.index(a) for a in self._varying]
             sizes = [plan.schema.sizes[a] for a in self._varying]
 
-            def counted(wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[npt.NDArray[np.int64]]:
+            def counted(
+                wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
+            ) -> Iterator[npt.NDArray[np.int64]]:
                 own = [tuple(held[place] for place in own) for own in wanted]
                 return records.marginals(own, {held[place]: bins for place, bins in merged.items()})
 
-            long = {self._varying.index(a): ordered for a, ordered in merging(plan.schema, self._name).items()}
+            long = {
+                self._varying.index(a): ordered
+                for a, ordered in merging(plan.schema, self._name).items()
+            }
             released = release_local_model(
                 counted,
-                sizes, plan.local[self._index], noise, self._options.progress, plan.workload.part(self._varying),
-                [[self._varying.index(a) for a in own] for own in self._linked()], long,
-            )  # fmt: skip
+                sizes,
+                plan.local[self._index],
+                noise,
+                self._options.progress,
+                plan.workload.part(self._varying),
+                [[self._varying.index(a) for a in own] for own in self._linked()],
+                long,
+            )
             one_way = self._one_way(released)
             bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
@@ -177,9 +197,13 @@ class Party:
                 composites = self._composites(published, bins)
                 if isinstance(plan.sketch, CountSketchPlan):
                     counter = records.encoded(
-                        functools.partial(CountSketchEncoder, plan.sketch, groups, key), composites, self._options.progress
+                        functools.partial(CountSketchEncoder, plan.sketch, groups, key),
+                        composites,
+                        self._options.progress,
                     )
-                    sketches = counter.result(released_sizes(published, bins, one_way), noise.stream(counter.digest()))
+                    sketches = counter.result(
+                        released_sizes(published, bins, one_way), noise.stream(counter.digest())
+                    )
                 else:
                     sketches = self._encode(records, groups, composites, plan.sketch, key, noise)
         return Message(
@@ -204,14 +228,20 @@ class Party:
         with self._clock("LocEnc"):
             for attribute, sketch in plan.agreement_of(self._index).items():
                 holder = plan.schema.holders[attribute].index(self._index)
-                key = derive(self._secret, plan.digest(), purpose=f"agreement on {plan.schema.names[attribute]}")
+                key = derive(
+                    self._secret,
+                    plan.digest(),
+                    purpose=f"agreement on {plan.schema.names[attribute]}",
+                )
                 size, place = plan.schema.sizes[attribute], self._attributes.index(attribute)
                 counter = records.encoded(
                     functools.partial(CountSketchEncoder, sketch, (holder,), key),
                     [Composite((place,), (size,), (np.arange(size),))],
                     words=value_words(key, size),
                 )
-                (sums,) = counter.result([np.array([one_way[attribute].sum()])], noise.stream(counter.digest()))
+                (sums,) = counter.result(
+                    [np.array([one_way[attribute].sum()])], noise.stream(counter.digest())
+                )
                 out.append(sums)
         return tuple(out)
 
@@ -236,12 +266,16 @@ class Party:
 
     def _own_key(self) -> PrivateKey:
         if self._key is None:
-            raise PlanError(f"A release needs the private key of {self._name!r}: pass it to Party as key.")
+            raise PlanError(
+                f"A release needs the private key of {self._name!r}: pass it to Party as key."
+            )
         return self._key
 
     def _release(self, table: bytes) -> Release:
         plan = self._plan.digest()
-        under = hashlib.blake2b(table, key=derive(self._secret, plan, purpose="release record"), digest_size=32).digest()
+        under = hashlib.blake2b(
+            table, key=derive(self._secret, plan, purpose="release record"), digest_size=32
+        ).digest()
         return Release(plan, self._index, under)
 
     def _checked(self, table: Table | Records) -> Records:
@@ -254,18 +288,24 @@ class Party:
                 f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}."
             )
         key = derive(self._secret, self._plan.digest(), purpose="records of a person")
-        return records.possible(list(ruled_out(schema, name).values())).limited(self._plan.records_per_person, key)
+        return records.possible(list(ruled_out(schema, name).values())).limited(
+            self._plan.records_per_person, key
+        )
 
     def _linked(self) -> list[tuple[int, ...]]:
         """Attributes of this party that the schema's impossible combinations link."""
         held = self._attributes
-        combinations = self._plan.schema.combinations_at(self._plan.party_names[self._index]).values()
+        combinations = self._plan.schema.combinations_at(
+            self._plan.party_names[self._index]
+        ).values()
         return [tuple(held[place] for place, _ in combination) for combination in combinations]
 
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
         """Released counts of each attribute's values."""
         return {
-            self._varying[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
+            self._varying[m.attributes[0]]: m.counts.astype(np.float64)
+            for m in released
+            if len(m.attributes) == 1
         }
 
     def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:
@@ -273,12 +313,22 @@ class Party:
         plan = self._plan
         long = merging(plan.schema, self._name)
         merged = merged_values(one_way, plan.local[self._index].one_way_sigma, long)
-        return cut_groups(plan.schema, [plan.groups[g] for g in plan.schedule.of_party(self._index)], one_way, merged)
+        return cut_groups(
+            plan.schema,
+            [plan.groups[g] for g in plan.schedule.of_party(self._index)],
+            one_way,
+            merged,
+        )
 
     def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
         """The values of groups, by places of this party's attributes."""
         return [
-            Composite(tuple(self._attributes.index(a) for a in group.attributes), group.bins, maps, group.parity)
+            Composite(
+                tuple(self._attributes.index(a) for a in group.attributes),
+                group.bins,
+                maps,
+                group.parity,
+            )
             for group, maps in zip(groups, bins, strict=True)
         ]
 
@@ -298,7 +348,9 @@ class Party:
                 # In the order of digests: the same responses, whatever the order of the rows.
                 order = np.argsort(digests, kind="stable")
                 digests, codes = digests[order], np.ascontiguousarray(codes[:, order])
-                exact = hashlib.blake2b(digests.tobytes() + codes.tobytes(), digest_size=32).digest()
+                exact = hashlib.blake2b(
+                    digests.tobytes() + codes.tobytes(), digest_size=32
+                ).digest()
                 return respond(sketch, groups, digests, codes, key, noise.stream(exact))
             case SharedKeyPlan():
                 make = functools.partial(SharedKeyEncoder, sketch, groups, key)
@@ -307,6 +359,8 @@ class Party:
                     return ()
                 make = functools.partial(SketchEncoder, sketch, groups, key)
             case _:
-                raise PlanError(f"This version cannot encode {sketch.encoder!r}; use the one that made the plan.")
+                raise PlanError(
+                    f"This version cannot encode {sketch.encoder!r}; use the one that made the plan."
+                )
         encoder = records.encoded(make, composites, self._options.progress)
         return encoder.result(noise.stream(encoder.digest()))

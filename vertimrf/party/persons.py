@@ -27,7 +27,9 @@ PERSON_BLOCK = np.uint64(0xFFFFFFFF)
 SORTED_RECORDS = 1 << 20
 
 
-def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDArray[np.bool_]:
+def kept_records(
+    records: Digests, persons: Digests, most: int, key: bytes
+) -> npt.NDArray[np.bool_]:
     """Which records take part: of every person those, at most so many, whose keyed digests are smallest.
 
     Whoever has the key and the same records of a person keeps the same ones, whatever the order of the table. What is kept of one
@@ -53,7 +55,9 @@ def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> n
 def _kept(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDArray[np.bool_]:
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
     words = np.empty_like(records)
-    fill_words(k0, k1, np.ascontiguousarray(records), len(records), tail(PERSON_BLOCK, np.uint64(0)), words)
+    fill_words(
+        k0, k1, np.ascontiguousarray(records), len(records), tail(PERSON_BLOCK, np.uint64(0)), words
+    )
     # By person, then by word; two records with one word are told apart by their digest.
     order = np.lexsort((records, words, persons))
     grouped = persons[order]
@@ -93,7 +97,9 @@ def beyond(persons: Digests, most: int) -> tuple[int, int]:
     return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())
 
 
-def sample_rows(table: pa.Table, person: str, most: int, where: str, key: bytes | None = None) -> pa.Table:
+def sample_rows(
+    table: pa.Table, person: str, most: int, where: str, key: bytes | None = None
+) -> pa.Table:
     """The table with at most so many records of every person, without those that are nobody's.
 
     Args:
@@ -108,7 +114,11 @@ def sample_rows(table: pa.Table, person: str, most: int, where: str, key: bytes 
     """
     if person not in table.column_names:
         raise without_person(where, person, table.column_names)
-    persons, present = digested(IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}")
+    persons, present = digested(
+        IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}"
+    )
     rows = np.flatnonzero(present)
-    kept = kept_records(rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16) if key is None else key)
+    kept = kept_records(
+        rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16) if key is None else key
+    )
     return table.take(pa.array(rows[kept]))

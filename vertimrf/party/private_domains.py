@@ -68,7 +68,9 @@ def find_domains(
         return ()
     listed = sum(not domain.numeric for domain in wanted)
     if not (epsilon > 0 and 0 < delta < 1):
-        raise PrivacyError(f"Domains are found at an epsilon above 0 and a delta between 0 and 1, not {epsilon} and {delta}.")
+        raise PrivacyError(
+            f"Domains are found at an epsilon above 0 and a delta between 0 and 1, not {epsilon} and {delta}."
+        )
     source = noise if noise is not None else SystemNoise()
     # Everything that can go wrong does so before any noise is drawn.
     read = [_cells(domain, column(domain.name))[0] for domain in wanted]
@@ -76,7 +78,9 @@ def find_domains(
     for domain, cells in zip(wanted, read, strict=True):
         part = epsilon / len(wanted)
         if isinstance(cells, dict):
-            attribute, events = _find_values(domain, cells, part, delta / listed, records_per_person, source)
+            attribute, events = _find_values(
+                domain, cells, part, delta / listed, records_per_person, source
+            )
         else:
             attribute, events = _find_edges(domain, cells, part, records_per_person, source)
         # Named by the noise, so that the same search again has the same name, and is counted once.
@@ -84,7 +88,9 @@ def find_domains(
         what = f"{'bounds and bins' if domain.numeric else 'frequent values'} of {domain.name!r}"
         kind = Kind.EDGES if domain.numeric else Kind.VALUES
         entries = tuple(
-            LedgerEntry(event, party(domain.name), what, _in_words(event), f"{release}-{i}", kind=kind)
+            LedgerEntry(
+                event, party(domain.name), what, _in_words(event), f"{release}-{i}", kind=kind
+            )
             for i, event in enumerate(events)
         )
         out.append(Finding(domain, attribute, entries))
@@ -100,7 +106,9 @@ def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) 
     if nothing := none_found(schema, findings):
         raise SchemaError(nothing)
     found = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
-    return schema.closed(found, tuple(entry for finding in findings for entry in finding.entries), public)
+    return schema.closed(
+        found, tuple(entry for finding in findings for entry in finding.entries), public
+    )
 
 
 def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
@@ -108,7 +116,9 @@ def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
     lost = [f for f in findings if f.attribute is None and f.domain.name in schema.wanted]
     if not lost:
         return None
-    spent = sum(sum(getattr(entry.event, "pure_epsilon", 0.0) for entry in f.entries) for f in lost) / len(lost)
+    spent = sum(
+        sum(getattr(entry.event, "pure_epsilon", 0.0) for entry in f.entries) for f in lost
+    ) / len(lost)
     several = len(lost) > 1
     return (
         f"The private domain{'s' * several} of {some([f.domain.name for f in lost])} found nothing: at epsilon {spent:.3g}"
@@ -125,19 +135,27 @@ def check_columns_of(wanted: Mapping[str, PrivateDomain], table: pa.Table, where
         SchemaError: it has not.
     """
     if absent := [name for name in wanted if name not in table.column_names]:
-        raise SchemaError(f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema.")
+        raise SchemaError(
+            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema."
+        )
 
 
 def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) -> tuple[str, ...]:
     """Sentences on the cells that domains are found without, for the holder's eyes; arguments as for :func:`find_domains`."""
-    return tuple(itertools.chain.from_iterable(_cells(domain, column(domain.name))[1] for domain in wanted))
+    return tuple(
+        itertools.chain.from_iterable(_cells(domain, column(domain.name))[1] for domain in wanted)
+    )
 
 
-def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[npt.NDArray[np.float64] | dict[str, int], list[str]]:
+def _cells(
+    domain: PrivateDomain, table: pa.Table
+) -> tuple[npt.NDArray[np.float64] | dict[str, int], list[str]]:
     """A column's numbers, or how many records have each text, and sentences on the cells that do not fit, which are left out:
     each by itself, so that whether a domain is found hangs on no single record."""
     where = f"Column {domain.name!r}"
-    found, missing, wrong = _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)
+    found, missing, wrong = (
+        _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)
+    )
     said = []
     if missing.any() and not domain.known.missing:
         said.append(
@@ -173,7 +191,9 @@ def _texts(
     """How many records have each text, `other` aside, which needs no listing; which cells are missing; none are wrong."""
     distinct, indices = by_dictionary(table[domain.name], where)
     texts = cell_values(distinct)
-    absent = np.array([value is None or value != value or value in MISSING_TEXT for value in texts] + [True])
+    absent = np.array(
+        [value is None or value != value or value in MISSING_TEXT for value in texts] + [True]
+    )
     missing = absent[indices]
     counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
     out: dict[str, int] = {}
@@ -189,12 +209,18 @@ def _records(marked: npt.NDArray[np.bool_]) -> str:
 
 
 def _find_edges(
-    domain: PrivateDomain, numbers: npt.NDArray[np.float64], epsilon: float, sensitivity: int, noise: Noise
+    domain: PrivateDomain,
+    numbers: npt.NDArray[np.float64],
+    epsilon: float,
+    sensitivity: int,
+    noise: Noise,
 ) -> tuple[Attribute | None, list[Event]]:
     """Bins of a numeric attribute: purely private."""
     events: list[Event] = []
 
-    def histogram(edges: npt.NDArray[np.float64], part: float) -> tuple[npt.NDArray[np.int64], float]:
+    def histogram(
+        edges: npt.NDArray[np.float64], part: float
+    ) -> tuple[npt.NDArray[np.int64], float]:
         scale = sensitivity / (part * epsilon)
         events.append(GeometricEvent(scale, sensitivity))
         # Numbers beyond the ends are in the cells there.
@@ -208,14 +234,23 @@ def _find_edges(
 
 
 def _find_values(
-    domain: PrivateDomain, counts: dict[str, int], epsilon: float, delta: float, sensitivity: int, noise: Noise
+    domain: PrivateDomain,
+    counts: dict[str, int],
+    epsilon: float,
+    delta: float,
+    sensitivity: int,
+    noise: Noise,
 ) -> tuple[Attribute | None, list[Event]]:
     """Frequent values of a categorical attribute: those whose noisy counts no single person explains."""
     scale = sensitivity / epsilon
-    event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, delta, sensitivity), sensitivity)
+    event = ThresholdEvent(
+        scale, ThresholdEvent.least_threshold(scale, delta, sensitivity), sensitivity
+    )
     texts = sorted(counts)
     noisy = noise.geometrics(np.array([counts[text] for text in texts], np.int64), scale).tolist()
-    kept = [(-count, text) for count, text in zip(noisy, texts, strict=True) if count >= event.threshold]
+    kept = [
+        (-count, text) for count, text in zip(noisy, texts, strict=True) if count >= event.threshold
+    ]
     found = sorted(text for _, text in itertools.islice(sorted(kept), domain.most))
     return (domain.listed(tuple(found)) if found else None), [event]
 

@@ -32,7 +32,9 @@ CELLS_AT_ONCE = 1 << 26
 class Encoder(Protocol):
     """What records are taken into: :class:`vertimrf.sketches.encoder.Encoder` or a count sketch's."""
 
-    def update(self, digests: Digests, codes: npt.NDArray[np.integer], progress: Progress | None = None) -> None:
+    def update(
+        self, digests: Digests, codes: npt.NDArray[np.integer], progress: Progress | None = None
+    ) -> None:
         """Take in a chunk of records."""
 
     def state(self) -> bytes:
@@ -94,7 +96,9 @@ class Records(Protocol):
     def possible(self, combinations: Sequence[Combination]) -> Records:
         """Those of the records that have none of these combinations of codes; the others were dropped when the table was read."""
 
-    def marginals(self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[Counts]:
+    def marginals(
+        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
+    ) -> Iterator[Counts]:
         """Counts of the cells of marginals, one after the other.
 
         Args:
@@ -160,9 +164,13 @@ class InMemory:
             kept &= ~breaking(self.table.codes, combination)
         return self if kept.all() else InMemory(self.table.only(kept))
 
-    def marginals(self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[Counts]:
+    def marginals(
+        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
+    ) -> Iterator[Counts]:
         """See :class:`Records`."""
-        return count_marginals(self.table.codes, [attribute.size for attribute in self.attributes], wanted, merged)
+        return count_marginals(
+            self.table.codes, [attribute.size for attribute in self.attributes], wanted, merged
+        )
 
     def encoded(
         self,
@@ -191,7 +199,10 @@ def merged_sizes(sizes: Sequence[int], merged: Mapping[int, BinMap]) -> list[int
 
 
 def count_marginals(
-    codes: Codes, sizes: Sequence[int], wanted: Iterable[tuple[int, ...]], merged: Mapping[int, BinMap]
+    codes: Codes,
+    sizes: Sequence[int],
+    wanted: Iterable[tuple[int, ...]],
+    merged: Mapping[int, BinMap],
 ) -> Iterator[Counts]:
     """Count the records in every cell of marginals, one after the other; pairs that follow each other together.
 

@@ -167,9 +167,13 @@ class Releases:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
             intact = header["sha256"] == hashlib.sha256(released).hexdigest()
-            found = Release(bytes.fromhex(header["plan"]), int(header["party"]), bytes.fromhex(header["table"]))
+            found = Release(
+                bytes.fromhex(header["plan"]), int(header["party"]), bytes.fromhex(header["table"])
+            )
         except OSError as error:
-            raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {_remedy(price)}") from None
+            raise PrivacyError(
+                f"{what} cannot be read ({error.strerror}), so nothing is released. {_remedy(price)}"
+            ) from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
         if not intact or found is None or found.name != name:

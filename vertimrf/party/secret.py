@@ -20,7 +20,16 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from ..errors import MessageError
 from ..files.atomic import write_text
 from ..files.canonical import fingerprint
-from ..keys import PrivateKey, PublicKeys, called, open_sealed, read_base64, read_kind, seal, to_base64
+from ..keys import (
+    PrivateKey,
+    PublicKeys,
+    called,
+    open_sealed,
+    read_base64,
+    read_kind,
+    seal,
+    to_base64,
+)
 
 if TYPE_CHECKING:
     from ..tables.ids import IdKeys
@@ -57,7 +66,12 @@ class Secret:
 
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
-        write_text(path, json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n", private=True, synced=True)
+        write_text(
+            path,
+            json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n",
+            private=True,
+            synced=True,
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Secret:
@@ -88,7 +102,9 @@ def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) 
     others = [str(offer.party) for offer in keys.parties if offer.party != key.party]
     return {
         "kind": "envelopes",
-        "envelopes": {name: to_base64(seal(secret.value, KIND, plan, keys, key, name)) for name in others},
+        "envelopes": {
+            name: to_base64(seal(secret.value, KIND, plan, keys, key, name)) for name in others
+        },
     }
 
 
@@ -108,10 +124,16 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
         MessageError: no envelope for this party, or one of another plan, or not as a party of this plan sealed it.
         PlanError: the plan does not have this party's key.
     """
-    if not isinstance(data, dict) or data.get("kind") != "envelopes" or not isinstance(data.get("envelopes"), dict):
+    if (
+        not isinstance(data, dict)
+        or data.get("kind") != "envelopes"
+        or not isinstance(data.get("envelopes"), dict)
+    ):
         raise MessageError("These are no envelopes; have the secret sealed again.")
     if key.party is None or key.party not in data["envelopes"]:
-        raise MessageError(f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand.")
+        raise MessageError(
+            f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand."
+        )
     sealed = read_base64(data["envelopes"], key.party, "The envelopes")
     sender, value = open_sealed(sealed, KIND, plan, keys, key, f"The envelope for {key.party!r}")
     return sender, Secret(value)
@@ -123,7 +145,9 @@ def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
     Two plans or purposes never share hashes.
     """
     info = b"vertimrf " + purpose.encode()
-    return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(secret.value)
+    return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(
+        secret.value
+    )
 
 
 def id_keys(secret: Secret, plan_digest: bytes) -> IdKeys:
@@ -131,5 +155,8 @@ def id_keys(secret: Secret, plan_digest: bytes) -> IdKeys:
     # Tables bring in Numba, which whoever opens an envelope does not need.
     from ..tables.ids import IdKeys
 
-    records, persons = (derive(secret, plan_digest, purpose=purpose)[:16] for purpose in ("record ids", "person ids"))
+    records, persons = (
+        derive(secret, plan_digest, purpose=purpose)[:16]
+        for purpose in ("record ids", "person ids")
+    )
     return IdKeys(records, persons)

@@ -22,9 +22,21 @@ MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 # Steps of a resolution, counted from 0, that a decimal tells apart.
 MOST_STEPS = 2.0**53
 ATTRIBUTE_KEYS = (
-    "name", "values", "ordered", "other", "codes", "edges", "bounds", "bins", "integral", "resolution", "calendar", "timezone",
-    "clamp", "missing",
-)  # fmt: skip
+    "name",
+    "values",
+    "ordered",
+    "other",
+    "codes",
+    "edges",
+    "bounds",
+    "bins",
+    "integral",
+    "resolution",
+    "calendar",
+    "timezone",
+    "clamp",
+    "missing",
+)
 # Stands for bins or values that are to be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
 GRID = ("resolution", "calendar", "timezone")
@@ -71,30 +83,46 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise SchemaError(f"An attribute's name is {self.name!r}; give every attribute a non-empty text name.")
+            raise SchemaError(
+                f"An attribute's name is {self.name!r}; give every attribute a non-empty text name."
+            )
         if not is_text(self.name):
-            raise SchemaError(f"An attribute's name is {self.name!r}, which is no text; correct it.")
+            raise SchemaError(
+                f"An attribute's name is {self.name!r}, which is no text; correct it."
+            )
         where = f"Attribute {self.name!r}"
         for flag in FLAGS:
             if not isinstance(getattr(self, flag), bool):
-                raise SchemaError(f"{where}: {flag} is {getattr(self, flag)!r}; write true or false.")
+                raise SchemaError(
+                    f"{where}: {flag} is {getattr(self, flag)!r}; write true or false."
+                )
         given = {"categorical": "values", "integer": "codes", "numeric": "edges"}
         if self.kind not in given:
             raise SchemaError(f"{where} has the kind {self.kind!r}; use one of {', '.join(given)}.")
         for kind, part in given.items():
             if kind != self.kind and getattr(self, part):
-                raise SchemaError(f"{where} is {self.kind} and has {part}; give it {given[self.kind]} only.")
+                raise SchemaError(
+                    f"{where} is {self.kind} and has {part}; give it {given[self.kind]} only."
+                )
         if self.kind == "categorical":
             self._check_values(where)
         elif self.other is not None:
-            raise SchemaError(f"{where} has 'other', which only categorical attributes can have; remove it.")
+            raise SchemaError(
+                f"{where} has 'other', which only categorical attributes can have; remove it."
+            )
         if self.kind == "integer" and (type(self.codes) is not int or self.codes < 1):
-            raise SchemaError(f"{where} has {self.codes!r} codes; it needs a whole number of at least 1.")
+            raise SchemaError(
+                f"{where} has {self.codes!r} codes; it needs a whole number of at least 1."
+            )
         if self.kind == "numeric":
             self._check_grid(where)
             self._check_edges(where)
-        elif given_away := [key for key in ("integral", "clamp", *GRID) if getattr(self, key) not in (None, False)]:
-            raise SchemaError(f"{where} has {given_away[0]!r}, which only numeric attributes can have; remove it.")
+        elif given_away := [
+            key for key in ("integral", "clamp", *GRID) if getattr(self, key) not in (None, False)
+        ]:
+            raise SchemaError(
+                f"{where} has {given_away[0]!r}, which only numeric attributes can have; remove it."
+            )
         if self.kind != "categorical":
             object.__setattr__(self, "ordered", True)
         if self.size > MAX_SIZE:
@@ -106,11 +134,17 @@ class Attribute:
         values = tuple(self.values)
         if not values:
             raise SchemaError(f"{where} has no values; list at least one.")
-        kinds = {type(value) for value in values} | ({type(self.other)} if self.other is not None else set())
+        kinds = {type(value) for value in values} | (
+            {type(self.other)} if self.other is not None else set()
+        )
         if len(values) > MAX_SIZE:
-            raise SchemaError(f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'.")
+            raise SchemaError(
+                f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'."
+            )
         if any(isinstance(value, int) and abs(value) >= 1 << 63 for value in (*values, self.other)):
-            raise SchemaError(f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text.")
+            raise SchemaError(
+                f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text."
+            )
         if not all(is_text(value) for value in (*values, self.other) if isinstance(value, str)):
             raise SchemaError(f"{where}: a value is no text; correct it.")
         if kinds == {int, float}:
@@ -118,7 +152,9 @@ class Attribute:
         numbers = kinds == {float}
         finite = not numbers or all(math.isfinite(float(value)) for value in values)
         if len(kinds) > 1 or not kinds <= {str, int, float, bool} or not finite:
-            raise SchemaError(f"{where}: values and 'other' must be all text, all finite numbers or all true/false.")
+            raise SchemaError(
+                f"{where}: values and 'other' must be all text, all finite numbers or all true/false."
+            )
         if self.other is not None and self.other not in values:
             values = (*values, self.other)
         object.__setattr__(self, "values", values)
@@ -128,19 +164,33 @@ class Attribute:
 
     def _check_grid(self, where: str) -> None:
         if self.calendar is not None and self.calendar not in CALENDARS:
-            raise SchemaError(f"{where} has the calendar {self.calendar!r}; use one of {', '.join(CALENDARS)}.")
+            raise SchemaError(
+                f"{where} has the calendar {self.calendar!r}; use one of {', '.join(CALENDARS)}."
+            )
         if self.timezone is not None:
             if self.calendar != "timestamp":
-                raise SchemaError(f"{where} has a timezone, which only timestamps can have; remove it.")
+                raise SchemaError(
+                    f"{where} has a timezone, which only timestamps can have; remove it."
+                )
             _check_zone(self.name, self.timezone)
         resolution = self.resolution
         if resolution is not None:
-            if isinstance(resolution, bool) or not isinstance(resolution, int | float) or not 0 < resolution < math.inf:
-                raise SchemaError(f"{where}: resolution is {resolution!r}; write a number above 0, as 0.01 for hundredths.")
+            if (
+                isinstance(resolution, bool)
+                or not isinstance(resolution, int | float)
+                or not 0 < resolution < math.inf
+            ):
+                raise SchemaError(
+                    f"{where}: resolution is {resolution!r}; write a number above 0, as 0.01 for hundredths."
+                )
             if self.calendar is not None and resolution != int(resolution):
-                raise SchemaError(f"{where}: resolution is {resolution!r}; that of dates and times is a whole number.")
+                raise SchemaError(
+                    f"{where}: resolution is {resolution!r}; that of dates and times is a whole number."
+                )
         if self.integral and (resolution is not None or self.calendar is not None):
-            raise SchemaError(f"{where} is integral and has a resolution or a calendar; give it one of them.")
+            raise SchemaError(
+                f"{where} is integral and has a resolution or a calendar; give it one of them."
+            )
 
     def _check_edges(self, where: str) -> None:
         try:
@@ -149,14 +199,18 @@ class Attribute:
             raise SchemaError(f"{where}: edges must be numbers.") from None
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2:
-            raise SchemaError(f"{where} has {len(edges)} edges; it needs at least 2, the public bounds.")
+            raise SchemaError(
+                f"{where} has {len(edges)} edges; it needs at least 2, the public bounds."
+            )
         if not all(map(math.isfinite, edges)):
             raise SchemaError(
                 f"{where}: edges must be finite; give public bounds, and clamp = true if values may exceed them."
             )
         if self.calendar is not None:
             try:
-                _ = [to_text(self.calendar, edge, self.timezone) for edge in (min(edges), max(edges))]
+                _ = [
+                    to_text(self.calendar, edge, self.timezone) for edge in (min(edges), max(edges))
+                ]
             except (OverflowError, ValueError, OSError):
                 raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
         if self.step and max(map(abs, edges)) / self.step >= MOST_STEPS:
@@ -189,7 +243,9 @@ class Attribute:
         ordered: bool = False,
     ) -> Attribute:
         """An attribute with listed values."""
-        return cls(name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered)
+        return cls(
+            name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered
+        )
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
@@ -209,7 +265,13 @@ class Attribute:
     ) -> Attribute:
         """A numeric attribute with public bin edges."""
         return cls(
-            name, "numeric", edges=tuple(edges), integral=integral, resolution=resolution, clamp=clamp, missing=missing
+            name,
+            "numeric",
+            edges=tuple(edges),
+            integral=integral,
+            resolution=resolution,
+            clamp=clamp,
+            missing=missing,
         )
 
     @classmethod
@@ -240,7 +302,11 @@ class Attribute:
     @property
     def size(self) -> int:
         """Number of codes, the one of missing values included."""
-        present = {"categorical": len(self.values), "integer": self.codes, "numeric": len(self.edges) - 1}
+        present = {
+            "categorical": len(self.values),
+            "integer": self.codes,
+            "numeric": len(self.edges) - 1,
+        }
         return present[self.kind] + self.missing
 
     @property
@@ -278,9 +344,14 @@ class Attribute:
         elif self.kind == "integer":
             out["codes"] = self.codes
         else:
-            out["edges"] = [
-                int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge for edge in self.edges
-            ] if self.calendar is None else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
+            out["edges"] = (
+                [
+                    int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge
+                    for edge in self.edges
+                ]
+                if self.calendar is None
+                else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
+            )
             out.update({key: getattr(self, key) for key in GRID if getattr(self, key) is not None})
         if self.other is not None:
             out["other"] = self.other
@@ -296,7 +367,9 @@ class Attribute:
             SchemaError: unknown or contradicting keys, or parts that do not make a domain.
         """
         if not isinstance(data, Mapping):
-            raise SchemaError(f"An attribute of the schema is {data!r}; write a name and its values, codes or edges.")
+            raise SchemaError(
+                f"An attribute of the schema is {data!r}; write a name and its values, codes or edges."
+            )
         parts = dict(data)
         name = parts.setdefault("name", "")
         if PRIVATE in (parts.get("bins"), parts.get("values")):
@@ -309,10 +382,17 @@ class Attribute:
                 f"Attribute {name!r} has the unknown key {unknown[0]!r}; the keys are {', '.join(ATTRIBUTE_KEYS)}."
             )
         if ("bounds" in parts or "bins" in parts) and "edges" in parts:
-            raise SchemaError(f"Attribute {name!r} has edges as well as bounds or bins; give one or the other.")
+            raise SchemaError(
+                f"Attribute {name!r} has edges as well as bounds or bins; give one or the other."
+            )
         bounds, bins = parts.pop("bounds", None), parts.pop("bins", None)
         given = parts.get("edges", bounds)
-        if isinstance(given, Sequence) and not isinstance(given, str) and given and calendar_of(given[0]) is not None:
+        if (
+            isinstance(given, Sequence)
+            and not isinstance(given, str)
+            and given
+            and calendar_of(given[0]) is not None
+        ):
             parts.setdefault("calendar", calendar_of(given[0]))
         if parts.get("calendar") in CALENDARS:
             zone = parts.get("timezone")
@@ -344,23 +424,35 @@ def is_text(value: str) -> bool:
 
 def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
     """Edges of equally wide bins between two bounds."""
-    if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(b, int | float) for b in bounds):
+    if (
+        not isinstance(bounds, Sequence)
+        or len(bounds) != 2
+        or not all(isinstance(b, int | float) for b in bounds)
+    ):
         raise SchemaError(
             f"Attribute {name!r}: bounds is {bounds!r}; write the two public bounds, as in bounds = [0, 100]."
         )
     if type(bins) is not int or not 1 <= bins <= MAX_SIZE:
-        raise SchemaError(f"Attribute {name!r}: bins is {bins!r}; write how many equally wide bins, as in bins = 20.")
+        raise SchemaError(
+            f"Attribute {name!r}: bins is {bins!r}; write how many equally wide bins, as in bins = 20."
+        )
     try:
         low, high = map(float, bounds)
     except OverflowError:
-        raise SchemaError(f"Attribute {name!r}: a bound is too large for a number; give other bounds.") from None
+        raise SchemaError(
+            f"Attribute {name!r}: a bound is too large for a number; give other bounds."
+        ) from None
     return (*(low + (high - low) * i / bins for i in range(bins)), high)
 
 
-def calendar_edges(name: str, calendar: Calendar, bounds: Any, bins: Any, timezone: str | None) -> tuple[float, ...]:
+def calendar_edges(
+    name: str, calendar: Calendar, bounds: Any, bins: Any, timezone: str | None
+) -> tuple[float, ...]:
     """Edges between two dates or times: a number of equally wide bins, to whole days or seconds, or those of the calendar."""
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise SchemaError(f"Attribute {name!r}: bounds is {bounds!r}; write the first and the last {calendar}.")
+        raise SchemaError(
+            f"Attribute {name!r}: bounds is {bounds!r}; write the first and the last {calendar}."
+        )
     low, high = _instants(name, calendar, bounds, timezone)
     if bins in UNITS:
         try:
@@ -368,7 +460,9 @@ def calendar_edges(name: str, calendar: Calendar, bounds: Any, bins: Any, timezo
         except (ValueError, OverflowError) as error:
             raise SchemaError(f"Attribute {name!r}: bins is {bins!r}, but {error}.") from None
     if isinstance(bins, str):
-        raise SchemaError(f"Attribute {name!r}: bins is {bins!r}; write a number, or one of {', '.join(UNITS)}.")
+        raise SchemaError(
+            f"Attribute {name!r}: bins is {bins!r}; write a number, or one of {', '.join(UNITS)}."
+        )
     return tuple(float(round(edge)) for edge in equal_edges(name, (low, high), bins))
 
 
@@ -376,17 +470,26 @@ def _check_zone(name: str, timezone: Any) -> None:
     try:
         ZoneInfo(timezone)
     except (KeyError, ValueError, OSError, TypeError, AttributeError):
-        raise SchemaError(f"Attribute {name!r}: no time zone is called {timezone!r}; use a name as 'Europe/Vienna'.") from None
+        raise SchemaError(
+            f"Attribute {name!r}: no time zone is called {timezone!r}; use a name as 'Europe/Vienna'."
+        ) from None
 
 
-def _instants(name: str, calendar: Calendar, values: Iterable[Any], timezone: str | None) -> tuple[float, ...]:
+def _instants(
+    name: str, calendar: Calendar, values: Iterable[Any], timezone: str | None
+) -> tuple[float, ...]:
     """Edges of dates or times as numbers."""
     if timezone is not None:
         _check_zone(name, timezone)
     try:
-        numbers = tuple(float(v) if type(v) in (int, float) else to_number(calendar, v, timezone) for v in values)
+        numbers = tuple(
+            float(v) if type(v) in (int, float) else to_number(calendar, v, timezone)
+            for v in values
+        )
         if not all(map(math.isfinite, numbers)):
             raise ValueError("one is no finite number")
         return numbers
     except (ValueError, TypeError, AttributeError, OSError, OverflowError) as error:
-        raise SchemaError(f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error}).") from None
+        raise SchemaError(
+            f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error})."
+        ) from None

@@ -43,10 +43,14 @@ def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> np
         Map code -> bin [shape=(size,), int64]; bins are numbered in the order of their first value.
     """
     weights = np.maximum(counts, 0.0).tolist()
-    return _numbered(_merge_neighbours(weights, bins, math.inf) if ordered else _merge_any(weights, bins))
+    return _numbered(
+        _merge_neighbours(weights, bins, math.inf) if ordered else _merge_any(weights, bins)
+    )
 
 
-def merge_light(counts: npt.NDArray[np.float64], light: float, ordered: bool) -> npt.NDArray[np.int64]:
+def merge_light(
+    counts: npt.NDArray[np.float64], light: float, ordered: bool
+) -> npt.NDArray[np.int64]:
     """Merge values that count little. Where they are ordered, the two neighbours that are lightest together merge for as long as
     they count ``2 * light`` or less; else all that count less than ``light`` share a bin.
 
@@ -87,7 +91,11 @@ def _merge_neighbours(weights: list[float], bins: int, most: float) -> list[int]
     for _ in range(len(weights) - bins):
         while True:
             weight, left, right = heapq.heappop(together)
-            if into[left] == left and after[left] == right and weights[left] + weights[right] == weight:
+            if (
+                into[left] == left
+                and after[left] == right
+                and weights[left] + weights[right] == weight
+            ):
                 break
         if weight > most:
             break

@@ -77,7 +77,11 @@ def to_text(calendar: Calendar, number: float, timezone: str | None = None) -> s
         return (EPOCH + timedelta(seconds=min(number, DAY - 1e-6))).time().isoformat()
     if timezone is None:
         return (EPOCH + timedelta(seconds=number)).isoformat(sep=" ")
-    return (EPOCH.replace(tzinfo=UTC) + timedelta(seconds=number)).astimezone(ZoneInfo(timezone)).isoformat(sep=" ")
+    return (
+        (EPOCH.replace(tzinfo=UTC) + timedelta(seconds=number))
+        .astimezone(ZoneInfo(timezone))
+        .isoformat(sep=" ")
+    )
 
 
 def unit_edges(
@@ -97,7 +101,9 @@ def unit_edges(
             raise ValueError("dates have bins of a day at least")
         if (high - low) / 3600 > most:
             raise ValueError(f"there are more than {most:,} hours between them")
-        inside = [3600.0 * hour for hour in range(math.floor(low / 3600), math.ceil(high / 3600) + 1)]
+        inside = [
+            3600.0 * hour for hour in range(math.floor(low / 3600), math.ceil(high / 3600) + 1)
+        ]
     else:
         scale = 1 if calendar == "date" else DAY
         if (high - low) / scale > most * {"day": 1, "week": 7}.get(unit, 28):
@@ -114,5 +120,7 @@ def _starts(first: date, last: date, unit: str) -> list[date]:
         step = 7 if unit == "week" else 1
         return [start + timedelta(days=i) for i in range(0, (last - start).days + 1, step)]
     months = {"month": 1, "quarter": 3, "year": 12}[unit]
-    numbers = range((first.year * 12 + first.month - 1) // months * months, last.year * 12 + last.month, months)
+    numbers = range(
+        (first.year * 12 + first.month - 1) // months * months, last.year * 12 + last.month, months
+    )
     return [date(number // 12, number % 12 + 1, 1) for number in numbers]

@@ -19,7 +19,10 @@ START = 2.5  # the interpreter, libraries, and compiled kernels from the cache
 VALUE = 0.2e-6  # a value of a record, read at a party or drawn at the server
 MEASURED_CELL = 25e-6  # a cell of a local marginal: its noise at the party, its part in the first fit at the server
 MODEL_CELL = 1.1e-6  # a cell of the global cliques, in all fits
-OFF_TREE_PAIR, MAX_PAIRS = 0.05, 500  # a pair of attributes: off-tree factors, and thinning of rows; no more pairs count
+OFF_TREE_PAIR, MAX_PAIRS = (
+    0.05,
+    500,
+)  # a pair of attributes: off-tree factors, and thinning of rows; no more pairs count
 # Count sketches: a record in one repetition of a group; a counter with its noise, packed and sealed; a product of two counters.
 SIGN, COUNTER, PRODUCT = 2e-9, 15e-9, 0.15e-9
 # Scheduled pairs: a record under the keys of a block; a level, packed and sealed; a key of a cell that is estimated.
@@ -89,22 +92,41 @@ def forecast(plan: Plan) -> WholeForecast | None:
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
         measuring = MEASURED_CELL * measured_cells(sizes, local, records)
         fitting += measuring
-        signs = sum(SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values())
-        work = START + VALUE * records * len(sizes) + measuring + signs + _encoding(plan, party, numbers[party])
+        signs = sum(
+            SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values()
+        )
+        work = (
+            START
+            + VALUE * records * len(sizes)
+            + measuring
+            + signs
+            + _encoding(plan, party, numbers[party])
+        )
         memory = PROCESS_BYTES + records * (3 * len(sizes) + RECORD_BYTES)
-        memory += max(_wide(plan) * numbers[party], numbers[party] + COPIES * plan.message_size(party))
+        memory += max(
+            _wide(plan) * numbers[party], numbers[party] + COPIES * plan.message_size(party)
+        )
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
     cells = model_cells(varying, plan.tau)
     working = fitting + _estimating(plan) + MODEL_CELL * cells + VALUE * records * d
     if math.prod(map(float, varying)) > plan.tau:
         working += OFF_TREE_PAIR * min(math.comb(d, 2), MAX_PAIRS)
-    largest = max((float(plan.message_size(party)) for party in range(len(plan.local))), default=0.0)
-    memory = PROCESS_BYTES + sum(numbers) + max(COPIES * largest, 8 * cells) + (4 * records + COLUMN_BYTES) * d
+    largest = max(
+        (float(plan.message_size(party)) for party in range(len(plan.local))), default=0.0
+    )
+    memory = (
+        PROCESS_BYTES
+        + sum(numbers)
+        + max(COPIES * largest, 8 * cells)
+        + (4 * records + COLUMN_BYTES) * d
+    )
     # A trial starts once, and keeps the codes of all parties while the server works.
     together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
     most = max([memory + records * (2 * d + RECORD_BYTES), *(party.memory for party in parties)])
-    return WholeForecast(tuple(parties), Forecast(START + working, memory), Forecast(together, most), cells)
+    return WholeForecast(
+        tuple(parties), Forecast(START + working, memory), Forecast(together, most), cells
+    )
 
 
 def least_memory(plan: Plan, party: int) -> float:
@@ -125,7 +147,12 @@ def _encoding(plan: Plan, party: int, numbers: float) -> float:
     if isinstance(plan.sketch, CountSketchPlan):
         return SIGN * records * plan.sketch.repetitions * len(groups) + COUNTER * numbers
     if isinstance(plan.sketch, SketchPlan):
-        blocks = [math.ceil(pair.keys / BLOCK_KEYS) for pair in plan.sketch.pairs for g in (pair.left, pair.right) if g in groups]
+        blocks = [
+            math.ceil(pair.keys / BLOCK_KEYS)
+            for pair in plan.sketch.pairs
+            for g in (pair.left, pair.right)
+            if g in groups
+        ]
         return RECORD * records * sum(blocks) + LEVEL * numbers
     return 0.0
 
@@ -136,7 +163,9 @@ def _estimating(plan: Plan) -> float:
         rows = sum(plan.sketch.rows(g) for g in range(len(plan.sketch.sizes)))
         return PRODUCT * plan.sketch.numbers * rows**2 / 2
     if isinstance(plan.sketch, SketchPlan):
-        return sum(CELL_KEY * pair.left_bins * pair.right_bins * pair.keys for pair in plan.sketch.pairs)
+        return sum(
+            CELL_KEY * pair.left_bins * pair.right_bins * pair.keys for pair in plan.sketch.pairs
+        )
     return 0.0
 
 
@@ -144,14 +173,18 @@ def _numbers(plan: Plan, party: int) -> float:
     """Numbers in a party's tables; a byte each, but for their bits in the message."""
     if plan.sketch is None:
         return 0.0
-    return float(sum(values * keys for values, keys in plan.sketch.shapes(plan.schedule.of_party(party), 0)))
+    return float(
+        sum(values * keys for values, keys in plan.sketch.shapes(plan.schedule.of_party(party), 0))
+    )
 
 
 def _together(sizes: Sequence[int], limit: float) -> float:
     """Attributes of a clique of ``limit`` cells, on average."""
     if not sizes:
         return 0.0
-    return min(max(math.log(limit) / max(float(np.mean(np.log(sizes))), 0.1), 1.0), float(len(sizes)))
+    return min(
+        max(math.log(limit) / max(float(np.mean(np.log(sizes))), 0.1), 1.0), float(len(sizes))
+    )
 
 
 def _cliques(sizes: Sequence[int], limit: float) -> float:
@@ -162,7 +195,11 @@ def _cliques(sizes: Sequence[int], limit: float) -> float:
 def model_cells(sizes: Sequence[int], limit: float) -> float:
     """Cells of all cliques of a graph of these attributes that has grown to its limit."""
     everything = math.prod(map(float, sizes))
-    return everything if everything <= limit else max(FULL * limit * _cliques(sizes, limit), float(max(sizes)))
+    return (
+        everything
+        if everything <= limit
+        else max(FULL * limit * _cliques(sizes, limit), float(max(sizes)))
+    )
 
 
 def measured_cells(sizes: Sequence[int], local: LocalPlan, records: float) -> float:
@@ -171,16 +208,24 @@ def measured_cells(sizes: Sequence[int], local: LocalPlan, records: float) -> fl
     alone = float(sum(sizes))
     if not local.units or d < 2:
         return alone
-    k, cliques = max(_together(sizes, local.largest_clique), 2.0), _cliques(sizes, local.largest_clique)
+    k, cliques = (
+        max(_together(sizes, local.largest_clique), 2.0),
+        _cliques(sizes, local.largest_clique),
+    )
     in_cliques = min(k * (k - 1) / 2 + max(cliques - 1, 0) * (k - 1), d * (d - 1) / 2)
     order = np.array(sizes, np.float64)
     pairs = ((order.sum() ** 2 - np.square(order).sum()) / (d * (d - 1))) * in_cliques
-    triples = min(k * (k - 1) * (k - 2) / 6 + max(cliques - 1, 0) * (k - 1) * (k - 2) / 2, local.units - in_cliques)
+    triples = min(
+        k * (k - 1) * (k - 2) / 6 + max(cliques - 1, 0) * (k - 1) * (k - 2) / 2,
+        local.units - in_cliques,
+    )
     if d < 3 or triples < 1:
         return float(alone + pairs)
     # Smallest first, as far as an average count stands above the noise of what units there are to share.
     rng = np.random.default_rng(0)
-    cells = np.sort(np.prod(order[[rng.choice(d, 3, replace=False) for _ in range(SAMPLED_TRIPLES)]], axis=1))
+    cells = np.sort(
+        np.prod(order[[rng.choice(d, 3, replace=False) for _ in range(SAMPLED_TRIPLES)]], axis=1)
+    )
     chosen = np.interp(np.linspace(0, 1, int(triples)), np.linspace(0, 1, SAMPLED_TRIPLES), cells)
     error = local.unit_sigma * np.sqrt((in_cliques + np.arange(1, len(chosen) + 1)) / local.units)
     return float(alone + pairs + chosen[records / chosen >= error].sum())

@@ -67,7 +67,12 @@ class Condition:
                 return cls(attribute, missing=given[MISSING])
             limits = tuple((key, plain(given[key])) for key in (*LOWEST, *HIGHEST) if key in given)
             twice = any(set(ends) <= set(given) for ends in (LOWEST, HIGHEST))
-            if not limits or twice or len(limits) < len(given) or not all(isinstance(v, str | int | float) for _, v in limits):
+            if (
+                not limits
+                or twice
+                or len(limits) < len(given)
+                or not all(isinstance(v, str | int | float) for _, v in limits)
+            ):
                 raise SchemaError(
                     f"{attribute!r} is {dict(given)!r}; write 'from' or 'above', 'below' or 'to', each with a number, date or "
                     "time, or 'missing' with true or false."
@@ -75,7 +80,9 @@ class Condition:
             return cls(attribute, limits=limits)
         values = tuple(map(plain, given)) if isinstance(given, list | tuple) else (plain(given),)
         if not values or not all(isinstance(value, str | int | float) for value in values):
-            raise SchemaError(f"{attribute!r} is {given!r}; write a value, a list of values, or limits as in {{below = 15}}.")
+            raise SchemaError(
+                f"{attribute!r} is {given!r}; write a value, a list of values, or limits as in {{below = 15}}."
+            )
         return cls(attribute, values=values)
 
     def to_json(self) -> Any:
@@ -128,7 +135,11 @@ class Impossible:
     conditions: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "conditions", tuple(sorted(self.conditions, key=lambda condition: condition.attribute)))
+        object.__setattr__(
+            self,
+            "conditions",
+            tuple(sorted(self.conditions, key=lambda condition: condition.attribute)),
+        )
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
@@ -151,7 +162,9 @@ class Impossible:
             SchemaError: no such table.
         """
         if not isinstance(data, Mapping) or not data:
-            raise SchemaError(f"it is {data!r}; write attributes with their values, as in age = {{below = 15}}.")
+            raise SchemaError(
+                f"it is {data!r}; write attributes with their values, as in age = {{below = 15}}."
+            )
         return cls(tuple(Condition.from_json(name, given) for name, given in data.items()))
 
     def to_json(self) -> dict[str, Any]:
@@ -183,26 +196,33 @@ def plain(value: Any) -> Any:
 
 def _check_missing(attribute: Attribute) -> None:
     if not attribute.missing:
-        raise SchemaError(f"{attribute.name!r} has no missing values; set missing = true for it, or leave the condition out.")
+        raise SchemaError(
+            f"{attribute.name!r} has no missing values; set missing = true for it, or leave the condition out."
+        )
 
 
 def _codes_of(attribute: Attribute, value: Value) -> list[int]:
     """Codes of one value: its own, or the bin that holds nothing else."""
     if attribute.kind == "numeric":
         return _between(attribute, (("from", value), ("to", value)))[0]
-    listed: Iterable[Value] = attribute.values if attribute.kind == "categorical" else range(attribute.codes)
+    listed: Iterable[Value] = (
+        attribute.values if attribute.kind == "categorical" else range(attribute.codes)
+    )
     numbers = not isinstance(value, bool | str)
     found = [
         code
         for code, own in enumerate(listed)
-        if own == value and (numbers if not isinstance(own, bool | str) else type(own) is type(value))
+        if own == value
+        and (numbers if not isinstance(own, bool | str) else type(own) is type(value))
     ]
     if not found:
         raise SchemaError(f"{value!r} is no value of {attribute.name!r} in the schema.")
     return found
 
 
-def _between(attribute: Attribute, limits: Sequence[tuple[str, Value]]) -> tuple[list[int], list[int]]:
+def _between(
+    attribute: Attribute, limits: Sequence[tuple[str, Value]]
+) -> tuple[list[int], list[int]]:
     """Codes whose values all lie between limits, and codes of which some do."""
     low, high = -math.inf, math.inf
     low_open = high_open = False
@@ -225,14 +245,20 @@ def _between(attribute: Attribute, limits: Sequence[tuple[str, Value]]) -> tuple
     return every, some
 
 
-def _holds_any(attribute: Attribute, begin: float, end: float, begin_open: bool, end_open: bool) -> bool:
+def _holds_any(
+    attribute: Attribute, begin: float, end: float, begin_open: bool, end_open: bool
+) -> bool:
     """Whether the attribute has a value from begin to end."""
     if begin >= end:
         return begin == end and not (begin_open or end_open)
     if attribute.kind == "numeric" and not attribute.step:
         return True
     # Values are counted in whole numbers, or the span is one value.
-    return math.floor(begin) + 1 <= math.ceil(end) - 1 or not (begin_open or begin % 1) or not (end_open or end % 1)
+    return (
+        math.floor(begin) + 1 <= math.ceil(end) - 1
+        or not (begin_open or begin % 1)
+        or not (end_open or end % 1)
+    )
 
 
 def _spans(attribute: Attribute) -> list[tuple[float, float, bool]]:
@@ -249,8 +275,12 @@ def _spans(attribute: Attribute) -> list[tuple[float, float, bool]]:
 
 def _number(attribute: Attribute, limit: Value) -> float:
     """A limit as a number of the attribute's spans."""
-    if attribute.kind == "categorical" and (isinstance(limit, bool | str) or isinstance(attribute.values[0], bool | str)):
-        raise SchemaError(f"{attribute.name!r} has no numbers that {limit!r} could be a limit of; list its values.")
+    if attribute.kind == "categorical" and (
+        isinstance(limit, bool | str) or isinstance(attribute.values[0], bool | str)
+    ):
+        raise SchemaError(
+            f"{attribute.name!r} has no numbers that {limit!r} could be a limit of; list its values."
+        )
     try:
         if attribute.calendar is not None:
             number = to_number(attribute.calendar, limit, attribute.timezone)
@@ -262,11 +292,17 @@ def _number(attribute: Attribute, limit: Value) -> float:
         kind = attribute.calendar or "number"
         raise SchemaError(f"{limit!r} is no {kind}, which {attribute.name!r} holds.")
     # As multiples of the step are counted: 0.7 is 6.999... steps of 0.1.
-    return round(number / attribute.step, 6) if attribute.kind == "numeric" and attribute.step else number
+    return (
+        round(number / attribute.step, 6)
+        if attribute.kind == "numeric" and attribute.step
+        else number
+    )
 
 
 def contradiction(
-    combinations: Sequence[Combination], sizes: Sequence[int], given: Mapping[int, Iterable[int]] | None = None
+    combinations: Sequence[Combination],
+    sizes: Sequence[int],
+    given: Mapping[int, Iterable[int]] | None = None,
 ) -> tuple[int, ...]:
     """Which combinations together leave nothing possible: few, by their place; none if something is left.
 
@@ -293,7 +329,9 @@ def contradiction(
     return tuple(kept)
 
 
-def never(combinations: Sequence[Combination], sizes: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
+def never(
+    combinations: Sequence[Combination], sizes: Sequence[int]
+) -> list[tuple[int, tuple[int, ...]]]:
     """Attributes with the codes that no record can have, whatever its others are; attributes without any, or for which nobody
     can tell soon, are left out.
     """
@@ -301,7 +339,9 @@ def never(combinations: Sequence[Combination], sizes: Sequence[int]) -> list[tup
     out = []
     for place in sorted(logic.taking):
         try:
-            found = tuple(code for code in range(sizes[place]) if not logic.possible({place: [code]}))
+            found = tuple(
+                code for code in range(sizes[place]) if not logic.possible({place: [code]})
+            )
         except _TooTangledError:
             break
         if found:
@@ -322,7 +362,9 @@ class _Logic:
         choices: how many were looked at.
     """
 
-    def __init__(self, combinations: Sequence[Combination], sizes: Sequence[int], choices: int = 0) -> None:
+    def __init__(
+        self, combinations: Sequence[Combination], sizes: Sequence[int], choices: int = 0
+    ) -> None:
         self._sayable = all(combinations)
         self.choices = choices + len(combinations)
         self.taking: dict[int, int] = defaultdict(int)
@@ -337,7 +379,11 @@ class _Logic:
 
     def possible(self, given: Mapping[int, Iterable[int]]) -> bool:
         """Whether there is such a record among those of the codes given. What no combination links is looked at apart."""
-        asked = {place: {self.among[place][code] for code in codes} for place, codes in given.items() if place in self.among}
+        asked = {
+            place: {self.among[place][code] for code in codes}
+            for place, codes in given.items()
+            if place in self.among
+        }
         inside = {**self._codes, **asked}
         left = dict(self.taking)
         while left:
@@ -376,4 +422,7 @@ class _Logic:
                 best = place, choices
         assert best is not None
         place, choices = best
-        return any(self._search(alive, unset - {place}, inside) for alive in sorted(choices, key=lambda bits: bits.bit_count()))
+        return any(
+            self._search(alive, unset - {place}, inside)
+            for alive in sorted(choices, key=lambda bits: bits.bit_count())
+        )

@@ -47,7 +47,9 @@ def kept_apart(schema: Schema) -> frozenset[int]:
 
 
 def merged_values(
-    one_way: Mapping[int, npt.NDArray[np.integer] | npt.NDArray[np.float64]], sigma: float, long: Mapping[int, bool]
+    one_way: Mapping[int, npt.NDArray[np.integer] | npt.NDArray[np.float64]],
+    sigma: float,
+    long: Mapping[int, bool],
 ) -> dict[int, npt.NDArray[np.int64]]:
     """What the values of long domains are merged to: per attribute the map code -> merged value [shape=(size,), int64].
 
@@ -58,4 +60,7 @@ def merged_values(
         sigma: their noise, as the plan has it.
         long: attributes that take part, with whether they are ordered.
     """
-    return {a: merge_light(one_way[a].astype(np.float64), LIGHT_SIGMAS * sigma, ordered) for a, ordered in long.items()}
+    return {
+        a: merge_light(one_way[a].astype(np.float64), LIGHT_SIGMAS * sigma, ordered)
+        for a, ordered in long.items()
+    }

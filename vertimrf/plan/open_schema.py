@@ -69,7 +69,9 @@ class PrivateDomain:
         numeric = parts.get("bins") == PRIVATE
         most = parts.pop("most", BINS if numeric else VALUES)
         if type(most) is not int or not 2 <= most <= MAX_SIZE // 2:
-            raise SchemaError(f"Attribute {name!r}: most is {most!r}; write how many bins or values there may be, 2 or more.")
+            raise SchemaError(
+                f"Attribute {name!r}: most is {most!r}; write how many bins or values there may be, 2 or more."
+            )
         others = ("values", "codes", "edges") if numeric else ("bins", "bounds", "codes", "edges")
         if given := [key for key in others if key in parts]:
             raise SchemaError(
@@ -80,7 +82,9 @@ class PrivateDomain:
             if isinstance(parts.get("other", OTHER), str):
                 parts |= {"values": [parts.setdefault("other", OTHER)]}
                 return cls(Attribute.from_json(parts), most, False, asked)
-            raise SchemaError(f"Attribute {name!r}: private values are text, so 'other' is text too, not {parts['other']!r}.")
+            raise SchemaError(
+                f"Attribute {name!r}: private values are text, so 'other' is text too, not {parts['other']!r}."
+            )
         if parts.get("calendar") == "time" and not bounded:
             # A day has the bounds that it has.
             parts["bounds"], bounded = [0, DAY_SECONDS], True
@@ -107,7 +111,9 @@ class OpenSchema:
     wanted: Mapping[str, PrivateDomain]
     impossible: tuple[Impossible, ...] = ()
 
-    def closed(self, found: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True) -> Schema:
+    def closed(
+        self, found: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
+    ) -> Schema:
         """The schema with the domains that were found, and what finding them has cost.
 
         Args:
@@ -118,9 +124,12 @@ class OpenSchema:
         attributes = tuple(found.get(a.name, a) for a in self.schema.attributes)
         schema = self.schema
         return replace(
-            schema, attributes=attributes, spent=(*schema.spent, *spent), public=schema.public and public,
+            schema,
+            attributes=attributes,
+            spent=(*schema.spent, *spent),
+            public=schema.public and public,
             impossible=(*schema.impossible, *self.impossible),
-        )  # fmt: skip
+        )
 
     @classmethod
     def from_json(cls, data: Any) -> OpenSchema:
@@ -132,7 +141,10 @@ class OpenSchema:
         wanted: dict[str, PrivateDomain] = {}
 
         def read(attribute: Any) -> Any:
-            if not isinstance(attribute, Mapping) or PRIVATE not in (attribute.get("bins"), attribute.get("values")):
+            if not isinstance(attribute, Mapping) or PRIVATE not in (
+                attribute.get("bins"),
+                attribute.get("values"),
+            ):
                 return attribute
             domain = PrivateDomain.from_json(attribute)
             wanted[domain.name] = domain
@@ -151,11 +163,18 @@ class OpenSchema:
         later: list[Impossible] = []
         data = _without(data, wanted, "of the schema", later)
         if isinstance(data, Mapping) and isinstance(data.get("party"), list):
-            data = {**data, "party": [_without(party, wanted, "of a party", later) for party in data["party"]]}
+            data = {
+                **data,
+                "party": [_without(party, wanted, "of a party", later) for party in data["party"]],
+            }
         schema = Schema.from_json(data)
         for combination in later:
-            if unknown := [c.attribute for c in combination.conditions if c.attribute not in schema.names]:
-                raise SchemaError(f"The impossible combination ({combination}) names {unknown[0]!r}, which the schema has not.")
+            if unknown := [
+                c.attribute for c in combination.conditions if c.attribute not in schema.names
+            ]:
+                raise SchemaError(
+                    f"The impossible combination ({combination}) names {unknown[0]!r}, which the schema has not."
+                )
         known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
         return cls(replace(schema, attributes=known), wanted, tuple(later))
 
@@ -169,17 +188,27 @@ class OpenSchema:
         try:
             return cls.from_json(read_schema(Path(path)))
         except SchemaError as error:
-            raise SchemaError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+            raise SchemaError(
+                str(error) if str(path) in str(error) else f"{path}: {error}"
+            ) from None
 
 
-def _without(data: Any, wanted: Mapping[str, PrivateDomain], of_whom: str, later: list[Impossible]) -> Any:
+def _without(
+    data: Any, wanted: Mapping[str, PrivateDomain], of_whom: str, later: list[Impossible]
+) -> Any:
     """A schema, or a party of it, without the impossible combinations that name what is to be found; these are put by."""
     if not isinstance(data, Mapping) or not wanted or "impossible" not in data:
         return data
     kept = []
-    for combination, written in zip(read_impossible(data, of_whom), data["impossible"], strict=True):
+    for combination, written in zip(
+        read_impossible(data, of_whom), data["impossible"], strict=True
+    ):
         if any(condition.attribute in wanted for condition in combination.conditions):
             later.append(combination)
         else:
             kept.append(written)
-    return {**data, "impossible": kept} if kept else {key: value for key, value in data.items() if key != "impossible"}
+    return (
+        {**data, "impossible": kept}
+        if kept
+        else {key: value for key, value in data.items() if key != "impossible"}
+    )

@@ -72,9 +72,12 @@ class PlanOptions:
     delta: float | None = _option(None, DELTA_HELP)
     tau: int = _option(TAU, "Largest clique of the global model, cells.")
     encoder: str = _option(
-        ENCODER, "count-sketch; scheduled-pairs; grr (baseline, replace one record); published (not private)."
+        ENCODER,
+        "count-sketch; scheduled-pairs; grr (baseline, replace one record); published (not private).",
     )
-    claim_as_published: bool = _option(False, "Needed for the published encoder: its claim does not hold.")
+    claim_as_published: bool = _option(
+        False, "Needed for the published encoder: its claim does not hold."
+    )
     keys: int | None = None
     message_bytes: int | None = _option(
         None,
@@ -82,7 +85,8 @@ class PlanOptions:
         f"{PAIRS_BYTES / 1e6:g}.",
     )
     collusion_epsilon: float | None = _option(
-        None, "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb."
+        None,
+        "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb.",
     )
     shares: tuple[float, float, float] = SHARES
     local_models: bool = True
@@ -91,10 +95,15 @@ class PlanOptions:
     )
     records_per_person: int = _option(1, "At most; every party leaves out further ones.")
     population: str = _option(
-        INNER, "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
+        INNER,
+        "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer).",
     )
-    split: tuple[int, ...] | None = _option(None, "How many attributes each party gets, when the schema names no parties.")
-    domain_share: float = _option(DOMAIN_SHARE, "Part of epsilon that private domains are found with.")
+    split: tuple[int, ...] | None = _option(
+        None, "How many attributes each party gets, when the schema names no parties."
+    )
+    domain_share: float = _option(
+        DOMAIN_SHARE, "Part of epsilon that private domains are found with."
+    )
 
     def __post_init__(self) -> None:
         if self.expected_records is not None and self.expected_records < 1:
@@ -104,7 +113,9 @@ class PlanOptions:
                 f"Unknown encoder {self.encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
         if self.message_bytes is not None and self.message_bytes < LEAST_MESSAGE_BYTES:
-            raise PlanError(f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {self.message_bytes}.")
+            raise PlanError(
+                f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {self.message_bytes}."
+            )
         if self.keys is not None and self.keys < 1:
             raise PlanError(f"keys must be at least 1, not {self.keys}.")
         if self.tau < 2:
@@ -117,8 +128,14 @@ class PlanOptions:
         if self.records_per_person != 1 or type(self.records_per_person) is not int:
             self._check_persons()
         count, local, sketches = self.shares
-        if min(count, local) <= 0 or sketches < 0 or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-9):
-            raise PlanError(f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero.")
+        if (
+            min(count, local) <= 0
+            or sketches < 0
+            or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-9)
+        ):
+            raise PlanError(
+                f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero."
+            )
         if self.population not in POPULATIONS:
             raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
         if not 0 < self.domain_share < 1:
@@ -141,7 +158,9 @@ class PlanOptions:
 
         records = self.records_per_person
         if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
-            raise PlanError(f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}.")
+            raise PlanError(
+                f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
+            )
 
 
 DEFAULT = PlanOptions()

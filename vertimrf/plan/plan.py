@@ -19,10 +19,24 @@ from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import MAX_PERSON_RECORDS, Event, GaussianEvent, GeometricEvent, ThresholdEvent, under_replacement
+from ..privacy.events import (
+    MAX_PERSON_RECORDS,
+    Event,
+    GaussianEvent,
+    GeometricEvent,
+    ThresholdEvent,
+    under_replacement,
+)
 from ..privacy.ledger import Kind, Ledger, LedgerEntry, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
-from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
+from ..sketches.parameters import (
+    CountSketchPlan,
+    CrossPartyRelease,
+    SketchPlan,
+    packed_bytes,
+    release_from_json,
+    release_to_json,
+)
 from .defaults import (
     HELD_BY,
     INNER,
@@ -90,20 +104,36 @@ class LocalPlan:
         if not all(0 <= scale <= MOST_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
-            raise PlanError(f"A local model's noise must be finite and above 0, and at most {MOST_SIGMA:g}, not {scales}.")
+            raise PlanError(
+                f"A local model's noise must be finite and above 0, and at most {MOST_SIGMA:g}, not {scales}."
+            )
         for what, told in (("is free", self.free), ("has contrasts", self.contrasts)):
             if not isinstance(told, bool):
                 raise PlanError(f"Whether a local model {what} is true or false, not {told!r}.")
-        if not all(type(number) is int for number in whole) or self.units < 0 or self.largest_clique < 1:
-            raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
+        if (
+            not all(type(number) is int for number in whole)
+            or self.units < 0
+            or self.largest_clique < 1
+        ):
+            raise PlanError(
+                f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}."
+            )
         if self.unit_sigma**2 * self.units > MOST_SIGMA**2:
-            raise PlanError(f"A local model's noise is at most {MOST_SIGMA:g} for all {self.units} units together.")
+            raise PlanError(
+                f"A local model's noise is at most {MOST_SIGMA:g} for all {self.units} units together."
+            )
         if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
-            raise PlanError(f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}.")
+            raise PlanError(
+                f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}."
+            )
 
     def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Axes of a marginal, of values as they are measured, along which it is released as contrasts."""
-        return tuple(axis for axis, count in enumerate(shape) if count == 2 and self.contrasts and len(shape) > 1)
+        return tuple(
+            axis
+            for axis, count in enumerate(shape)
+            if count == 2 and self.contrasts and len(shape) > 1
+        )
 
 
 @dataclass(frozen=True)
@@ -164,12 +194,18 @@ class Plan:
                 f"{self.expected_records}."
             )
         if not 0 < self.count_sigma <= MOST_SIGMA:
-            raise PlanError(f"A plan's record count needs noise above 0 and up to {MOST_SIGMA:g}, not {self.count_sigma}.")
+            raise PlanError(
+                f"A plan's record count needs noise above 0 and up to {MOST_SIGMA:g}, not {self.count_sigma}."
+            )
         if not self.message_bytes >= 1:
-            raise PlanError(f"A plan's budget for messages is a number of bytes, not {self.message_bytes}.")
+            raise PlanError(
+                f"A plan's budget for messages is a number of bytes, not {self.message_bytes}."
+            )
         self._check_persons()
         if len(self.local) != len(self.schema.parties):
-            raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
+            raise PlanError(
+                f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties."
+            )
         for name, local in zip(self.party_names, self.local, strict=True):
             if (local.one_way_sigma == 0) != (not self.schema.varying(name)):
                 raise PlanError(
@@ -191,36 +227,55 @@ class Plan:
         if self.sketch is not None:
             self.sketch.check(sizes)
         contrasted = self.sketch.contrasts if isinstance(self.sketch, CountSketchPlan) else ()
-        if any(group.parity and number not in contrasted for number, group in enumerate(self.groups)):
+        if any(
+            group.parity and number not in contrasted for number, group in enumerate(self.groups)
+        ):
             raise PlanError("Parities are published by count sketches alone, as contrasts.")
         if self.agreement:
             if self.records_per_person > 1:
-                raise PlanError("Sketches of agreement have no price for persons with several records.")
+                raise PlanError(
+                    "Sketches of agreement have no price for persons with several records."
+                )
             holders = [len(self.schema.holders[attribute]) for attribute in self.schema.shared]
-            sizes_asked = [sketch.sizes if isinstance(sketch, CountSketchPlan) else () for sketch in self.agreement]
+            sizes_asked = [
+                sketch.sizes if isinstance(sketch, CountSketchPlan) else ()
+                for sketch in self.agreement
+            ]
             if sizes_asked != [(1,) * count for count in holders]:
-                raise PlanError("The plan's sketches of agreement do not fit the attributes that several parties hold.")
+                raise PlanError(
+                    "The plan's sketches of agreement do not fit the attributes that several parties hold."
+                )
         for party, name in enumerate(self.party_names):
             if (asked := self.message_size(party)) > MOST_MESSAGE:
                 raise PlanError(
                     f"The plan asks party {name!r} for {asked:,} bytes of sketches, more than any message has "
                     f"({MOST_MESSAGE:,}); plan with fewer keys, wider bins or a smaller message."
                 )
-        if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
-            raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
+        if (
+            self.public_keys is not None
+            and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names
+        ):
+            raise PlanError(
+                f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}."
+            )
 
     def _check_persons(self) -> None:
         """Refuse what has no price for a person with several records."""
         records = self.records_per_person
         if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
-            raise PlanError(f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}.")
+            raise PlanError(
+                f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
+            )
         if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
             raise PlanError(
                 f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one "
                 "record per person."
             )
         for entry in self._before:
-            if isinstance(entry.event, GeometricEvent | ThresholdEvent) and entry.event.sensitivity < records:
+            if (
+                isinstance(entry.event, GeometricEvent | ThresholdEvent)
+                and entry.event.sensitivity < records
+            ):
                 raise PlanError(
                     f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the "
                     f"plan is for {records}: find them with --records-per-person {records}."
@@ -228,19 +283,27 @@ class Plan:
 
     def _check_population(self) -> None:
         if self.population not in POPULATIONS:
-            raise PlanError(f"A plan's population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+            raise PlanError(
+                f"A plan's population is {' or '.join(POPULATIONS)}, not {self.population!r}."
+            )
         if self.population == OUTER and (self.sketch is None or not self.sketch.tells_matches):
             raise PlanError(
                 "The outer population needs sketches that tell how many people parties have in common: several parties, and "
                 "scheduled pairs or count sketches; or leave the population at inner."
             )
         if self.population == OUTER and HELD_BY in self.schema.names:
-            raise PlanError(f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute.")
+            raise PlanError(
+                f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute."
+            )
 
     @cached_property
     def schedule(self) -> Schedule:
         """What is published about values across parties, by which party, under which keys."""
-        return Schedule.of(self.schema, self.groups, self.sketch.pairs if isinstance(self.sketch, SketchPlan) else ())
+        return Schedule.of(
+            self.schema,
+            self.groups,
+            self.sketch.pairs if isinstance(self.sketch, SketchPlan) else (),
+        )
 
     @property
     def encoder(self) -> str:
@@ -260,7 +323,10 @@ class Plan:
         for number, name in enumerate(self.party_names):
             if (event := sketch.part(self.schedule.of_party(number), person)) is not None:
                 parts.append((name, event))
-        sketches = [replace(entry, parts=tuple(parts)) for entry in sketch.entries(self.epsilon, self.delta, person)]
+        sketches = [
+            replace(entry, parts=tuple(parts))
+            for entry in sketch.entries(self.epsilon, self.delta, person)
+        ]
         return (*self._other_entries(), *sketches)
 
     @property
@@ -274,7 +340,9 @@ class Plan:
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
         person = self.records_per_person
         counted = GaussianEvent(self.count_sigma, person)
-        out.append(LedgerEntry(counted, self.party_names[0], "record count", noise, kind=Kind.RECORD_COUNT))
+        out.append(
+            LedgerEntry(counted, self.party_names[0], "record count", noise, kind=Kind.RECORD_COUNT)
+        )
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.varying(name)), local, person))
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
@@ -285,7 +353,9 @@ class Plan:
             column = self.schema.names[attribute]
             released = f"count sketches of whether they agree on {column}"
             said = (", ".join(names), released, noise)
-            out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))
+            out.append(
+                LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column)
+            )
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -303,7 +373,9 @@ class Plan:
         if self.sketch is not None and self.sketch.publishes_rows:
             out.append("the exact number of records is published")
         if self.delta > 1 / self.expected_records:
-            out.append("delta is above 1 / expected records: publishing one record outright would meet it")
+            out.append(
+                "delta is above 1 / expected records: publishing one record outright would meet it"
+            )
         return tuple(out)
 
     @property
@@ -316,7 +388,15 @@ class Plan:
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
         parties = self.party_names if len(self.party_names) > 1 else ()
-        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before), self.records_per_person, parties)
+        return Ledger(
+            self.entries(),
+            self.delta,
+            self.reasons,
+            self.notes,
+            len(self._before),
+            self.records_per_person,
+            parties,
+        )
 
     def accounted(self) -> tuple[list[Event], float, float]:
         """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
@@ -368,8 +448,16 @@ class Plan:
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
-            **({"agreement": [release_to_json(sketch) for sketch in self.agreement]} if self.agreement else {}),
-            **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
+            **(
+                {"agreement": [release_to_json(sketch) for sketch in self.agreement]}
+                if self.agreement
+                else {}
+            ),
+            **(
+                {"records_per_person": self.records_per_person}
+                if self.records_per_person > 1
+                else {}
+            ),
             **({"population": self.population} if self.population != INNER else {}),
         }
 
@@ -384,7 +472,9 @@ class Plan:
             if data["kind"] != KIND:
                 raise PlanError(f"This is no plan: its kind is {data['kind']!r}.")
             if data["format"] != FORMAT:
-                raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
+                raise PlanError(
+                    f"The plan has format {data['format']!r}; this version reads format {FORMAT}."
+                )
             schema = Schema.from_json(data["schema"])
             plan = cls(
                 schema=schema,
@@ -399,7 +489,9 @@ class Plan:
                 nonce=str(data["nonce"]),
                 message_bytes=int(data["message_bytes"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
-                public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
+                public_keys=None
+                if data["public_keys"] is None
+                else PublicKeys.from_json(data["public_keys"]),
                 workload=Workload.from_json(data.get("workload", []), schema),
                 agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
                 records_per_person=data.get("records_per_person", 1),
@@ -408,7 +500,9 @@ class Plan:
         except VertiMRFError:
             raise
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise PlanError(f"The plan is incomplete or malformed ({error}); have it made again.") from None
+            raise PlanError(
+                f"The plan is incomplete or malformed ({error}); have it made again."
+            ) from None
         plan._check_target()
         return plan
 
@@ -440,7 +534,11 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Write the plan as readable JSON."""
-        write_text(path, json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n", synced=True)
+        write_text(
+            path,
+            json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n",
+            synced=True,
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
@@ -458,38 +556,64 @@ class Plan:
             f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
         ]
         for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
-            attributes, varying = len(self.schema.party_attributes(name)), len(self.schema.varying(name))
-            how = f"{varying} one-way marginals, sigma {local.one_way_sigma:.1f}" if varying else "none varies"
+            attributes, varying = (
+                len(self.schema.party_attributes(name)),
+                len(self.schema.varying(name)),
+            )
+            how = (
+                f"{varying} one-way marginals, sigma {local.one_way_sigma:.1f}"
+                if varying
+                else "none varies"
+            )
             if local.units:
                 how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
-            lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
+            lines.append(
+                f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB."
+            )
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         for attribute in self.schema.shared:
-            holders = " and ".join(self.party_names[party] for party in self.schema.holders[attribute])
+            holders = " and ".join(
+                self.party_names[party] for party in self.schema.holders[attribute]
+            )
             lines.append(f"  {self.schema.names[attribute]} is one column that {holders} hold.")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         if self.schema.impossible:
             stated = [str(combination) for combination in self.schema.impossible]
             more = [f"and {len(stated) - MOST_NAMED:,} more"] * (len(stated) > MOST_NAMED)
-            lines.append(f"  impossible, and so in no row: {'; '.join([*stated[:MOST_NAMED], *more])}.")
+            lines.append(
+                f"  impossible, and so in no row: {'; '.join([*stated[:MOST_NAMED], *more])}."
+            )
         if self.records_per_person > 1:
-            lines.append(f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones.")
+            lines.append(
+                f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones."
+            )
         if self.workload.marginals:
-            named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
+            named = [
+                " × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals
+            ]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
         if self.population == OUTER:
-            lines.append("  population: everybody that any party holds; what nobody holds of a person is null.")
+            lines.append(
+                "  population: everybody that any party holds; what nobody holds of a person is null."
+            )
         return "\n".join(lines)
 
     def agreement_of(self, party: int) -> dict[int, CountSketchPlan]:
         """The sketches of agreement that a party publishes a table of, by attribute."""
         asked = zip(self.schema.shared, self.agreement, strict=False)
-        return {attribute: sketch for attribute, sketch in asked if party in self.schema.holders[attribute]}
+        return {
+            attribute: sketch
+            for attribute, sketch in asked
+            if party in self.schema.holders[attribute]
+        }
 
     def message_size(self, party: int) -> int:
         """Bytes of the sketches, or about as many of the responses, in a party's message."""
-        agreement = sum(packed_bytes(sketch.shapes((0,)), sketch.bits) for sketch in self.agreement_of(party).values())
+        agreement = sum(
+            packed_bytes(sketch.shapes((0,)), sketch.bits)
+            for sketch in self.agreement_of(party).values()
+        )
         if self.sketch is None:
             return agreement
         shapes = self.sketch.shapes(self.schedule.of_party(party), self.expected_records)
@@ -501,7 +625,9 @@ def score_sensitivity(person: int = 1) -> int:
     return SCORE_SENSITIVITY + 2 * SCORE_GRID * (person - 1)
 
 
-def local_entries(name: str, attributes: int, local: LocalPlan, person: int = 1) -> list[LedgerEntry]:
+def local_entries(
+    name: str, attributes: int, local: LocalPlan, person: int = 1
+) -> list[LedgerEntry]:
     """The events of one party's local model of so many attributes that vary, for persons with so many records.
 
     A marginal moves by at most as many records, by most in Euclidean length where all are in one cell; an R-score by at most as
@@ -574,13 +700,21 @@ def target_in_words(epsilon: float, delta: float | None, records: int | None) ->
     """
     out = []
     if epsilon >= WEAK_EPSILON:
-        odds = f"e^{epsilon:g}" if epsilon > 500 else f"{math.exp(epsilon):,.0f}" if epsilon < 20 else f"{math.exp(epsilon):.0e}"
+        odds = (
+            f"e^{epsilon:g}"
+            if epsilon > 500
+            else f"{math.exp(epsilon):,.0f}"
+            if epsilon < 20
+            else f"{math.exp(epsilon):.0e}"
+        )
         out.append(
             f"epsilon {epsilon:g} allows that whoever sees the result becomes {odds} times surer of anything about a person than "
             "without her record: that is hardly any protection. Usual are 1 and below, and seldom above 3."
         )
     if delta is not None and records is None and delta > MOST_DELTA:
-        out.append(f"delta {delta:g} allows to give out that part of all records as they are; take one far below 1 / records.")
+        out.append(
+            f"delta {delta:g} allows to give out that part of all records as they are; take one far below 1 / records."
+        )
     elif delta is not None and records is not None and delta * records >= 1:
         out.append(
             f"delta {delta:.3g} with about {records:,} records allows to give out about {delta * records:,.0f} whole "

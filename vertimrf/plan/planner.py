@@ -93,7 +93,12 @@ PUBLISHED_LEVELS = 15
 
 
 def plan_local(
-    sizes: Sequence[int], rho: float, largest_clique: int, free: bool, larger: bool = True, alone: bool = False
+    sizes: Sequence[int],
+    rho: float,
+    largest_clique: int,
+    free: bool,
+    larger: bool = True,
+    alone: bool = False,
 ) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
@@ -190,7 +195,9 @@ class CountSketches:
         """See :class:`SketchChoice`."""
         sizes = tuple(group.size for group in self.groups)
         shape = self.repetitions, self.buckets, self.bits
-        return self.groups, _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.weights)
+        return self.groups, _count_sketch_plan(
+            sizes, *shape, rho, self.person, self.contrasts, self.weights
+        )
 
 
 def _count_sketch_plan(
@@ -274,7 +281,9 @@ class Responses:
 
 def _coarse_groups(attributes: Sequence[int], sizes: Sequence[int]) -> tuple[Group, ...]:
     """Every attribute a group of its own, in as few bins as the paper's encoders take."""
-    return tuple(Group((a,), (min(size, PUBLISHED_BINS),)) for a, size in zip(attributes, sizes, strict=True))
+    return tuple(
+        Group((a,), (min(size, PUBLISHED_BINS),)) for a, size in zip(attributes, sizes, strict=True)
+    )
 
 
 def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
@@ -285,7 +294,9 @@ def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
         SchemaError: see :meth:`Schema.split`.
     """
     if len(schema.parties) > 1:
-        raise PlanError(f"The schema names its parties ({', '.join(name for name, _ in schema.parties)}); leave --split out.")
+        raise PlanError(
+            f"The schema names its parties ({', '.join(name for name, _ in schema.parties)}); leave --split out."
+        )
     return schema.split(counts)
 
 
@@ -316,7 +327,9 @@ def make_plan(
     check_target(epsilon, planning.delta)
     records = planning.expected_records
     if records is None:
-        raise PlanError("A plan needs expected_records, a public order of magnitude of the number of records.")
+        raise PlanError(
+            "A plan needs expected_records, a public order of magnitude of the number of records."
+        )
     if planning.split is not None:
         schema = split_parties(schema, planning.split)
     nonce = secrets.token_hex(16) if nonce is None else nonce
@@ -324,12 +337,26 @@ def make_plan(
     cap = planning.collusion_epsilon
     if cap is not None:
         if len(schema.parties) < 2:
-            raise PlanError("No party can collude where one holds everything: leave the cap on epsilon if a party colludes out.")
-        sized = partial(make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys)
+            raise PlanError(
+                "No party can collude where one holds everything: leave the cap on epsilon if a party colludes out."
+            )
+        sized = partial(
+            make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys
+        )
         uncapped = replace(planning, collusion_epsilon=None, split=None)
-        return within_cap(lambda size: sized(replace(uncapped, message_bytes=size)), cap, LEAST_MESSAGE_BYTES, largest)
+        return within_cap(
+            lambda size: sized(replace(uncapped, message_bytes=size)),
+            cap,
+            LEAST_MESSAGE_BYTES,
+            largest,
+        )
     delta = default_delta(records) if planning.delta is None else planning.delta
-    target = Target(epsilon, delta, records, largest if planning.message_bytes is None else planning.message_bytes)
+    target = Target(
+        epsilon,
+        delta,
+        records,
+        largest if planning.message_bytes is None else planning.message_bytes,
+    )
     choice = _choose(schema, planning, target)
     at = _plans(schema, planning, target, choice, Origin(nonce, tuple(prior), public_keys))
     _, most, guess = at(1.0).accounted()
@@ -387,17 +414,27 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
         )
     if not several or not shares[2]:
         return Choice(NoSketches(), (), _without_sketches(shares))
-    varying = tuple(sorted(set(itertools.chain(*(schema.varying(name) for name, _ in schema.parties)))))
+    varying = tuple(
+        sorted(set(itertools.chain(*(schema.varying(name) for name, _ in schema.parties))))
+    )
     sizes = tuple(schema.sizes[i] for i in varying)
     if encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
-        published = Published(varying, sizes, claim * target.epsilon, claim * target.delta, planning.keys or PUBLISHED_KEYS)
+        published = Published(
+            varying,
+            sizes,
+            claim * target.epsilon,
+            claim * target.delta,
+            planning.keys or PUBLISHED_KEYS,
+        )
         # The rest of the target is for the others alone.
         return Choice(published, (), _without_sketches(shares))
     if encoder == ResponsePlan.encoder:
         return Choice(Responses(varying, sizes), (), shares)
     # What a lone Gaussian mechanism would have; the sketches get their share of about that.
-    rho = shares[2] * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta)
+    rho = shares[2] * calibrate(
+        lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta
+    )
     agreement: list[tuple[int, int]] = []
     # Sketches of agreement have a price for one record per person alone.
     if schema.shared and planning.records_per_person == 1:
@@ -407,7 +444,9 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     choice: SketchChoice = NoSketches()
     # Where some party holds every two attributes together, nothing crosses.
     if crossing_pairs(schema):
-        choice = (_scheduled_pairs if encoder == SketchPlan.encoder else _count_sketches)(schema, rho, planning, target)
+        choice = (_scheduled_pairs if encoder == SketchPlan.encoder else _count_sketches)(
+            schema, rho, planning, target
+        )
     return Choice(choice, tuple(agreement), shares)
 
 
@@ -428,20 +467,28 @@ def _plans(
     largest_clique = max(planning.tau // (2 * _telling(schema)), 2) if several else planning.tau
     free = math.prod(schema.sizes) <= planning.tau
     # Replacing a record counts twice in every sensitivity, four times in the cost; and a person as often as she has records.
-    others = 0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
+    others = (
+        0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
+    )
     workload = Workload.of(schema, planning.workload or None)
 
     def local_plan(own: Sequence[int], rho: float) -> LocalPlan:
         budget = others * rho * local * len(own) / max(sum(map(len, held)), 1)
         sizes = [schema.sizes[i] for i in own]
-        return plan_local(sizes, budget, largest_clique, free, planning.local_models, alone=not several)
+        return plan_local(
+            sizes, budget, largest_clique, free, planning.local_models, alone=not several
+        )
 
     def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
         budget = rho * sketches * AGREEMENT_SHARE / len(choice.agreement)
-        return _count_sketch_plan((1,) * len(schema.holders[attribute]), *shape, AGREEMENT_BITS, budget)
+        return _count_sketch_plan(
+            (1,) * len(schema.holders[attribute]), *shape, AGREEMENT_BITS, budget
+        )
 
     def at(rho: float) -> Plan:
-        groups, sketch = choice.sketches.configure(rho * sketches * (1 - AGREEMENT_SHARE if choice.agreement else 1))
+        groups, sketch = choice.sketches.configure(
+            rho * sketches * (1 - AGREEMENT_SHARE if choice.agreement else 1)
+        )
         shared = zip(schema.shared, choice.agreement, strict=False)
         return Plan(
             schema=schema,
@@ -466,15 +513,25 @@ def _plans(
     return at
 
 
-def _scheduled_pairs(schema: Schema, rho: float, planning: PlanOptions, target: Target) -> ScheduledPairs:
+def _scheduled_pairs(
+    schema: Schema, rho: float, planning: PlanOptions, target: Target
+) -> ScheduledPairs:
     """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
     records, size = target.records, target.message_bytes
-    pairs, triples, rule = crossing_pairs(schema), smallest_triples(schema), triple_rule(schema, planning.tau)
+    pairs, triples, rule = (
+        crossing_pairs(schema),
+        smallest_triples(schema),
+        triple_rule(schema, planning.tau),
+    )
     draft = draft_schedule(schema, rho, records, pairs, triples, rule)
-    return ScheduledPairs(draft, planning.keys or choose_keys(draft.bytes_per_key(schema), rho, records, size))
+    return ScheduledPairs(
+        draft, planning.keys or choose_keys(draft.bytes_per_key(schema), rho, records, size)
+    )
 
 
-def _count_sketches(schema: Schema, rho: float, planning: PlanOptions, target: Target) -> CountSketches:
+def _count_sketches(
+    schema: Schema, rho: float, planning: PlanOptions, target: Target
+) -> CountSketches:
     """Numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
     With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d groups, and a cell's
@@ -489,18 +546,25 @@ def _count_sketches(schema: Schema, rho: float, planning: PlanOptions, target: T
     d = _alike(groups)
     rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
-    most_rows = max(sum(k for k, owner in zip(rows, owners, strict=True) if owner == i) for i in range(len(schema.parties)))
+    most_rows = max(
+        sum(k for k, owner in zip(rows, owners, strict=True) if owner == i)
+        for i in range(len(schema.parties))
+    )
     held = records * len(groups) / sum(rows)
     most = max(4 * rho * (records / (ABOVE_LEAST_ERROR * d)) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
-        numbers = planning.keys or max(min(8 * target.message_bytes / (bits * most_rows), most), 2.0)
+        numbers = planning.keys or max(
+            min(8 * target.message_bytes / (bits * most_rows), most), 2.0
+        )
         noise = d * math.sqrt(numbers / (4 * rho))
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, _ = min(options)
     order = _order(rho, target.delta)
     least = MIN_BUCKETS if person > 1 else 1
-    repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
+    repetitions, buckets = _hash_shape(
+        math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least
+    )
     # The price for persons follows sums that are few and small.
     weights = choose_weights(groups, rows) if person == 1 else ()
     return CountSketches(groups, contrasts, weights, repetitions, buckets, -bits, person)
@@ -520,8 +584,15 @@ def _hash_shape(
     moment of exp(order^2 groups / (2 variance)): the variance is such that this stays small up to about ``order``.
     """
     noise = groups * math.sqrt(numbers / (4 * rho))
-    asked = {b: groups * max(variance_per_group, order / (NEAR_KNOWN * math.log(b))) for b in BUCKETS if b <= numbers}
-    buckets = max(max((b for b, variance in asked.items() if noise / b >= variance), default=BUCKETS[0]), least)
+    asked = {
+        b: groups * max(variance_per_group, order / (NEAR_KNOWN * math.log(b)))
+        for b in BUCKETS
+        if b <= numbers
+    }
+    buckets = max(
+        max((b for b, variance in asked.items() if noise / b >= variance), default=BUCKETS[0]),
+        least,
+    )
     return min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets
 
 
@@ -558,7 +629,11 @@ def _count_groups(
     are so many that the noise of contrasts is small beside them: pairs then have a little more noise, but what pairs do not tell
     of marginals of three and four attributes comes with them. Persons of several records have no weights, which keep that little.
     """
-    everywhere = {a for a in schema.shared if len(schema.holders[a]) == len(schema.parties) and planning.local_models}
+    everywhere = {
+        a
+        for a in schema.shared
+        if len(schema.holders[a]) == len(schema.parties) and planning.local_models
+    }
     held = [
         [a for a in schema.varying(name) if schema.party_of(a) == party and a not in everywhere]
         for party, (name, _) in enumerate(schema.parties)
@@ -609,7 +684,9 @@ def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
     n = len(attributes)
     farthest = n // 2
     places = [
-        sorted((i, (i + apart) % n)) for apart in range(farthest, max(farthest - PARITY_RINGS, 0), -1) for i in range(n)
+        sorted((i, (i + apart) % n))
+        for apart in range(farthest, max(farthest - PARITY_RINGS, 0), -1)
+        for i in range(n)
     ]
     return list(dict.fromkeys((attributes[i], attributes[j]) for i, j in places))
 

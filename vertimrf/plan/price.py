@@ -32,11 +32,16 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
         PlanError: not one number of releases per party, or one below 1.
     """
     if len(messages) != len(plan.party_names) or min(messages) < 1:
-        raise PlanError(f"Each of {len(plan.party_names)} parties releases at least once, not {list(messages)} times.")
+        raise PlanError(
+            f"Each of {len(plan.party_names)} parties releases at least once, not {list(messages)} times."
+        )
     by_name = dict(zip(plan.party_names, messages, strict=True))
     out: list[LedgerEntry] = []
     # Their entries come before that of count sketches of values.
-    agreed = [sum(messages[party] for party in plan.schema.holders[a]) for a in plan.schema.shared[: len(plan.agreement)]]
+    agreed = [
+        sum(messages[party] for party in plan.schema.holders[a])
+        for a in plan.schema.shared[: len(plan.agreement)]
+    ]
     for entry in plan.entries():
         event = entry.event
         if isinstance(event, SketchEvent):
@@ -46,11 +51,16 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
         elif isinstance(event, CountSketchEvent):
             assert isinstance(plan.sketch, CountSketchPlan)
             sketch = plan.sketch
-            times = [sketch.weight(group) * messages[owner] for group, owner in enumerate(plan.schedule.parties)]
+            times = [
+                sketch.weight(group) * messages[owner]
+                for group, owner in enumerate(plan.schedule.parties)
+            ]
             events = [_count_sketches(event, sum(times))]
         elif isinstance(event, GRREvent):
             owners = plan.schedule.parties
-            repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]
+            repeated = [
+                size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])
+            ]
             events = [GRREvent(event.epsilon, tuple(repeated))]
         elif isinstance(event, GaussianEvent):
             events = [replace(event, count=event.count * by_name[entry.party])]
@@ -71,7 +81,10 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
             keys[times[owners[pair.left]] + times[owners[pair.right]]] += pair.keys
     else:
         keys[sum(times[owner] for owner in owners)] += event.keys
-    return [replace(event, keys=count, attributes_per_key=touched) for touched, count in sorted(keys.items())]
+    return [
+        replace(event, keys=count, attributes_per_key=touched)
+        for touched, count in sorted(keys.items())
+    ]
 
 
 def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
@@ -85,7 +98,9 @@ def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
         if priced.records > 1:
             _ = priced.law
     except PrivacyError:
-        return GaussianEvent(math.sqrt(groups * event.variance), groups * event.records, event.repetitions)
+        return GaussianEvent(
+            math.sqrt(groups * event.variance), groups * event.records, event.repetitions
+        )
     return priced
 
 

@@ -89,7 +89,11 @@ class Group:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
-        return {"attributes": self.attributes, "bins": self.bins, **({"parity": True} if self.parity else {})}
+        return {
+            "attributes": self.attributes,
+            "bins": self.bins,
+            **({"parity": True} if self.parity else {}),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Group:
@@ -112,7 +116,9 @@ class Schedule:
     parties: tuple[int, ...]
 
     @classmethod
-    def of(cls, schema: Schema, groups: Sequence[Group], pairs: Sequence[ScheduledPair] = ()) -> Schedule:
+    def of(
+        cls, schema: Schema, groups: Sequence[Group], pairs: Sequence[ScheduledPair] = ()
+    ) -> Schedule:
         """A schedule, checked against the schema; it may come from outside.
 
         Raises:
@@ -123,20 +129,33 @@ class Schedule:
         sizes = [group.size for group in groups]
         for pair in pairs:
             left, right = pair.left, pair.right
-            if not (isinstance(left, int) and isinstance(right, int) and 0 <= left < len(groups) and 0 <= right < len(groups)):
-                raise PlanError(f"A key serves the groups {left} and {right}, of which there are {len(groups)}.")
+            if not (
+                isinstance(left, int)
+                and isinstance(right, int)
+                and 0 <= left < len(groups)
+                and 0 <= right < len(groups)
+            ):
+                raise PlanError(
+                    f"A key serves the groups {left} and {right}, of which there are {len(groups)}."
+                )
             whole = isinstance(pair.left_bins, int) and isinstance(pair.right_bins, int)
             keyed = isinstance(pair.keys, int) and pair.keys >= 1
             fits = sizes[left] == pair.left_bins and sizes[right] == pair.right_bins
             if whole and keyed and fits and parties[left] != parties[right]:
                 continue
-            where = "the groups of " + " and ".join(_names(schema, groups[i].attributes) for i in (left, right))
+            where = "the groups of " + " and ".join(
+                _names(schema, groups[i].attributes) for i in (left, right)
+            )
             if not whole:
                 raise PlanError(f"The bins given to {where} are no whole numbers.")
             if not keyed:
-                raise PlanError(f"{pair.keys} keys are given to {where}; a pair takes a whole number of at least 1.")
+                raise PlanError(
+                    f"{pair.keys} keys are given to {where}; a pair takes a whole number of at least 1."
+                )
             if parties[left] == parties[right]:
-                raise PlanError(f"A key serves {where}, which one party holds; it must serve two parties.")
+                raise PlanError(
+                    f"A key serves {where}, which one party holds; it must serve two parties."
+                )
             raise PlanError(f"The keys of {where} do not fit their values.")
         return cls(tuple(groups), tuple(pairs), parties)
 
@@ -147,22 +166,37 @@ class Schedule:
 
 def _names(schema: Schema, attributes: Sequence[int]) -> str:
     """Attributes by name, whatever stands there."""
-    known = [schema.names[a] if isinstance(a, int) and 0 <= a < len(schema.names) else f"no. {a}" for a in attributes]
+    known = [
+        schema.names[a] if isinstance(a, int) and 0 <= a < len(schema.names) else f"no. {a}"
+        for a in attributes
+    ]
     return " × ".join(known) if known else "nothing"
 
 
 def _party_of(schema: Schema, group: Group) -> int:
     """The party that holds all attributes of a group, whose bins must fit their domains."""
     attributes = group.attributes
-    held = {schema.party_of(a) if isinstance(a, int) and 0 <= a < len(schema.sizes) else -1 for a in attributes}
+    held = {
+        schema.party_of(a) if isinstance(a, int) and 0 <= a < len(schema.sizes) else -1
+        for a in attributes
+    }
     if len(held) != 1 or -1 in held or list(attributes) != sorted(set(attributes)):
-        raise PlanError(f"The group of {_names(schema, attributes)} is not one party's attributes in order.")
+        raise PlanError(
+            f"The group of {_names(schema, attributes)} is not one party's attributes in order."
+        )
     if len(group.bins) != len(attributes) or not all(
-        isinstance(bins, int) and 1 <= bins <= schema.sizes[a] for bins, a in zip(group.bins, attributes, strict=False)
+        isinstance(bins, int) and 1 <= bins <= schema.sizes[a]
+        for bins, a in zip(group.bins, attributes, strict=False)
     ):
-        raise PlanError(f"The bins {group.bins} of the group of {_names(schema, attributes)} do not fit its domains.")
-    if group.parity is not False and (group.parity is not True or len(attributes) < 2 or set(group.bins) != {2}):
-        raise PlanError(f"The group of {_names(schema, attributes)} is no parity: it takes two or more, of two bins each.")
+        raise PlanError(
+            f"The bins {group.bins} of the group of {_names(schema, attributes)} do not fit its domains."
+        )
+    if group.parity is not False and (
+        group.parity is not True or len(attributes) < 2 or set(group.bins) != {2}
+    ):
+        raise PlanError(
+            f"The group of {_names(schema, attributes)} is no parity: it takes two or more, of two bins each."
+        )
     return held.pop()
 
 
@@ -236,7 +270,9 @@ def draft_schedule(
 
     def cut(share: float) -> npt.NDArray[np.int64]:
         """Bins of all pairs, so that an average cell is a few standard errors."""
-        return _cut_pairs(values, max(math.sqrt(share / len(pairs)) * records / (CELL_ERRORS * alone), 4.0))
+        return _cut_pairs(
+            values, max(math.sqrt(share / len(pairs)) * records / (CELL_ERRORS * alone), 4.0)
+        )
 
     # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
     needed = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
@@ -249,7 +285,10 @@ def draft_schedule(
     order = order[: useful[-1] + 1] if useful.size else order[:0]
     taken = float(weights[: order.size].sum())
 
-    wanted = [(own, tuple(bins), 1.0) for own, bins in zip(pairs, cut(needed / (needed + taken)).tolist(), strict=True)]
+    wanted = [
+        (own, tuple(bins), 1.0)
+        for own, bins in zip(pairs, cut(needed / (needed + taken)).tolist(), strict=True)
+    ]
     wanted += [(triples[i], tuple(sizes[a] for a in triples[i]), weight) for i in order]
     groups: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     both: list[tuple[int, int]] = []
@@ -263,14 +302,18 @@ def draft_schedule(
             sides.append(groups.setdefault(group, len(groups)))
         both.append((sides[0], sides[1]))
         shares.append(importance * math.prod(bins) ** (2 / 3))
-    return ScheduleDraft(tuple(Group(*group) for group in groups), tuple(both), np.array(shares) / sum(shares))
+    return ScheduleDraft(
+        tuple(Group(*group) for group in groups), tuple(both), np.array(shares) / sum(shares)
+    )
 
 
 def crossing_pairs(schema: Schema) -> list[tuple[int, ...]]:
     """All pairs of attributes that no party holds both of; those of one value have nothing in common with any other."""
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
     parties = [set(holders) for holders in schema.holders]
-    return [(a, b) for a, b in itertools.combinations(varying, 2) if parties[a].isdisjoint(parties[b])]
+    return [
+        (a, b) for a, b in itertools.combinations(varying, 2) if parties[a].isdisjoint(parties[b])
+    ]
 
 
 def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int, ...]]:
@@ -281,12 +324,16 @@ def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int
     """
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
     owner = np.array([schema.party_of(a) for a in varying])
-    held = np.array([[party in schema.holders[a] for party in range(len(schema.parties))] for a in varying])
+    held = np.array(
+        [[party in schema.holders[a] for party in range(len(schema.parties))] for a in varying]
+    )
     sizes = np.array([schema.sizes[a] for a in varying], np.float64)
     kept = np.empty((0, 3), np.int64)
     cells = np.empty(0)
     for first in range(len(sizes) - 2):
-        second, third = (np.asarray(index) + first + 1 for index in np.triu_indices(len(sizes) - first - 1, 1))
+        second, third = (
+            np.asarray(index) + first + 1 for index in np.triu_indices(len(sizes) - first - 1, 1)
+        )
         own = sizes[first] * sizes[second] * sizes[third]
         # Three attributes of two parties: some two are together, and not all three.
         together = owner[second] == owner[third]
@@ -297,7 +344,9 @@ def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int
         if schema.shared:
             found = found[~(held[first] & held[second[found]] & held[third[found]]).any(axis=1)]
         if found.size:
-            kept = np.concatenate([kept, np.column_stack([np.full(found.size, first), second[found], third[found]])])
+            kept = np.concatenate(
+                [kept, np.column_stack([np.full(found.size, first), second[found], third[found]])]
+            )
             cells = np.concatenate([cells, own[found]])
             order = np.argsort(cells, kind="stable")[:most]
             kept, cells = kept[order], cells[order]
@@ -344,7 +393,11 @@ def cut_groups(
         return choose_bins(counts, count, ordered)[values]
 
     return tuple(
-        tuple(cut(attribute, count) for attribute, count in zip(group.attributes, group.bins, strict=True)) for group in groups
+        tuple(
+            cut(attribute, count)
+            for attribute, count in zip(group.attributes, group.bins, strict=True)
+        )
+        for group in groups
     )
 
 
@@ -361,7 +414,9 @@ def released_sizes(
     for group, maps in zip(groups, bins, strict=True):
         sizes = np.ones(1)
         for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
-            held = np.bincount(mapping, weights=np.maximum(one_way[attribute], 0.0), minlength=count)
+            held = np.bincount(
+                mapping, weights=np.maximum(one_way[attribute], 0.0), minlength=count
+            )
             scale = 1.0 if attribute == group.attributes[0] else max(float(held.sum()), 1.0)
             sizes = np.multiply.outer(sizes, held / scale).ravel()
         out.append(group.add_up(sizes))

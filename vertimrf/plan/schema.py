@@ -37,6 +37,7 @@ MOST_NAMED = 5
 
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
+
 @dataclass(frozen=True)
 class Schema:
     """All attributes and who holds them.
@@ -61,14 +62,18 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.attributes:
-            raise SchemaError("The schema has no attributes; name at least one column besides the id.")
+            raise SchemaError(
+                "The schema has no attributes; name at least one column besides the id."
+            )
         for what, count, most in (
             ("attributes", len(self.attributes), MOST_ATTRIBUTES),
             ("parties", len(self.parties), MOST_PARTIES),
             ("impossible combinations", len(self.impossible), MOST_IMPOSSIBLE),
         ):
             if count > most:
-                raise SchemaError(f"The schema has {count:,} {what}; at most {most:,} are possible.")
+                raise SchemaError(
+                    f"The schema has {count:,} {what}; at most {most:,} are possible."
+                )
         if not isinstance(self.public, bool):
             raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
         place = self._places
@@ -76,20 +81,32 @@ class Schema:
         names = set()
         for party, held in self.parties:
             if not isinstance(party, str) or not party:
-                raise SchemaError(f"A party's name is {party!r}; give every party a non-empty text name.")
+                raise SchemaError(
+                    f"A party's name is {party!r}; give every party a non-empty text name."
+                )
             if not is_text(party) or "\0" in party:
                 raise SchemaError(f"A party's name is {party!r}, which is no text; correct it.")
             if "/" in party or "\\" in party or party in (".", ".."):
-                raise SchemaError(f"A party's name is {party!r}; files are named after parties, so leave slashes out.")
+                raise SchemaError(
+                    f"A party's name is {party!r}; files are named after parties, so leave slashes out."
+                )
             if party in names:
-                raise SchemaError(f"Two parties are called {party!r}; give every party a name of its own.")
+                raise SchemaError(
+                    f"Two parties are called {party!r}; give every party a name of its own."
+                )
             names.add(party)
             if not held:
-                raise SchemaError(f"Party {party!r} has no attributes; give it some or leave it out.")
+                raise SchemaError(
+                    f"Party {party!r} has no attributes; give it some or leave it out."
+                )
             if len(set(held)) < len(held):
                 twice = next(name for i, name in enumerate(held) if name in held[:i])
-                raise SchemaError(f"Attribute {twice!r} is twice at party {party!r}; keep it at one place.")
-            if any(name not in place for name in held) or list(held) != sorted(held, key=place.__getitem__):
+                raise SchemaError(
+                    f"Attribute {twice!r} is twice at party {party!r}; keep it at one place."
+                )
+            if any(name not in place for name in held) or list(held) != sorted(
+                held, key=place.__getitem__
+            ):
                 raise SchemaError(_DISORDER)
             seen |= dict.fromkeys(held)
         if tuple(seen) != self.names:
@@ -102,7 +119,11 @@ class Schema:
 
     @classmethod
     def of(
-        cls, parties: Mapping[str, Iterable[Attribute]], *, public: bool = True, impossible: Iterable[Impossible] = ()
+        cls,
+        parties: Mapping[str, Iterable[Attribute]],
+        *,
+        public: bool = True,
+        impossible: Iterable[Impossible] = (),
     ) -> Schema:
         """A schema from each party's attributes.
 
@@ -114,11 +135,18 @@ class Schema:
             >>> schema.sizes
             (2, 2)
         """
-        return cls._of([(party, tuple(attributes)) for party, attributes in parties.items()], public, impossible)
+        return cls._of(
+            [(party, tuple(attributes)) for party, attributes in parties.items()],
+            public,
+            impossible,
+        )
 
     @classmethod
     def _of(
-        cls, held: Sequence[tuple[str, Sequence[Attribute]]], public: bool, impossible: Iterable[Impossible]
+        cls,
+        held: Sequence[tuple[str, Sequence[Attribute]]],
+        public: bool,
+        impossible: Iterable[Impossible],
     ) -> Schema:
         """The same, from parties whose names may repeat."""
         first: dict[str, tuple[Attribute, str]] = {}
@@ -137,10 +165,17 @@ class Schema:
                 f"{'; '.join(clashes)}. Where this is one column, describe it alike at all of them; where it is not, rename it."
             )
         place = {name: position for position, name in enumerate(first)}
-        named = [(party, sorted((a.name for a in own), key=place.__getitem__)) for party, own in held]
+        named = [
+            (party, sorted((a.name for a in own), key=place.__getitem__)) for party, own in held
+        ]
         # Parts that are merged may state the same.
         stated = tuple(dict.fromkeys(impossible))
-        return cls(tuple(attributes), tuple((party, tuple(names)) for party, names in named), public, stated)
+        return cls(
+            tuple(attributes),
+            tuple((party, tuple(names)) for party, names in named),
+            public,
+            stated,
+        )
 
     @classmethod
     def merge(cls, parts: Mapping[str, Schema]) -> Schema:
@@ -159,11 +194,18 @@ class Schema:
         for where, part in parts.items():
             for party, _ in part.parties:
                 if party in source:
-                    raise SchemaError(f"Party {party!r} is in {source[party]} and in {where}; give every party one part.")
+                    raise SchemaError(
+                        f"Party {party!r} is in {source[party]} and in {where}; give every party one part."
+                    )
                 held[party], source[party] = part.part(party), where
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
-        merged = cls.of(held, public=all(part.public for part in parts.values()), impossible=impossible)
-        return replace(merged, spent=distinct_releases([entry for part in parts.values() for entry in part.spent]))
+        merged = cls.of(
+            held, public=all(part.public for part in parts.values()), impossible=impossible
+        )
+        return replace(
+            merged,
+            spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -189,7 +231,9 @@ class Schema:
         try:
             return self.names.index(name)
         except ValueError:
-            raise SchemaError(f"The schema has no attribute {name!r}; it has {', '.join(self.names)}.") from None
+            raise SchemaError(
+                f"The schema has no attribute {name!r}; it has {', '.join(self.names)}."
+            ) from None
 
     def party_attributes(self, party: str) -> tuple[int, ...]:
         """Positions of the attributes that a party holds, in increasing order.
@@ -200,7 +244,9 @@ class Schema:
         for name, held in self.parties:
             if name == party:
                 return tuple(self._places[attribute] for attribute in held)
-        raise SchemaError(f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}.")
+        raise SchemaError(
+            f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}."
+        )
 
     def varying(self, party: str) -> tuple[int, ...]:
         """Positions of the attributes that a party holds and that have two values or more: all that there is to measure of it.
@@ -242,7 +288,10 @@ class Schema:
     def named(self, numbers: Iterable[int], start: bool = True) -> str:
         """Some of the impossible combinations in words, by their place in ``impossible``, at the start of a sentence or not."""
         every = list(numbers)
-        parts = [f"impossible combination {number + 1} ({self.impossible[number]})" for number in every[:MOST_NAMED]]
+        parts = [
+            f"impossible combination {number + 1} ({self.impossible[number]})"
+            for number in every[:MOST_NAMED]
+        ]
         parts += [f"{len(every) - MOST_NAMED:,} more"] if len(every) > MOST_NAMED else []
         listed = " and ".join(parts)
         return listed.replace("i", "I", 1) if start else listed
@@ -262,14 +311,18 @@ class Schema:
         for place, codes in never(self.combinations, self.sizes):
             attribute = self.attributes[place]
             listed = ", ".join(attribute.code_text(code) for code in codes)
-            out.append(f"The impossible combinations leave no record with {attribute.name!r} {listed}.")
+            out.append(
+                f"The impossible combinations leave no record with {attribute.name!r} {listed}."
+            )
         return out
 
     @cached_property
     def holders(self) -> tuple[tuple[int, ...], ...]:
         """Per attribute, the positions of the parties that hold it."""
         parties = [set(held) for _, held in self.parties]
-        return tuple(tuple(i for i, held in enumerate(parties) if name in held) for name in self.names)
+        return tuple(
+            tuple(i for i, held in enumerate(parties) if name in held) for name in self.names
+        )
 
     def party_of(self, attribute: int) -> int:
         """Position of the party that holds the attribute at a position; the first one, where several do."""
@@ -278,11 +331,16 @@ class Schema:
     @cached_property
     def shared(self) -> tuple[int, ...]:
         """Positions of the attributes of two values or more that several parties hold."""
-        return tuple(a for a, holders in enumerate(self.holders) if len(holders) > 1 and self.sizes[a] > 1)
+        return tuple(
+            a for a, holders in enumerate(self.holders) if len(holders) > 1 and self.sizes[a] > 1
+        )
 
     def holder(self, attributes: Iterable[int]) -> int | None:
         """Position of the first party that holds all of these attributes, given by position; None if there is none."""
-        return min(set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)), default=None)
+        return min(
+            set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)),
+            default=None,
+        )
 
     def held_together(self, attributes: Iterable[int]) -> bool:
         """Whether some party holds all of these attributes, given by position."""
@@ -312,7 +370,9 @@ class Schema:
             f"party{i + 1}": self.attributes[end - count : end]
             for i, (count, end) in enumerate(zip(counts, ends, strict=True))
         }
-        return replace(Schema.of(parties, public=self.public, impossible=self.impossible), spent=self.spent)
+        return replace(
+            Schema.of(parties, public=self.public, impossible=self.impossible), spent=self.spent
+        )
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form, hexadecimal: equal schemas have equal digests."""
@@ -326,7 +386,11 @@ class Schema:
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name, _ in self.parties
             ],
-            **({"impossible": [combination.to_json() for combination in self.impossible]} if self.impossible else {}),
+            **(
+                {"impossible": [combination.to_json() for combination in self.impossible]}
+                if self.impossible
+                else {}
+            ),
             **({"spent": [entry.to_json() for entry in self.spent]} if self.spent else {}),
         }
 
@@ -338,9 +402,13 @@ class Schema:
             SchemaError: malformed or contradicting content.
         """
         if not isinstance(data, Mapping):
-            raise SchemaError("The schema is not a mapping; write [[party]] sections, or {attribute: size}.")
+            raise SchemaError(
+                "The schema is not a mapping; write [[party]] sections, or {attribute: size}."
+            )
         if data and all(type(size) is int for size in data.values()):
-            return cls.of({"party1": [Attribute.integer(name, size) for name, size in data.items()]})
+            return cls.of(
+                {"party1": [Attribute.integer(name, size) for name, size in data.items()]}
+            )
         if unknown := sorted(map(str, data.keys() - {"party", "public", "impossible", "spent"})):
             raise SchemaError(
                 f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party', 'impossible' and 'spent'."
@@ -349,10 +417,14 @@ class Schema:
         impossible = read_impossible(data, "of the schema")
         for party in as_list(data.get("party"), "The schema's 'party'"):
             if not isinstance(party, Mapping):
-                raise SchemaError(f"A party of the schema is {party!r}; write a [[party]] with a name and attributes.")
+                raise SchemaError(
+                    f"A party of the schema is {party!r}; write a [[party]] with a name and attributes."
+                )
             name = party.get("name", "")
             if not isinstance(name, str):
-                raise SchemaError(f"A party's name is {name!r}; give every party a non-empty text name.")
+                raise SchemaError(
+                    f"A party's name is {name!r}; give every party a non-empty text name."
+                )
             if unknown := sorted(map(str, party.keys() - {"name", "attribute", "impossible"})):
                 raise SchemaError(
                     f"Party {name!r} has the unknown key {unknown[0]!r}; its keys are 'name', 'attribute' and 'impossible'."
@@ -361,7 +433,9 @@ class Schema:
             parties.append((name, [Attribute.from_json(attribute) for attribute in listed]))
             own = {attribute.name for attribute in parties[-1][1]}
             for combination in read_impossible(party, f"of party {name!r}"):
-                if others := [c.attribute for c in combination.conditions if c.attribute not in own]:
+                if others := [
+                    c.attribute for c in combination.conditions if c.attribute not in own
+                ]:
                     raise SchemaError(
                         f"The impossible combination ({combination}) of party {name!r} names {others[0]!r}, which it does not "
                         "hold; write it outside the party, as [[impossible]]."
@@ -391,19 +465,27 @@ class Schema:
         Raises:
             OSError: the file cannot be written.
         """
-        text = json.dumps(self.to_json(), indent=1) + "\n" if Path(path).suffix == ".json" else self.to_toml()
+        text = (
+            json.dumps(self.to_json(), indent=1) + "\n"
+            if Path(path).suffix == ".json"
+            else self.to_toml()
+        )
         write_text(path, text)
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
-        text = tomli_w.dumps({key: value for key, value in self.to_json().items() if key != "public" or not value})
+        text = tomli_w.dumps(
+            {key: value for key, value in self.to_json().items() if key != "public" or not value}
+        )
         return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
 
 
 def read_impossible(data: Mapping[str, Any], of_whom: str) -> list[Impossible]:
     """The impossible combinations of a schema file, or of one of its parties."""
     out: list[Impossible] = []
-    for combination in as_list(data["impossible"], f"The 'impossible' {of_whom}") if "impossible" in data else []:
+    for combination in (
+        as_list(data["impossible"], f"The 'impossible' {of_whom}") if "impossible" in data else []
+    ):
         try:
             out.append(Impossible.from_json(combination))
         except SchemaError as error:
@@ -418,11 +500,15 @@ def read_schema(path: Path) -> Any:
         SchemaError: the file is missing, or is not TOML or JSON; the message names it.
     """
     try:
-        text = read_bytes(path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MOST_TOML).decode("utf-8-sig")
+        text = read_bytes(
+            path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MOST_TOML
+        ).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:
-        return json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
+        return (
+            json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
+        )
     except (ValueError, RecursionError) as error:
         language = "JSON" if path.suffix == ".json" else "TOML"
         why = "it nests too deeply" if isinstance(error, RecursionError) else error
@@ -431,7 +517,11 @@ def read_schema(path: Path) -> Any:
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
     """How an attribute of two parties differs."""
-    how = "with different domains" if one.kind == other.kind else f"{other.kind} at one and {one.kind} at the other"
+    how = (
+        "with different domains"
+        if one.kind == other.kind
+        else f"{other.kind} at one and {one.kind} at the other"
+    )
     return f"Attribute {one.name!r} is at parties {elsewhere!r} and {party!r}, {how}"
 
 
@@ -440,7 +530,9 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(n for i, n in enumerate(names) if n in names[:i])!r} appears twice")
+        raise ValueError(
+            f"key {next(n for i, n in enumerate(names) if n in names[:i])!r} appears twice"
+        )
     return out
 
 

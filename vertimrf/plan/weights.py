@@ -38,7 +38,10 @@ def choose_weights(groups: Sequence[Group], rows: Sequence[int]) -> tuple[int, .
     """
     least = least_weights(groups)
     fewest = min(rows)
-    weights = [2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1 for weight, each in zip(least, rows, strict=True)]
+    weights = [
+        2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1
+        for weight, each in zip(least, rows, strict=True)
+    ]
     if sum(weights) > MOST_PRICED:
         weights = least
     return tuple(weights) if len(set(weights)) > 1 else ()

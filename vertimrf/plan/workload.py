@@ -28,7 +28,9 @@ class Workload:
     marginals: tuple[tuple[tuple[int, ...], float], ...] = ()
 
     @classmethod
-    def of(cls, schema: Schema, wanted: Mapping[Sequence[str], float] | Iterable[Sequence[str]] | None) -> Workload:
+    def of(
+        cls, schema: Schema, wanted: Mapping[Sequence[str], float] | Iterable[Sequence[str]] | None
+    ) -> Workload:
         """A workload from attribute names, each marginal a sequence of them: with weights by marginal, or all alike.
 
         Raises:
@@ -41,9 +43,13 @@ class Workload:
         marginals: dict[tuple[int, ...], float] = {}
         for names, weight in weighted:
             if isinstance(names, str) or not names or len(set(names)) < len(names):
-                raise PlanError(f"A marginal of the workload is {names!r}: name one or more different attributes, as a list.")
+                raise PlanError(
+                    f"A marginal of the workload is {names!r}: name one or more different attributes, as a list."
+                )
             if not (math.isfinite(weight) and weight > 0):
-                raise PlanError(f"The workload's weight of {', '.join(names)} must be a number above 0, not {weight}.")
+                raise PlanError(
+                    f"The workload's weight of {', '.join(names)} must be a number above 0, not {weight}."
+                )
             own = tuple(sorted(schema.index(name) for name in names))
             marginals[own] = marginals.get(own, 0.0) + float(weight)
         return cls(tuple(sorted(marginals.items())))
@@ -56,20 +62,31 @@ class Workload:
             return 1.0
         pairs = max(math.comb(len(attributes), 2), 1)
         most = max(weight for _, weight in self.marginals)
-        inside = (weight * math.comb(len({*own} & {*attributes}), 2) / pairs for own, weight in self.marginals)
+        inside = (
+            weight * math.comb(len({*own} & {*attributes}), 2) / pairs
+            for own, weight in self.marginals
+        )
         return max(*inside, LEAST_RELEVANCE * most) / most
 
     def part(self, held: Sequence[int]) -> Workload:
         """As one party sees it, whose attributes are numbered by their place in ``held``."""
         place = {attribute: i for i, attribute in enumerate(held)}
-        own = [(tuple(place[a] for a in attributes if a in place), weight) for attributes, weight in self.marginals]
+        own = [
+            (tuple(place[a] for a in attributes if a in place), weight)
+            for attributes, weight in self.marginals
+        ]
         return Workload(tuple((attributes, weight) for attributes, weight in own if attributes))
 
     def to_json(self, schema: Schema) -> list[dict[str, Any]]:
         """JSON-able form."""
-        return [{"attributes": [schema.names[a] for a in own], "weight": weight} for own, weight in self.marginals]
+        return [
+            {"attributes": [schema.names[a] for a in own], "weight": weight}
+            for own, weight in self.marginals
+        ]
 
     @classmethod
     def from_json(cls, data: Any, schema: Schema) -> Workload:
         """Read :meth:`to_json`'s form back."""
-        return cls.of(schema, {tuple(marginal["attributes"]): float(marginal["weight"]) for marginal in data})
+        return cls.of(
+            schema, {tuple(marginal["attributes"]): float(marginal["weight"]) for marginal in data}
+        )

@@ -29,7 +29,16 @@ from scipy import fft, special
 from ..errors import PrivacyError
 from .events import Event, LossGrid
 
-__all__ = ["Spent", "by_pld", "by_renyi", "calibrate", "cumulative", "delta", "epsilon", "group_epsilon"]
+__all__ = [
+    "Spent",
+    "by_pld",
+    "by_renyi",
+    "calibrate",
+    "cumulative",
+    "delta",
+    "epsilon",
+    "group_epsilon",
+]
 
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
@@ -143,7 +152,9 @@ def by_pld(events: Sequence[Event], delta: float) -> Floats:
     _check(events, delta)
     directions = _losses(events, delta)
     ends = range(1, len(events) + 1)
-    return np.array([max(_compose(losses[:end], delta).epsilon(delta) for losses in directions) for end in ends])
+    return np.array(
+        [max(_compose(losses[:end], delta).epsilon(delta) for losses in directions) for end in ends]
+    )
 
 
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:
@@ -191,7 +202,9 @@ def group_epsilon(events: Sequence[Event], delta: float, records: int) -> float:
     log_deltas = math.log(delta) - np.linspace(0, 3000, 6001)[:, None]
     slack = np.log1p(-1 / ORDERS) - (log_deltas + np.log(ORDERS)) / (ORDERS - 1)
     single = np.maximum((renyi + slack).min(axis=1), 1e-300)
-    growth = (records - 1) * single + np.log(-np.expm1(-records * single)) - np.log(-np.expm1(-single))
+    growth = (
+        (records - 1) * single + np.log(-np.expm1(-records * single)) - np.log(-np.expm1(-single))
+    )
     enough = single[log_deltas[:, 0] + growth <= math.log(delta) + 1e-12]
     return float(records * enough.min()) if enough.size else math.inf
 
@@ -207,7 +220,9 @@ def delta(events: Sequence[Event], epsilon: float) -> float:
     _check(events, 0.5)
     guess = 1e-6
     while True:
-        estimate = max(_compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess))
+        estimate = max(
+            _compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess)
+        )
         # The part of the loss that may be cut off depends on the estimate.
         if estimate >= 0.1 * guess or guess < MIN_DELTA:
             return min(estimate, 1.0)
@@ -259,7 +274,11 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
             break
         # Epsilon grows about as the square root of the scale. Aim slightly below the target; bisect if the aim leaves
         # the bracket.
-        aim = guess + 2 * math.log(target * (1 - 0.4 * CLOSE) / spent) if math.isfinite(spent) and spent > 0 else guess - 2
+        aim = (
+            guess + 2 * math.log(target * (1 - 0.4 * CLOSE) / spent)
+            if math.isfinite(spent) and spent > 0
+            else guess - 2
+        )
         if math.isfinite(low) and math.isfinite(high):
             if math.isfinite(high_spent):
                 along = (target * (1 - 0.4 * CLOSE) - low_spent) / (high_spent - low_spent)
@@ -336,7 +355,10 @@ class Composed:
         wide = self.tilt * (self.tilt + 1)
         wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))
         log_scale = self.log_moment - self.tilt * epsilon
-        return math.exp(min(log_scale, 700.0)) * (max(estimate, 0.0) + wrong) * (1 + self.error) + self.infinite
+        return (
+            math.exp(min(log_scale, 700.0)) * (max(estimate, 0.0) + wrong) * (1 + self.error)
+            + self.infinite
+        )
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon at ``delta``, to one part in 10^9; infinite if there is none."""
@@ -345,7 +367,11 @@ class Composed:
         if self.delta(0.0) <= delta:
             return 0.0
         # Up to rounding, the Chernoff bound is an upper end.
-        low, high = 0.0, max((self.log_moment - math.log(delta - self.infinite)) / self.tilt, 0.0) + 1 / self.tilt
+        low, high = (
+            0.0,
+            max((self.log_moment - math.log(delta - self.infinite)) / self.tilt, 0.0)
+            + 1 / self.tilt,
+        )
         if not self.delta(high) <= delta:
             return math.inf
         while high - low > 1e-9 * high:
@@ -385,12 +411,21 @@ class Loss:
         width = math.isqrt(size) + 1
         rows = np.append(grid.mass[:size], np.zeros(-size % width)).reshape(-1, width)
         occupied = np.flatnonzero(rows.any(axis=1))
-        return cls(event.count, step, grid.lowest + width * occupied, rows[occupied], lost, event.count * event.spread**2)
+        return cls(
+            event.count,
+            step,
+            grid.lowest + width * occupied,
+            rows[occupied],
+            lost,
+            event.count * event.spread**2,
+        )
 
     @property
     def losses(self) -> Floats:
         """The loss of every mass [shape=(r, c), float64]."""
-        out: Floats = np.asarray(self.step * (self.starts[:, None] + np.arange(self.mass.shape[1])), np.float64)
+        out: Floats = np.asarray(
+            self.step * (self.starts[:, None] + np.arange(self.mass.shape[1])), np.float64
+        )
         return out
 
     def log_moments(self, tilts: Floats) -> Floats:
@@ -416,13 +451,20 @@ class Loss:
         for first in range(0, len(frequencies), at_once):
             turn = 1j * self.step * frequencies[first : first + at_once]
             # Rotations within a row, and from row to row.
-            within, starts = np.exp(np.outer(np.arange(self.mass.shape[1]), turn)), np.exp(np.outer(self.starts, turn))
+            within, starts = (
+                np.exp(np.outer(np.arange(self.mass.shape[1]), turn)),
+                np.exp(np.outer(self.starts, turn)),
+            )
             parts.append(((tilted @ within) * starts).sum(axis=0))
         return _power(np.concatenate(parts), self.count)
 
     def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
         """The spectrum at the first ``frequencies`` multiples of 2 pi / (length step), by a fast Fourier transform."""
-        folded = np.bincount((self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length, tilted.ravel(), length)
+        folded = np.bincount(
+            (self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length,
+            tilted.ravel(),
+            length,
+        )
         # The other half of a real transform is its conjugate.
         half = np.conj(fft.rfft(folded))
         at = np.arange(frequencies) % length
@@ -445,10 +487,19 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
     Each loss dominates that of its event for any grid (:func:`~vertimrf.privacy.events.connect_the_dots`).
     """
     total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or MIN_TOTAL
-    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or MIN_TOTAL for event in events]
-    sides = zip(*(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)), strict=True)
+    steps = [
+        min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or MIN_TOTAL
+        for event in events
+    ]
+    sides = zip(
+        *(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)),
+        strict=True,
+    )
     return [
-        [Loss.of(event, grid, step, CUT * delta) for event, grid, step in zip(events, grids, steps, strict=True)]
+        [
+            Loss.of(event, grid, step, CUT * delta)
+            for event, grid, step in zip(events, grids, steps, strict=True)
+        ]
         for grids in sides
     ]
 
@@ -467,7 +518,9 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
         """What is to be least: a bound on epsilon at delta, or on the logarithm of delta at epsilon."""
         # max(1 - exp(-u), 0) is at most this many times exp(tilt u).
         log_most = moments + tilts * np.log(tilts) - (tilts + 1) * np.log1p(tilts)
-        return (log_most - math.log(delta)) / tilts if epsilon is None else log_most - tilts * epsilon
+        return (
+            (log_most - math.log(delta)) / tilts if epsilon is None else log_most - tilts * epsilon
+        )
 
     tilts = TILTS / total
     moments = moments_at(tilts)
@@ -485,7 +538,9 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     small = -math.log(WRAPPED * delta)
     larger = tilts > 1.01 * tilt
     beyond = (moments - tilts * at + small)[larger] / (tilts[larger] - tilt)
-    first, *others = sorted(losses, key=lambda loss: (loss.count < MANY, 1 / (loss.step * max(loss.variance, TINY))))
+    first, *others = sorted(
+        losses, key=lambda loss: (loss.count < MANY, 1 / (loss.step * max(loss.variance, TINY)))
+    )
     period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
     # The period is a whole number of steps of the first grid.
     length = math.ceil(period / first.step)
@@ -508,5 +563,8 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
         frequencies, spectrum = frequencies[kept], spectrum[kept]
     infinite = sum(loss.count * loss.lost for loss in losses)
     error = math.exp(-0.5 * LAST**2) + NEGLIGIBLE * len(losses) + ROUNDING * abs(log_moment)
-    error += ROUNDING * sum(loss.count + math.sqrt(loss.count * loss.variance) * float(frequencies[-1]) for loss in losses)
+    error += ROUNDING * sum(
+        loss.count + math.sqrt(loss.count * loss.variance) * float(frequencies[-1])
+        for loss in losses
+    )
     return Composed(tilt, log_moment, period, frequencies, spectrum, error, infinite)

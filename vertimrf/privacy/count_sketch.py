@@ -72,7 +72,9 @@ def excess(groups: int, variance: float) -> float:
 
 
 @lru_cache(maxsize=4)
-def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
+def ratio_law(
+    groups: int, variance: float, buckets: int, rare: float = RARE
+) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q.
 
     The ratio of each bucket is spread over its two neighbours on a grid so that its mean is kept. The result dominates
@@ -96,7 +98,9 @@ def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) ->
     reach = reach_of(rare / buckets)
     deviation, mass = bucket_ratio(groups, variance, reach=reach)
     steps = max(STEPS_PER_SPREAD, STEPS_PER_MEAN / math.sqrt(buckets))
-    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / steps, rare)
+    ratio, convolved, lost = mean_law(
+        deviation, mass, buckets, math.sqrt(excess(groups, variance)) / steps, rare
+    )
     # The probability beyond the reach, with and without the record, and the distance of the sampler.
     lost += 4 * buckets * float(special.ndtr(-reach))
     lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
@@ -115,7 +119,9 @@ def reach_of(rare: float) -> float:
     return min(-float(special.ndtri(rare)), REACH)
 
 
-def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float = REACH) -> tuple[Floats, Floats]:
+def bucket_ratio(
+    groups: int, variance: float, weight: float = 1.0, reach: float = REACH
+) -> tuple[Floats, Floats]:
     """A bucket's likelihood ratio minus 1, and its probabilities under Q.
 
     Args:
@@ -136,7 +142,9 @@ def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float
         mass[0] /= 2
     mass /= mass.sum()
     tilt = weight * sums / variance
-    return np.expm1(tilt + np.log1p(np.exp(-2 * tilt)) - math.log(2) - weight**2 * groups / (2 * variance)), mass
+    return np.expm1(
+        tilt + np.log1p(np.exp(-2 * tilt)) - math.log(2) - weight**2 * groups / (2 * variance)
+    ), mass
 
 
 def mean_law(
@@ -172,7 +180,9 @@ def mean_law(
         index, both = index[both > 0], both[both > 0]
         low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
         if not low <= high:
-            raise PrivacyError("These count sketches have too little noise for a price; use more, or fewer records per person.")
+            raise PrivacyError(
+                "These count sketches have too little noise for a price; use more, or fewer records per person."
+            )
         if high - low < MAX_WINDOW:
             break
         step *= 2
@@ -207,7 +217,9 @@ def _window(
     """
     mean = float((mass * index).sum() / mass.sum())
     centred = index - mean
-    orders = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
+    orders = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(
+        buckets * float((mass * centred**2).sum())
+    )
     ends, chosen = [], [0.0]
     for sign in (1.0, -1.0):
         log_moment = np.empty(len(orders))
@@ -223,7 +235,10 @@ def _window(
         # With the record, the law of one bucket is tilted by its ratio.
         ends.append(float(((log_moment + math.log(most / rare)) / orders).min()))
         exponents = orders * slope - log_moment
-        chosen += [sign * float(orders[int(np.argmin(np.abs(exponents - exponent)))]) for exponent in EXPONENTS]
+        chosen += [
+            sign * float(orders[int(np.argmin(np.abs(exponents - exponent)))])
+            for exponent in EXPONENTS
+        ]
     low = max(math.floor(buckets * mean - ends[1]), buckets * int(index.min()))
     high = min(math.ceil(buckets * mean + ends[0]), buckets * int(index.max()))
     return low, high, list(dict.fromkeys(chosen))
@@ -269,7 +284,9 @@ def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1
     log_factorial = special.gammaln(every + 1.0)
     for order in range(most + 1):
         i = every[: order + 1]
-        log_terms = ((order - 2.0 * i) ** 2 - order) * half - log_factorial[i] - log_factorial[order - i]
+        log_terms = (
+            ((order - 2.0 * i) ** 2 - order) * half - log_factorial[i] - log_factorial[order - i]
+        )
         out[order] = log_sum(log_terms) + log_factorial[order] - order * math.log(2)
     return out
 
@@ -322,7 +339,9 @@ def _log_product(one: Floats, other: Floats) -> Floats:
     return out
 
 
-def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:
+def backward_renyi(
+    groups: int, variance: float, buckets: int, orders: Floats, rho: float
+) -> Floats:
     """Rényi divergences of Q from P for one repetition, pessimistic by about one part in a thousand.
 
     Let s = order - 1, and let T have the Gamma law of shape s. Since L^-s = E exp(-T (L - 1)), E L^-s = E exp(phi(T)),
@@ -341,16 +360,22 @@ def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, r
     useful = orders - 1 <= highest_order(orders, rho)
     shapes = orders[useful] - 1
     end = GAMMA_REACH * float(shapes.max()) + 100.0
-    grid = np.append(0.0, np.geomspace(MIN_SHAPE, end, math.ceil(math.log(end / MIN_SHAPE) / GAMMA_STEP)))
+    grid = np.append(
+        0.0, np.geomspace(MIN_SHAPE, end, math.ceil(math.log(end / MIN_SHAPE) / GAMMA_STEP))
+    )
     deviation, mass = bucket_ratio(groups, variance)
     # Large noise has many values: compute one block of the grid at a time.
     rows = max(MAX_AT_ONCE // len(mass), 1)
     blocks = [grid[first : first + rows, None] for first in range(0, len(grid), rows)]
-    phi = buckets * np.log1p(np.concatenate([np.expm1(block * (-deviation / buckets)) @ mass for block in blocks]))
+    phi = buckets * np.log1p(
+        np.concatenate([np.expm1(block * (-deviation / buckets)) @ mass for block in blocks])
+    )
     phi = np.maximum(phi, 0.0) + buckets * (10 * groups + 10) * ROUNDING
     with np.errstate(divide="ignore", under="ignore"):
         for i, s in zip(np.flatnonzero(useful), shapes.tolist(), strict=True):
-            terms = np.concatenate([_log_gamma_masses(s, grid) + phi, _log_gamma_tail(s, least, end)])
+            terms = np.concatenate(
+                [_log_gamma_masses(s, grid) + phi, _log_gamma_tail(s, least, end)]
+            )
             out[i] = min(max(log_sum(terms[terms > -np.inf]), 0.0) / s, least)
     return out
 
@@ -371,7 +396,9 @@ def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
     logs = np.log(np.append(mass - up, 0.0) + np.append(0.0, up))
     # Masses below the range of a double: above the mode the density falls, so its value at the start bounds the cell.
     far = (a > shape) & (mass < TINY)
-    density = (shape - 1) * np.log(np.maximum(a, MIN_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
+    density = (
+        (shape - 1) * np.log(np.maximum(a, MIN_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
+    )
     out: Floats = np.logaddexp(logs, np.append(-np.inf, np.where(far, density, -np.inf)))
     return out
 
@@ -383,7 +410,9 @@ def _log_gamma_tail(shape: float, least: float, end: float) -> Floats:
     return out
 
 
-def backward_renyi_of(law: tuple[Floats, Floats, float], groups: int, variance: float, orders: Floats) -> Floats:
+def backward_renyi_of(
+    law: tuple[Floats, Floats, float], groups: int, variance: float, orders: Floats
+) -> Floats:
     """Rényi divergences of Q from P, from a law as returned by :func:`ratio_law`.
 
     A run of ratios counts as its lowest. The lost probability counts as the lowest possible ratio, exp(-groups / (2

@@ -18,7 +18,13 @@ from scipy import special
 
 from ..errors import PrivacyError
 from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
-from .person_sketch import MIN_BUCKETS, MIN_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
+from .person_sketch import (
+    MIN_BUCKETS,
+    MIN_VARIANCE_PER_VALUE,
+    person_excess,
+    person_law,
+    person_renyi,
+)
 
 __all__ = [
     "CountSketchEvent",
@@ -159,10 +165,16 @@ class GaussianEvent:
             edges = np.linspace(-reach, reach + 1, 2 * MAX_NOISE_POINTS + 1).round()
             z = (edges - 0.5) / self.sigma
             low, high = z[:-1], z[1:]
-            mass = np.where(low > 0, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
+            mass = np.where(
+                low > 0,
+                special.ndtr(-low) - special.ndtr(-high),
+                special.ndtr(high) - special.ndtr(low),
+            )
             mass *= 1 + 0.05 / self.sigma**2
             noise = np.append(edges[:-1], edges[1:] - 1)
-            upper = np.minimum(0.5 + 0.25 * (high - low) * (np.maximum(-low, 0.0) + self.spread), 1.0)
+            upper = np.minimum(
+                0.5 + 0.25 * (high - low) * (np.maximum(-low, 0.0) + self.spread), 1.0
+            )
             mass = np.append((1 - upper) * mass, upper * mass)
         loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)
         grid = connect_the_dots(loss, mass, step, BEYOND_REACH)
@@ -201,7 +213,9 @@ class SketchEvent:
     def __post_init__(self) -> None:
         _check_whole("a sketch event's number of phantoms", self.phantoms, MAX_PHANTOMS)
         _check_whole("a sketch event's number of keys", self.keys, MAX_REPETITIONS)
-        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MAX_ATTRIBUTES)
+        _check_whole(
+            "a sketch event's number of attributes per key", self.attributes_per_key, MAX_ATTRIBUTES
+        )
         # Levels start at 1, so a ceiling of 1 would publish a constant.
         if self.attributes_per_key * (self.ceiling - self.floor + 1) > MAX_ATOMS:
             raise PrivacyError(
@@ -211,7 +225,9 @@ class SketchEvent:
         _check_whole("a sketch event's ceiling", self.ceiling, MAX_LEVEL, least=2)
         _check_whole("a sketch event's floor", self.floor, MAX_LEVEL, least=0)
         if not self.floor < self.ceiling:
-            raise PrivacyError(f"A sketch's floor {self.floor} must be below its ceiling {self.ceiling}.")
+            raise PrivacyError(
+                f"A sketch's floor {self.floor} must be below its ceiling {self.ceiling}."
+            )
         _check_number("a sketch event's gamma", self.gamma, 1e-6, 1e6)
 
     @property
@@ -304,7 +320,12 @@ class CountSketchEvent:
         _check_whole("a count sketch's records of a person", self.records, MAX_PERSON_RECORDS)
         if self.records > 1:
             least = max(least, MIN_VARIANCE_PER_VALUE * self.groups * self.records)
-            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MAX_BUCKETS, MIN_BUCKETS)
+            _check_whole(
+                "a count sketch's buckets, with several records of a person,",
+                self.buckets,
+                MAX_BUCKETS,
+                MIN_BUCKETS,
+            )
         _check_number("a count sketch's noise variance", self.variance, least, MAX_COUNT_VARIANCE)
         sums = REACH * math.sqrt(self.groups * self.variance) + self.groups
         if sums > (MAX_SUMS if self.records == 1 else MAX_PERSON_SUMS):
@@ -327,7 +348,9 @@ class CountSketchEvent:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
         # With little noise the chi-square exceeds the variance of the loss, which is at most that of a known bucket.
         known = self.groups / self.variance
-        return math.sqrt(min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4)))
+        return math.sqrt(
+            min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4))
+        )
 
     @property
     def law(self) -> tuple[Floats, Floats, float]:
@@ -371,7 +394,9 @@ class CountSketchEvent:
     def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         ratio, mass, lost = self._law(max(rare, RARE))
         loss = np.log(ratio)
-        return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)
+        return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(
+            -loss, mass, step, lost
+        )
 
     def renyi(self, orders: Floats) -> Floats:
         if self.records > 1:
@@ -462,8 +487,15 @@ class ThresholdEvent:
 
     def __post_init__(self) -> None:
         _check_whole("a threshold event's sensitivity", self.sensitivity, 1 << 20)
-        _check_number("a threshold event's scale", self.scale, self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE)
-        _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1)
+        _check_number(
+            "a threshold event's scale",
+            self.scale,
+            self.sensitivity * MIN_SCALE,
+            self.sensitivity * MAX_SCALE,
+        )
+        _check_whole(
+            "a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1
+        )
 
     @property
     def count(self) -> int:
@@ -496,7 +528,11 @@ class ThresholdEvent:
             sensitivity: largest number of records per person.
         """
         spare = -scale * (math.log(exposed) + math.log1p(math.exp(-1 / scale)))
-        return max(math.ceil(sensitivity + spare), math.ceil(1 + spare + scale * math.log(sensitivity)), sensitivity + 1)
+        return max(
+            math.ceil(sensitivity + spare),
+            math.ceil(1 + spare + scale * math.log(sensitivity)),
+            sensitivity + 1,
+        )
 
     @property
     def rho(self) -> float:
@@ -508,7 +544,9 @@ class ThresholdEvent:
 
     def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         # Exposed values add at most their probability to any divergence; it counts as an infinite loss.
-        added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare))
+        added, removed = (
+            replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare)
+        )
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
@@ -534,12 +572,16 @@ class GRREvent:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
         if len(self.sizes) > MAX_ATTRIBUTES:
-            raise PrivacyError(f"Randomised responses have up to {MAX_ATTRIBUTES:,} attributes, not {len(self.sizes):,}.")
+            raise PrivacyError(
+                f"Randomised responses have up to {MAX_ATTRIBUTES:,} attributes, not {len(self.sizes):,}."
+            )
         _check_number("a randomised response's epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
         for size in self.sizes:
             _check_whole("a randomised response's number of values", size, MAX_LEVEL)
         if not any(size > 1 for size in self.sizes):
-            raise PrivacyError("A randomised-response event needs an attribute of at least 2 values.")
+            raise PrivacyError(
+                "A randomised-response event needs an attribute of at least 2 values."
+            )
 
     @property
     def count(self) -> int:
@@ -594,7 +636,9 @@ def under_replacement(event: Event) -> Event:
             return ThresholdEvent(scale, threshold, 2 * sensitivity)
         case GRREvent():
             return event
-    raise PrivacyError(f"A {type(event).__name__} has no price for replacing a record; use add or remove.")
+    raise PrivacyError(
+        f"A {type(event).__name__} has no price for replacing a record; use add or remove."
+    )
 
 
 def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats:
@@ -629,7 +673,9 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0)
     above = np.expm1(-offset) / math.expm1(-step)
     lowest = int(index.min())
     size = int(index.max()) - lowest + 2
-    grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(np.float64)
+    grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(
+        np.float64
+    )
     grid += np.bincount(index - lowest + 1, weights=mass * above, minlength=size)
     return LossGrid(lowest, grid, lost)
 
@@ -649,13 +695,19 @@ def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floa
 
 def _check_whole(what: str, value: int, most: int, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        bound = f"at most {most:,}" if isinstance(value, int) and value > most else f"at least {least}"
-        raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a whole number of {bound}, not {value}.")
+        bound = (
+            f"at most {most:,}" if isinstance(value, int) and value > most else f"at least {least}"
+        )
+        raise PrivacyError(
+            f"{what[0].upper()}{what[1:]} must be a whole number of {bound}, not {value}."
+        )
 
 
 def _check_number(what: str, value: float, least: float, most: float) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-        raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a number from {least:g} to {most:g}, not {value}.")
+        raise PrivacyError(
+            f"{what[0].upper()}{what[1:]} must be a number from {least:g} to {most:g}, not {value}."
+        )
 
 
 KINDS: Mapping[str, type] = {

@@ -87,7 +87,11 @@ class LedgerEntry:
         table.
         """
         if self.parts:
-            return tuple(replace(self, event=event, party=party, parts=()) for party, event in self.parts if party != colluder)
+            return tuple(
+                replace(self, event=event, party=party, parts=())
+                for party, event in self.parts
+                if party != colluder
+            )
         return () if self.party == colluder else (self,)
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +102,15 @@ class LedgerEntry:
             "noise": self.noise,
             "event": event_to_json(self.event),
             **({"release": self.release} if self.release else {}),
-            **({"parts": [{"party": name, "event": event_to_json(event)} for name, event in self.parts]} if self.parts else {}),
+            **(
+                {
+                    "parts": [
+                        {"party": name, "event": event_to_json(event)} for name, event in self.parts
+                    ]
+                }
+                if self.parts
+                else {}
+            ),
             **({"kind": self.kind.value} if self.kind is not Kind.OTHER else {}),
             **({"column": self.column} if self.column else {}),
             **({"weights": list(self.weights)} if self.weights is not None else {}),
@@ -112,13 +124,28 @@ class LedgerEntry:
             PrivacyError: the data is not a ledger entry.
         """
         try:
-            words = (str(data["party"]), str(data["released"]), str(data["noise"]), str(data.get("release", "")))
-            parts = tuple((str(part["party"]), event_from_json(part["event"])) for part in data.get("parts", ()))
+            words = (
+                str(data["party"]),
+                str(data["released"]),
+                str(data["noise"]),
+                str(data.get("release", "")),
+            )
+            parts = tuple(
+                (str(part["party"]), event_from_json(part["event"]))
+                for part in data.get("parts", ())
+            )
             kind, weights = Kind(data.get("kind", Kind.OTHER)), None
             if "weights" in data:
                 least, most = map(int, data["weights"])
                 weights = (least, most)
-            return cls(event_from_json(data["event"]), *words, parts, kind, str(data.get("column", "")), weights)
+            return cls(
+                event_from_json(data["event"]),
+                *words,
+                parts,
+                kind,
+                str(data.get("column", "")),
+                weights,
+            )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise PrivacyError(f"This is not a ledger entry ({error}).") from None
 
@@ -153,7 +180,9 @@ class Ledger:
 
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
-            raise PrivacyError(f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand.")
+            raise PrivacyError(
+                f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand."
+            )
         if not self._remaining_delta > 0:
             raise PrivacyError(
                 f"Earlier releases spent a delta of {self.delta - self._remaining_delta:.3g}, all of {self.delta:.3g}: "
@@ -180,8 +209,13 @@ class Ledger:
                 f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no "
                 "total; add up each kind separately."
             )
-        before = distinct_releases([entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]])
-        entries = [*before, *(entry for ledger in ledgers for entry in ledger.entries[ledger.prior :])]
+        before = distinct_releases(
+            [entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]]
+        )
+        entries = [
+            *before,
+            *(entry for ledger in ledgers for entry in ledger.entries[ledger.prior :]),
+        ]
         return cls(
             tuple(entries),
             sum(ledger.delta for ledger in ledgers) if delta is None else delta,
@@ -222,7 +256,9 @@ class Ledger:
 
     def _spent_after(self, last: int) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, for at least the ``last`` final entries."""
-        before = list(accumulate(spent_beforehand([entry])[0] for entry in self.entries[: self.prior]))
+        before = list(
+            accumulate(spent_beforehand([entry])[0] for entry in self.entries[: self.prior])
+        )
         out = [Spent(epsilon, "added") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:
             added = before[-1] if before else 0.0
@@ -246,7 +282,9 @@ class Ledger:
         events = [entry.event for entry in self.entries[self.prior :]]
         # An (e, d)-private mechanism is (k e, d k exp((k - 1) e))-private for k records.
         remaining = self.delta - exposed * records * math.exp((records - 1) * before)
-        return records * before + (group_epsilon(events, remaining, records) if remaining > 0 else math.inf)
+        return records * before + (
+            group_epsilon(events, remaining, records) if remaining > 0 else math.inf
+        )
 
     @property
     def epsilon(self) -> float:
@@ -274,7 +312,9 @@ class Ledger:
         before, after = self.entries[: self.prior], self.entries[self.prior :]
         worst, seen = 0.0, set()
         for colluder in self.parties:
-            prior, exposed = spent_beforehand([kept for entry in before for kept in entry.against(colluder)])
+            prior, exposed = spent_beforehand(
+                [kept for entry in before for kept in entry.against(colluder)]
+            )
             events = tuple(kept.event for entry in after for kept in entry.against(colluder))
             if (prior, exposed, events) in seen:
                 continue
@@ -320,7 +360,11 @@ class Ledger:
             "reasons": list(self.reasons),
             "notes": list(self.notes),
             "prior": self.prior,
-            **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
+            **(
+                {"records_per_person": self.records_per_person}
+                if self.records_per_person > 1
+                else {}
+            ),
             **({"parties": list(self.parties)} if self.parties else {}),
             **self.colluding_json(),
         }
@@ -329,7 +373,9 @@ class Ledger:
     def colluding_json(self) -> dict[str, float | None]:
         """The JSON field of the total under collusion: null if infinite; no field if nobody can collude."""
         spent = self.colluding_epsilon
-        return {} if spent is None else {"colluding_epsilon": spent if math.isfinite(spent) else None}
+        return (
+            {} if spent is None else {"colluding_epsilon": spent if math.isfinite(spent) else None}
+        )
 
     @classmethod
     def from_json(cls, data: Any) -> Ledger:
@@ -338,18 +384,33 @@ class Ledger:
         Raises:
             PrivacyError: the data is not a ledger, or was edited.
         """
-        if not isinstance(data, dict) or not isinstance(data.get("entries"), list) or not data["entries"]:
-            raise PrivacyError("This is not a ledger: it has no entries; use the file that the run wrote.")
+        if (
+            not isinstance(data, dict)
+            or not isinstance(data.get("entries"), list)
+            or not data["entries"]
+        ):
+            raise PrivacyError(
+                "This is not a ledger: it has no entries; use the file that the run wrote."
+            )
         body = {key: value for key, value in data.items() if key != "digest"}
         if data.get("digest") != json_digest(body).hex():
-            raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
+            raise PrivacyError(
+                "The ledger was edited (its digest does not match); use the file that the run wrote."
+            )
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
         try:
             reasons, notes = (tuple(map(str, data[key])) for key in ("reasons", "notes"))
-            person, parties = int(data.get("records_per_person", 1)), tuple(map(str, data.get("parties", ())))
-            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]), person, parties)
+            person, parties = (
+                int(data.get("records_per_person", 1)),
+                tuple(map(str, data.get("parties", ()))),
+            )
+            return cls(
+                entries, float(data["delta"]), reasons, notes, int(data["prior"]), person, parties
+            )
         except (KeyError, TypeError, ValueError) as error:
-            raise PrivacyError(f"The ledger is incomplete or malformed ({error}); use the file that the run wrote.") from None
+            raise PrivacyError(
+                f"The ledger is incomplete or malformed ({error}); use the file that the run wrote."
+            ) from None
 
     def table(self) -> str:
         """The ledger as text for a terminal."""
@@ -359,7 +420,10 @@ class Ledger:
         ]
         how = self.method + (f", added to the first {self.prior}" if self.prior else "")
         total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} ({self.neighbours}; {how})."
-        lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total]
+        lines = [
+            *_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows),
+            total,
+        ]
         if self.colluding_epsilon is not None:
             lines.append(colluding_in_words(self.colluding_epsilon))
         return "\n".join([*lines, str(self.standing)])
@@ -393,7 +457,9 @@ def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
 def distinct_releases(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
     """The entries without repetitions of a named release."""
     named = {entry: None for entry in entries if entry.release}
-    return tuple(entry for i, entry in enumerate(entries) if entry not in named or entry not in entries[:i])
+    return tuple(
+        entry for i, entry in enumerate(entries) if entry not in named or entry not in entries[:i]
+    )
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -402,8 +468,10 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     text = len(head) - 2
 
     def line(row: Sequence[str]) -> str:
-        cells = [cell.ljust(w) if i < text else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.ljust(w) if i < text else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
         return "  ".join(cells).rstrip()
 
     return [line(head), line(["-" * w for w in widths]), *(line(row) for row in rows)]
-

@@ -49,7 +49,14 @@ from .count_sketch import (
     reach_of,
 )
 
-__all__ = ["MIN_BUCKETS", "MIN_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
+__all__ = [
+    "MIN_BUCKETS",
+    "MIN_VARIANCE_PER_VALUE",
+    "person_excess",
+    "person_law",
+    "person_renyi",
+    "sharing",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,7 +89,9 @@ def sharing(buckets: int, records: int) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def person_law(groups: int, variance: float, buckets: int, records: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
+def person_law(
+    groups: int, variance: float, buckets: int, records: int, rare: float = RARE
+) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q for ``records`` records, as
     :func:`~.count_sketch.ratio_law`.
 
@@ -113,19 +122,26 @@ def person_law(groups: int, variance: float, buckets: int, records: int, rare: f
         if e < 2:
             deviation, mass, given_up = _power(single, records - 2 * e, given)
             if e:
-                deviation, mass, more = _product((deviation, mass), bucket_ratio(groups, variance, 2.0, reach), given)
+                deviation, mass, more = _product(
+                    (deviation, mass), bucket_ratio(groups, variance, 2.0, reach), given
+                )
                 given_up += more
         else:
             widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)), reach)
             deviation, mass, given_up = _cut(*widest, given)
         blocks = buckets // (records - e)
-        step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MAX_STEPS)
+        step = max(
+            math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD,
+            float(deviation[-1]) / MAX_STEPS,
+        )
         # Ratios minus 1 lie above -1. With steps that are small relative to their number, their mean stays above 0.
         step = min(step, blocks / STEPS_PER_BLOCK)
         ratio, convolved, missing = mean_law(deviation, mass, blocks, step, given)
         ratios.append(ratio)
         masses.append(chance * convolved)
-        lost += chance * (missing + blocks * (given_up + (records + 1) * 4 * float(special.ndtr(-reach))))
+        lost += chance * (
+            missing + blocks * (given_up + (records + 1) * 4 * float(special.ndtr(-reach)))
+        )
     lost += records * groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
     ratio, mass = np.concatenate(ratios), np.concatenate(masses)
     mass *= math.exp(records * buckets * gaussian_sum_error(groups, variance))
@@ -134,7 +150,13 @@ def person_law(groups: int, variance: float, buckets: int, records: int, rare: f
 
 
 def person_renyi(
-    law: tuple[Floats, Floats, float], groups: int, variance: float, buckets: int, records: int, orders: Floats, rho: float
+    law: tuple[Floats, Floats, float],
+    groups: int,
+    variance: float,
+    buckets: int,
+    records: int,
+    orders: Floats,
+    rho: float,
 ) -> Floats:
     """Rényi divergences of one repetition, the larger direction.
 
@@ -187,19 +209,27 @@ def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floa
     return deviation, mass, given_up
 
 
-def _product(one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: float) -> tuple[Floats, Floats, float]:
+def _product(
+    one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: float
+) -> tuple[Floats, Floats, float]:
     """Law of the product of two independent ratios on a grid that keeps its mean, and the probability given up."""
     (x, p), (y, q) = one, other
     deviation = (x[:, None] + y + x[:, None] * y).ravel()
     mass = (p[:, None] * q).ravel()
     spread = math.sqrt(float((mass * deviation**2).sum()))
     low, high = float(deviation.min()), float(deviation.max())
-    near = np.arange(max(low, -NEAR * spread), min(high, NEAR * spread) + 2 * spread / FINE, spread / FINE)
+    near = np.arange(
+        max(low, -NEAR * spread), min(high, NEAR * spread) + 2 * spread / FINE, spread / FINE
+    )
     beyond = max(math.ceil(math.log(max(high / near[-1], 1.0)) / math.log(GROWTH)), 0)
-    grid = np.concatenate([[low] if low < near[0] else [], near, near[-1] * GROWTH ** np.arange(1, beyond + 2)])
+    grid = np.concatenate(
+        [[low] if low < near[0] else [], near, near[-1] * GROWTH ** np.arange(1, beyond + 2)]
+    )
     below = np.clip(np.searchsorted(grid, deviation, side="right") - 1, 0, len(grid) - 2)
     above = np.clip((deviation - grid[below]) / (grid[below + 1] - grid[below]), 0.0, 1.0)
-    out = np.bincount(below, mass * (1 - above), len(grid)) + np.bincount(below + 1, mass * above, len(grid))
+    out = np.bincount(below, mass * (1 - above), len(grid)) + np.bincount(
+        below + 1, mass * above, len(grid)
+    )
     kept = out > 0
     return _cut(grid[kept], np.asarray(out[kept], np.float64), rare)
 

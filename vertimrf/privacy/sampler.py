@@ -133,7 +133,10 @@ def _thresholds(variance: Fraction) -> tuple[Words, Words, int]:
     above = np.cumsum(mass[::-1])[::-1]
     total = above[0] + above[1]
     below = np.concatenate([above[:0:-1], total - above[1:]]) / total
-    low, high = (np.clip((below + margin) * 2.0**FIRST_BITS, 0.0, 2.0**FIRST_BITS - 2048) for margin in (-MARGIN, MARGIN))
+    low, high = (
+        np.clip((below + margin) * 2.0**FIRST_BITS, 0.0, 2.0**FIRST_BITS - 2048)
+        for margin in (-MARGIN, MARGIN)
+    )
     return low.astype(np.uint64), high.astype(np.uint64), reach
 
 
@@ -201,4 +204,6 @@ def _exact_geometric(number: int, scale: float) -> int:
 
 def _check_scale(scale: float) -> None:
     if not 0 < scale <= MAX_SCALE:
-        raise PrivacyError(f"The noise scale must be above 0 and at most {MAX_SCALE:.3g}, not {scale}; choose another epsilon.")
+        raise PrivacyError(
+            f"The noise scale must be above 0 and at most {MAX_SCALE:.3g}, not {scale}; choose another epsilon."
+        )

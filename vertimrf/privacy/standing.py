@@ -39,7 +39,10 @@ class Standing:
         if not self.reasons and not (
             _is_number(self.epsilon, 0.0, math.inf)
             and _is_number(self.delta, 0.0, 1.0)
-            and (self.neighbours in (ADD_OR_REMOVE, REPLACE) or PERSON_TEXT.fullmatch(self.neighbours))
+            and (
+                self.neighbours in (ADD_OR_REMOVE, REPLACE)
+                or PERSON_TEXT.fullmatch(self.neighbours)
+            )
         ):
             object.__setattr__(self, "reasons", (NOT_STATED,))
 
@@ -50,7 +53,10 @@ class Standing:
 
     def because(self, *reasons: str) -> Standing:
         """The same label with further reasons why the release is not private, without repetitions."""
-        return replace(self, reasons=(*self.reasons, *(r for r in dict.fromkeys(reasons) if r not in self.reasons)))
+        return replace(
+            self,
+            reasons=(*self.reasons, *(r for r in dict.fromkeys(reasons) if r not in self.reasons)),
+        )
 
     def noting(self, *notes: str) -> Standing:
         """The same label with further notes."""
@@ -81,7 +87,10 @@ class Standing:
         if not isinstance(data, dict) or set(data) != FIELDS:
             return UNSTATED
         reasons, notes = data["reasons"], data["notes"]
-        if not all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in (reasons, notes)):
+        if not all(
+            isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+            for texts in (reasons, notes)
+        ):
             return UNSTATED
         if not isinstance(data["neighbours"], str) or data["private"] is not (not reasons):
             return UNSTATED
@@ -98,7 +107,12 @@ def neighbours_of(records: int) -> str:
 
 def _is_number(value: Any, least: float, most: float) -> bool:
     """Whether a value is a number of at least ``least`` and below ``most``."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < most and value < LARGEST
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and least <= value < most
+        and value < LARGEST
+    )
 
 
 # Larger integers have no decimal form.

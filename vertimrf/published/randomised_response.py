@@ -52,7 +52,11 @@ def respond(
         word = np.frombuffer(entropy(8 * digests.size), "<u8")
         other = np.frombuffer(entropy(8 * digests.size), "<u8")
         # Both are exact to about 2^-53, far below what the accountant's grid resolves.
-        keep = word < np.uint64(min(plan.kept(size) * 2.0**64, 2.0**64 - 2048)) if size > 1 else np.ones(word.size, bool)
+        keep = (
+            word < np.uint64(min(plan.kept(size) * 2.0**64, 2.0**64 - 2048))
+            if size > 1
+            else np.ones(word.size, bool)
+        )
         shift = 1 + other % np.uint64(max(size - 1, 1))
         changed = (column.astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(size)
         out.append(changed.astype(np.uint8)[order][None])
@@ -89,11 +93,15 @@ def count_marginal(
     """
     shape = _shape(plan, attributes)
     if len(responses) != len(attributes) or len({column.size for column in responses}) > 1:
-        raise MessageError("Every attribute needs one response per record; the parties must encode the same records.")
+        raise MessageError(
+            "Every attribute needs one response per record; the parties must encode the same records."
+        )
     flat = np.zeros(responses[0].size, np.int64)
     for attribute, size, column in zip(attributes, shape, responses, strict=True):
         if column.size and column.max() >= size:
-            raise MessageError(f"A response of attribute {attribute} is {column.max()}, none of its {size} values.")
+            raise MessageError(
+                f"A response of attribute {attribute} is {column.max()}, none of its {size} values."
+            )
         flat *= size
         flat += column.ravel()
     counts = np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
@@ -104,7 +112,9 @@ def count_marginal(
     least, least_alone = 1.0, 1.0
     for axis, size in enumerate(shape):
         same, different = _second_moments(plan, size)
-        variance = (same - different) * variance + different * variance.sum(axis=axis, keepdims=True)
+        variance = (same - different) * variance + different * variance.sum(
+            axis=axis, keepdims=True
+        )
         least, least_alone = least * min(same, different), least_alone * same
     variance = np.maximum(variance - counts, flat.size * min(least, least_alone - 1))
     return counts, np.sqrt(np.maximum(variance, 1 / 12))
@@ -136,10 +146,14 @@ def expected_sigma(plan: ResponsePlan, attributes: Sequence[int], rows: float) -
 
 def _shape(plan: ResponsePlan, attributes: Sequence[int]) -> tuple[int, ...]:
     if not attributes or len(set(attributes)) != len(attributes):
-        raise PlanError(f"A marginal must name at least one attribute, and each once, not {tuple(attributes)}.")
+        raise PlanError(
+            f"A marginal must name at least one attribute, and each once, not {tuple(attributes)}."
+        )
     for attribute in attributes:
         if not 0 <= attribute < len(plan.sizes):
-            raise PlanError(f"The plan has no attribute {attribute}; its attributes are 0 .. {len(plan.sizes) - 1}.")
+            raise PlanError(
+                f"The plan has no attribute {attribute}; its attributes are 0 .. {len(plan.sizes) - 1}."
+            )
     return tuple(plan.sizes[attribute] for attribute in attributes)
 
 

@@ -19,7 +19,6 @@ from ..sketches.parameters import SharedKeyPlan
 __all__ = ["SharedKeyEncoder"]
 
 
-
 class SharedKeyEncoder(Encoder):
     """Sketches of one party's attributes under keys that all attributes share (VertiMRF, Algorithms 1 and 3).
 
@@ -41,11 +40,15 @@ class SharedKeyEncoder(Encoder):
         check_distinct(attributes)
         for attribute in attributes:
             if not 0 <= attribute < len(plan.sizes):
-                raise PlanError(f"The plan has attributes 0 to {len(plan.sizes) - 1}, not {attribute}.")
+                raise PlanError(
+                    f"The plan has attributes 0 to {len(plan.sizes) - 1}, not {attribute}."
+                )
         sizes = [plan.sizes[a] for a in attributes]
         super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes])
 
-    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress) -> None:
+    def _encode(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
+    ) -> None:
         first_row = np.cumsum([0, *self._sizes[:-1]])
         count_values(codes, first_row, self._counts)
         state = self._state.reshape(self._counts.size, -1)

@@ -72,11 +72,21 @@ def published_estimates(
     joined, sizes = _joined(plan, attributes, bins, levels)
     worth = 1 + plan.keys * sum(map(len, marginals)) // THREAD_WORK
     with threads(min(numba.get_num_threads(), worth)):
-        values, sigma, ends = estimate_cells(plan, joined, sizes, [[row[a] for a in m] for m in marginals], total)
+        values, sigma, ends = estimate_cells(
+            plan, joined, sizes, [[row[a] for a in m] for m in marginals], total
+        )
     out = []
     for marginal, begin, end in zip(marginals, [0, *ends], ends, strict=False):
         shape = [sizes[row[a]] for a in marginal]
-        out.append(_measurement(marginal, bins, row, values[begin:end].reshape(shape), sigma[begin:end].reshape(shape)))
+        out.append(
+            _measurement(
+                marginal,
+                bins,
+                row,
+                values[begin:end].reshape(shape),
+                sigma[begin:end].reshape(shape),
+            )
+        )
     return out
 
 
@@ -105,18 +115,32 @@ def estimate_cells(
     # An attribute of one value has no other values: it adds nothing to a union.
     counted = size > 1
     if np.multiply.reduceat(size + counted, starts[:-1], dtype=np.float64).sum() >= 1 << 31:
-        raise PlanError("The marginals have more than 2^31 cells together; ask for fewer at a time, or for coarser bins.")
+        raise PlanError(
+            "The marginals have more than 2^31 cells together; ask for fewer at a time, or for coarser bins."
+        )
     ends = np.multiply.reduceat(size, starts[:-1]).cumsum()
     others = np.add.reduceat(size - 1, starts[:-1]).repeat(np.diff(ends, prepend=0))
     first_member = np.concatenate([[0], counted.cumsum()])[starts]
     shape = (len(sizes), plan.keys)
-    largest, second, holder = np.empty(shape, np.uint8), np.empty(shape, np.uint8), np.empty(shape, np.uint16)
+    largest, second, holder = (
+        np.empty(shape, np.uint8),
+        np.empty(shape, np.uint8),
+        np.empty(shape, np.uint16),
+    )
     largest_two(levels, np.array([0, *itertools.accumulate(sizes)]), largest, second, holder)
     first_cell = np.concatenate([[0], ends])
     # Many marginals keep the threads busy as they are; of few, the keys are cut.
     blocks = min(-(-numba.get_num_threads() // len(marginals)), plan.keys)
     shares = union_shares(
-        largest, second, holder, values_of, members[counted], first_member, first_cell, plan.ceiling, blocks
+        largest,
+        second,
+        holder,
+        values_of,
+        members[counted],
+        first_member,
+        first_cell,
+        plan.ceiling,
+        blocks,
     )
     items, errors = _invert(plan, shares)
     values = np.maximum(total + plan.phantoms * others - items, 0.0)
@@ -128,9 +152,15 @@ def estimate_cells(
 
 
 def _measurement(
-    marginal: tuple[int, ...], bins: Sequence[Bins], row: dict[int, int], values: Floats, sigma: float | Floats
+    marginal: tuple[int, ...],
+    bins: Sequence[Bins],
+    row: dict[int, int],
+    values: Floats,
+    sigma: float | Floats,
 ) -> Measurement:
-    return Measurement(marginal, tuple(bins[row[a]] for a in marginal), values, sigma, "published sketches")
+    return Measurement(
+        marginal, tuple(bins[row[a]] for a in marginal), values, sigma, "published sketches"
+    )
 
 
 def _rows(attributes: Sequence[int]) -> dict[int, int]:
@@ -142,7 +172,9 @@ def _rows(attributes: Sequence[int]) -> dict[int, int]:
 
 def _check_plan(plan: SharedKeyPlan) -> None:
     if plan.ceiling <= max(plan.floor, 1):
-        raise PlanError(f"Levels {plan.floor} .. {plan.ceiling} are all alike and count nothing; raise the ceiling.")
+        raise PlanError(
+            f"Levels {plan.floor} .. {plan.ceiling} are all alike and count nothing; raise the ceiling."
+        )
     if plan.keys << (plan.ceiling - max(plan.floor, 1)) >= 1 << 63:
         raise PlanError(
             f"{plan.keys} keys with levels {plan.floor} .. {plan.ceiling} overflow the exact sums; raise the floor or use "
@@ -154,14 +186,21 @@ def _check_marginal(marginal: tuple[int, ...], row: dict[int, int]) -> None:
     if not marginal:
         raise PlanError("A marginal needs at least one attribute.")
     if any(b <= a for a, b in itertools.pairwise(marginal)):
-        raise PlanError(f"The marginal {marginal} must name each attribute once, in increasing order.")
+        raise PlanError(
+            f"The marginal {marginal} must name each attribute once, in increasing order."
+        )
     for attribute in marginal:
         if attribute not in row:
-            raise PlanError(f"The marginal {marginal} names attribute {attribute}, which no party has sketched.")
+            raise PlanError(
+                f"The marginal {marginal} names attribute {attribute}, which no party has sketched."
+            )
 
 
 def _joined(
-    plan: SharedKeyPlan, attributes: Sequence[int], bins: Sequence[Bins], tables: Sequence[npt.NDArray[np.uint8]]
+    plan: SharedKeyPlan,
+    attributes: Sequence[int],
+    bins: Sequence[Bins],
+    tables: Sequence[npt.NDArray[np.uint8]],
 ) -> tuple[npt.NDArray[np.uint8], list[int]]:
     """All tables of levels, checked, one after another [shape=(all values, keys), uint8], and the values of each."""
     if not len(attributes) == len(bins) == len(tables):
@@ -170,7 +209,9 @@ def _joined(
         )
     for attribute, table in zip(attributes, tables, strict=True):
         if table.dtype != np.uint8 or table.ndim != 2 or not len(table):
-            raise MessageError(f"The sketches of attribute {attribute} must be a table of bytes, values by keys.")
+            raise MessageError(
+                f"The sketches of attribute {attribute} must be a table of bytes, values by keys."
+            )
         if table.shape[1] != plan.keys:
             raise MessageError(
                 f"The sketches of attribute {attribute} have {table.shape[1]} keys, the plan {plan.keys}: all parties must "
@@ -178,7 +219,11 @@ def _joined(
             )
     levels = np.concatenate(tables) if tables else np.empty((0, plan.keys), np.uint8)
     if tables and not plan.floor <= levels.min() <= levels.max() <= plan.ceiling:
-        wrong = next(a for a, t in zip(attributes, tables, strict=True) if t.min() < plan.floor or t.max() > plan.ceiling)
+        wrong = next(
+            a
+            for a, t in zip(attributes, tables, strict=True)
+            if t.min() < plan.floor or t.max() > plan.ceiling
+        )
         raise MessageError(
             f"The sketches of attribute {wrong} hold levels outside {plan.floor} .. {plan.ceiling}: the message does not "
             "follow the plan."
@@ -195,7 +240,9 @@ def _invert(plan: SharedKeyPlan, shares: npt.NDArray[np.int64]) -> tuple[Floats,
     return items, errors
 
 
-def cut_law(floor: int, ceiling: int, keys: int) -> tuple[float, float, Floats, Floats, Floats, Floats, Floats]:
+def cut_law(
+    floor: int, ceiling: int, keys: int
+) -> tuple[float, float, Floats, Floats, Floats, Floats, Floats]:
     """Mean share 2^-level of the highest of M levels, cut at floor and ceiling, along a grid of M.
 
     By summation by parts the mean is g(M) = 2^-ceiling + sum over floor <= x < ceiling of 2^-(x+1) (1 - 2^-x)^M.
@@ -213,7 +260,9 @@ def cut_law(floor: int, ceiling: int, keys: int) -> tuple[float, float, Floats, 
     low, high = 2.0**-ceiling, 2.0 ** -max(floor, 1)
     hazard = -np.log1p(-np.exp2(-levels))
     log_size = np.arange(
-        math.log(1 / (4 * keys * hazard[0])), math.log(math.log(4 * keys + 1) / hazard[-1]) + 1 / GRID, 1 / GRID
+        math.log(1 / (4 * keys * hazard[0])),
+        math.log(math.log(4 * keys + 1) / hazard[-1]) + 1 / GRID,
+        1 / GRID,
     )
     exponent = np.exp(log_size)[:, None] * hazard
     power = np.exp(-exponent)

@@ -140,19 +140,41 @@ def content(run: Run, truth: Codes | None = None, label: str | None = None) -> C
         SchemaError, TableError, PlanError: see :func:`vertimrf.utility.figures.utility`.
     """
     schema, field = run.model.schema, run.model.field
-    released = {a: [marginal for marginal in run.report.released if marginal.attribute == a] for a in range(len(schema.sizes))}
+    released = {
+        a: [marginal for marginal in run.report.released if marginal.attribute == a]
+        for a in range(len(schema.sizes))
+    }
     one_way = [field.marginal((a,)) for a in range(len(schema.sizes))]
     columns = tuple(
-        _column(schema, a, counts / field.total, released[a], None if truth is None else _shares(truth, schema.sizes, a))
+        _column(
+            schema,
+            a,
+            counts / field.total,
+            released[a],
+            None if truth is None else _shares(truth, schema.sizes, a),
+        )
         for a, counts in enumerate(one_way)
     )
-    classes = [classes_of(attribute, counts) for attribute, counts in zip(schema.attributes, one_way, strict=True)]
+    classes = [
+        classes_of(attribute, counts)
+        for attribute, counts in zip(schema.attributes, one_way, strict=True)
+    ]
     dependence = _dependence(schema, field, run.report.pairs, classes, truth)
-    edges = {pair for clique in field.tree.cliques for pair in itertools.combinations(sorted(clique), 2)}
+    edges = {
+        pair for clique in field.tree.cliques for pair in itertools.combinations(sorted(clique), 2)
+    }
     ordered = sorted(edges, key=lambda pair: -np.nan_to_num(dependence.model[pair]))
     coarse = any(merged is not None for merged in classes)
     useful = None if truth is None or label is None else _utility(run, truth, label)
-    return Content(columns, dependence, tuple(ordered), coarse, field.total, None if truth is None else truth.shape[1], useful)
+    return Content(
+        columns,
+        dependence,
+        tuple(ordered),
+        coarse,
+        field.total,
+        None if truth is None else truth.shape[1],
+        useful,
+    )
 
 
 def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
@@ -221,7 +243,9 @@ def _label(attribute: Attribute, code: int) -> str:
     return str(attribute.values[code] if attribute.kind == "categorical" else code)
 
 
-def _column(schema: Schema, a: int, model: Array, released: Sequence[Released], truth: Array | None) -> Column:
+def _column(
+    schema: Schema, a: int, model: Array, released: Sequence[Released], truth: Array | None
+) -> Column:
     attribute = schema.attributes[a]
     bars, labels = _bars(attribute, model)
 
@@ -235,7 +259,9 @@ def _column(schema: Schema, a: int, model: Array, released: Sequence[Released], 
         distance = 0.5 * float(np.abs(marginal.counts / total - model).sum())
         noise = 0.5 * MEAN_ABSOLUTE * marginal.error * attribute.size / total
         errors = marginal.error / total * np.sqrt(summed(np.ones(attribute.size)))
-        series.append(Series(marginal.party, summed(marginal.counts) / total, errors, distance, noise))
+        series.append(
+            Series(marginal.party, summed(marginal.counts) / total, errors, distance, noise)
+        )
     return Column(
         attribute,
         tuple(schema.parties[party][0] for party in schema.holders[a]),
@@ -254,7 +280,11 @@ def _shares(codes: Codes, sizes: Sequence[int], a: int) -> Array:
 
 
 def _dependence(
-    schema: Schema, field: MarkovRandomField, pairs: Pairs | None, classes: Sequence[Classes | None], truth: Codes | None
+    schema: Schema,
+    field: MarkovRandomField,
+    pairs: Pairs | None,
+    classes: Sequence[Classes | None],
+    truth: Codes | None,
 ) -> Dependence:
     d = len(schema.sizes)
     model, estimate, beyond = (np.full((d, d), np.nan) for _ in range(3))
@@ -265,7 +295,10 @@ def _dependence(
     all_pairs = list(itertools.combinations(range(d), 2))
     # All pairs of a wide model take seconds. Pairs that the report has are computed again only if the truth is given.
     wanted = [pair for pair in all_pairs if truth is not None or np.isnan(model[pair])]
-    sizes = [size if of is None else int(of.max()) + 1 for size, of in zip(schema.sizes, classes, strict=True)]
+    sizes = [
+        size if of is None else int(of.max()) + 1
+        for size, of in zip(schema.sizes, classes, strict=True)
+    ]
     true = off = None
     expected_noise = 0.0
     tables = expected_marginals(field, wanted, [(classes[a], classes[b]) for a, b in wanted])
@@ -273,19 +306,34 @@ def _dependence(
     _enter(model, wanted, [_from_independence(table) for table in shares])
     if truth is not None:
         true, off = np.full((d, d), np.nan), np.full((d, d), np.nan)
-        merged = np.stack([row if of is None else of.astype(np.uint16)[row] for row, of in zip(truth, classes, strict=True)])
+        merged = np.stack(
+            [
+                row if of is None else of.astype(np.uint16)[row]
+                for row, of in zip(truth, classes, strict=True)
+            ]
+        )
         records = max(truth.shape[1], 1)
-        for pair, table, counts in zip(wanted, shares, pair_tables(merged, sizes, wanted), strict=True):
+        for pair, table, counts in zip(
+            wanted, shares, pair_tables(merged, sizes, wanted), strict=True
+        ):
             real = counts / records
             _enter(true, [pair], [_from_independence(real)])
             _enter(off, [pair], [0.5 * float(np.abs(table - real).sum())])
-            expected_noise += 0.5 * MEAN_ABSOLUTE * float(np.sqrt(real * (1 - real) / records).sum())
-    across = np.array([[not set(one) & set(other) for other in schema.holders] for one in schema.holders])
+            expected_noise += (
+                0.5 * MEAN_ABSOLUTE * float(np.sqrt(real * (1 - real) / records).sum())
+            )
+    across = np.array(
+        [[not set(one) & set(other) for other in schema.holders] for one in schema.holders]
+    )
     resampled = expected_noise / len(all_pairs) if truth is not None and all_pairs else None
     return Dependence(model, estimate, beyond, true, off, across, resampled)
 
 
-def _enter(matrix: Array, places: Sequence[tuple[int, int]] | npt.NDArray[np.int64], figures: Sequence[float] | Array) -> None:
+def _enter(
+    matrix: Array,
+    places: Sequence[tuple[int, int]] | npt.NDArray[np.int64],
+    figures: Sequence[float] | Array,
+) -> None:
     for (a, b), figure in zip(places, figures, strict=True):
         matrix[a, b] = matrix[b, a] = figure
 

@@ -26,7 +26,17 @@ from .content import Column, Dependence
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MARKERS", "attribute_graph", "drawn_edges", "error_chart", "heat_map", "legend", "marginal_chart", "shown", "tools"]
+__all__ = [
+    "MARKERS",
+    "attribute_graph",
+    "drawn_edges",
+    "error_chart",
+    "heat_map",
+    "legend",
+    "marginal_chart",
+    "shown",
+    "tools",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -57,7 +67,14 @@ SETTINGS = {
 }
 POINTS = 72
 # Style of the marks of released marginals.
-MARK: dict[str, Any] = {"ms": 3.2, "mfc": "white", "mec": RELEASED, "mew": 1.0, "ecolor": RELEASED, "lw": 0.9}
+MARK: dict[str, Any] = {
+    "ms": 3.2,
+    "mfc": "white",
+    "mec": RELEASED,
+    "mew": 1.0,
+    "ecolor": RELEASED,
+    "lw": 0.9,
+}
 # Largest number of letters of a name in a figure. The tables have the whole names.
 SHORT, LONG = 13, 24
 # Largest number of lines of the graph, across parties and within them.
@@ -82,7 +99,9 @@ def tools() -> Any:
 def shown(text: str, most: int | None = None) -> str:
     """A name as a page can show it: control and direction characters as escapes, cut to ``most`` characters."""
     out = "".join(
-        f"\\u{ord(letter):04x}" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co") else letter
+        f"\\u{ord(letter):04x}"
+        if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co")
+        else letter
         for letter in text
     )
     return out if most is None or len(out) <= most else out[: most - 1] + "…"
@@ -91,7 +110,11 @@ def shown(text: str, most: int | None = None) -> str:
 def marginal_chart(column: Column, name: str) -> str:
     """Shares of one attribute's values: bars for the model, marks for released marginals, lines for the truth."""
     lying = not column.attribute.ordered
-    model, labels, truth = column.model, [shown(label, SHORT) for label in column.labels], column.truth
+    model, labels, truth = (
+        column.model,
+        [shown(label, SHORT) for label in column.labels],
+        column.truth,
+    )
     released = [(series.shares, series.errors) for series in column.released]
     bars = len(labels)
     places = np.arange(bars)
@@ -99,8 +122,15 @@ def marginal_chart(column: Column, name: str) -> str:
     with _drawing((3.3, height)) as figure:
         left = 0.12 + max(_width(label, 8.0) for label in labels) if lying else 0.44
         bottom = 0.32 if lying else 0.38
-        axes: Any = figure.add_axes((left / 3.3, bottom / height, (3.2 - left) / 3.3, (height - bottom - 0.08) / height))
-        most = max(float(model.max()), 0 if truth is None else float(truth.max()), *(float(s.max()) for s, _ in released), 1e-9)
+        axes: Any = figure.add_axes(
+            (left / 3.3, bottom / height, (3.2 - left) / 3.3, (height - bottom - 0.08) / height)
+        )
+        most = max(
+            float(model.max()),
+            0 if truth is None else float(truth.max()),
+            *(float(s.max()) for s, _ in released),
+            1e-9,
+        )
         draw = axes.barh if lying else axes.bar
         draw(places, model, 0.82, color=MODEL, edgecolor="#2B7BB0", linewidth=0.4)
         for i, (shares, errors) in enumerate(released):
@@ -152,7 +182,11 @@ def _some_labels(axes: Any, column: Column, labels: Sequence[str]) -> None:
 
 def _width(text: str, points: float) -> float:
     """Approximate width of a text in inches. It is rather too large, because the reader's font is unknown."""
-    return sum(0.8 if letter.isupper() or letter in "mwMW@%…" else 0.63 for letter in text) * points / POINTS
+    return (
+        sum(0.8 if letter.isupper() or letter in "mwMW@%…" else 0.63 for letter in text)
+        * points
+        / POINTS
+    )
 
 
 def _percent(axis: Any) -> None:
@@ -166,7 +200,10 @@ def _marginal_in_words(column: Column) -> str:
     order = np.argsort(-column.model)[:3]
     most = ", ".join(f"{shown(column.labels[i], LONG)} {column.model[i]:.1%}" for i in order)
     parts = [f"Bars are the model: {most}."]
-    parts += [f"Marks are what {shown(series.party)} released: {series.distance:.2%} away." for series in column.released]
+    parts += [
+        f"Marks are what {shown(series.party)} released: {series.distance:.2%} away."
+        for series in column.released
+    ]
     if column.off is not None:
         parts.append(f"Lines are the truth: {column.off:.2%} away.")
     return " ".join(parts)
@@ -210,33 +247,65 @@ def attribute_graph(
         reach = 1.08 / (1 - 2 * max(_width(shown(name, LONG), font) for name in names) / size)
         axes.set_xlim(-reach, reach)
         axes.set_ylim(-reach, reach)
-        for (a, b), strength in sorted(zip(drawn, strengths, strict=True), key=lambda edge: edge[1]):
+        for (a, b), strength in sorted(
+            zip(drawn, strengths, strict=True), key=lambda edge: edge[1]
+        ):
             across = bool(dependence.across[a, b])
-            path = Path([(x[a], y[a]), (0.3 * (x[a] + x[b]), 0.3 * (y[a] + y[b])), (x[b], y[b])], [1, 3, 3])
+            path = Path(
+                [(x[a], y[a]), (0.3 * (x[a] + x[b]), 0.3 * (y[a] + y[b])), (x[b], y[b])], [1, 3, 3]
+            )
             axes.add_patch(
                 PathPatch(
-                    path, fill=False, edgecolor=CROSSING if across else GREY, linestyle="-" if across else (0, (3, 2)),
-                    linewidth=0.4 + (1.0 if across else 0.6) * widest * strength / most, alpha=0.85 if across else 0.6,
+                    path,
+                    fill=False,
+                    edgecolor=CROSSING if across else GREY,
+                    linestyle="-" if across else (0, (3, 2)),
+                    linewidth=0.4 + (1.0 if across else 0.6) * widest * strength / most,
+                    alpha=0.85 if across else 0.6,
                 )
-            )  # fmt: skip
+            )
         for party, called in enumerate(party_names):
             mine = [a for a in range(d) if parties[a] == party]
             if not mine:
                 continue
             colour, marker = PARTIES[party % len(PARTIES)], MARKERS[party % len(MARKERS)]
-            axes.plot(x[mine], y[mine], marker, color=colour, markersize=7, markeredgecolor="black", markeredgewidth=0.6)
+            axes.plot(
+                x[mine],
+                y[mine],
+                marker,
+                color=colour,
+                markersize=7,
+                markeredgecolor="black",
+                markeredgewidth=0.6,
+            )
             for a in mine:
                 turned = math.degrees(angles[a])
                 flipped = math.cos(angles[a]) < 0
                 axes.text(
-                    1.06 * x[a], 1.06 * y[a], shown(names[a], LONG), fontsize=font, rotation=turned + 180 * flipped,
-                    rotation_mode="anchor", ha="right" if flipped else "left", va="center",
-                )  # fmt: skip
+                    1.06 * x[a],
+                    1.06 * y[a],
+                    shown(names[a], LONG),
+                    fontsize=font,
+                    rotation=turned + 180 * flipped,
+                    rotation_mode="anchor",
+                    ha="right" if flipped else "left",
+                    va="center",
+                )
             if len(set(parties)) > 1:
-                axes.plot([], [], marker, color=colour, markeredgecolor="black", markeredgewidth=0.6, label=shown(called, LONG))
+                axes.plot(
+                    [],
+                    [],
+                    marker,
+                    color=colour,
+                    markeredgecolor="black",
+                    markeredgewidth=0.6,
+                    label=shown(called, LONG),
+                )
         axes.plot([], [], "-", color=CROSSING, linewidth=2, label="across parties")
         axes.plot([], [], linestyle=(0, (3, 2)), color=GREY, linewidth=2, label="within a party")
-        axes.legend(loc="lower left", fontsize=8, frameon=False, borderaxespad=0.2, labelspacing=0.3)
+        axes.legend(
+            loc="lower left", fontsize=8, frameon=False, borderaxespad=0.2, labelspacing=0.3
+        )
         crossing = sum(bool(dependence.across[pair]) for pair in edges)
         words = (
             f"{d} attributes of {len(party_names)} parties in a circle; {len(edges)} pairs are neighbours in the model's graph, "
@@ -247,12 +316,21 @@ def attribute_graph(
 
 def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> list[tuple[int, int]]:
     """The edges that a graph has room for: the first ones across parties, and as many within parties."""
-    kinds = ([pair for pair in edges if bool(dependence.across[pair]) == across] for across in (True, False))
+    kinds = (
+        [pair for pair in edges if bool(dependence.across[pair]) == across]
+        for across in (True, False)
+    )
     return [pair for kind in kinds for pair in kind[:MOST_EDGES]]
 
 
 def heat_map(
-    matrix: Array, names: Sequence[str], parties: Sequence[int], title: str, words: str, most: float, unmeasured: bool = False
+    matrix: Array,
+    names: Sequence[str],
+    parties: Sequence[int],
+    title: str,
+    words: str,
+    most: float,
+    unmeasured: bool = False,
 ) -> str:
     """A map of all pairs of attributes.
 
@@ -274,9 +352,18 @@ def heat_map(
     side = max(2.2, min(d * (0.1 if wide else 0.165), 9.0))
     width, height = margin + side + 0.12, 0.08 + side + margin + 0.5
     with _drawing((width, height)) as figure:
-        axes = figure.add_axes((margin / width, (margin + 0.5) / height, side / width, side / height))
+        axes = figure.add_axes(
+            (margin / width, (margin + 0.5) / height, side / width, side / height)
+        )
         colours = colormaps["cividis"].with_extremes(bad="#C9C9C9", under=colormaps["cividis"](0.0))
-        image = axes.imshow(matrix, cmap=colours, vmin=0.0, vmax=max(most, 1e-9), interpolation="none", aspect="auto")
+        image = axes.imshow(
+            matrix,
+            cmap=colours,
+            vmin=0.0,
+            vmax=max(most, 1e-9),
+            interpolation="none",
+            aspect="auto",
+        )
         for a in range(1, d):
             if parties[a] != parties[a - 1]:
                 for line in (axes.axhline, axes.axvline):
@@ -287,13 +374,19 @@ def heat_map(
         for spine in axes.spines.values():
             spine.set_visible(False)
         bar = figure.add_axes((margin / width, 0.26 / height, side / width, 0.09 / height))
-        figure.colorbar(image, cax=bar, orientation="horizontal", format=lambda share, _: f"{share:.2g}")
+        figure.colorbar(
+            image, cax=bar, orientation="horizontal", format=lambda share, _: f"{share:.2g}"
+        )
         bar.tick_params(labelsize=7)
-        measured = " Grey: nothing measured the pair." if unmeasured and np.isnan(matrix).sum() > d else ""
+        measured = (
+            " Grey: nothing measured the pair." if unmeasured and np.isnan(matrix).sum() > d else ""
+        )
         return _svg(figure, title, words + measured)
 
 
-def error_chart(predicted: Array, observed: Array, across: npt.NDArray[np.bool_], off: Array | None) -> str:
+def error_chart(
+    predicted: Array, observed: Array, across: npt.NDArray[np.bool_], off: Array | None
+) -> str:
     """Errors of pairs of attributes: distances between estimate, model and truth against what noise alone explains.
 
     Args:
@@ -308,15 +401,33 @@ def error_chart(predicted: Array, observed: Array, across: npt.NDArray[np.bool_]
         positive = np.concatenate([series[series > 0] for series in figures])
         low, high = (positive.min() / 1.3, positive.max() * 1.3) if positive.size else (0.01, 1.0)
         many = len(predicted) > MANY_POINTS
-        common = {"linestyle": "none", "markersize": 4.0 if not many else 2.6, "rasterized": many, "mew": 0.8}
-        marks = ((~across, "s", "#E69F00", "within a party"), (across, "o", CROSSING, "across parties"))
+        common = {
+            "linestyle": "none",
+            "markersize": 4.0 if not many else 2.6,
+            "rasterized": many,
+            "mew": 0.8,
+        }
+        marks = (
+            (~across, "s", "#E69F00", "within a party"),
+            (across, "o", CROSSING, "across parties"),
+        )
         for chosen, marker, colour, where in marks:
             if chosen.any():
                 label = f"{where}: estimate to model"
-                axes.plot(predicted[chosen], observed[chosen], marker, mfc="none", mec=colour, label=label, **common)
+                axes.plot(
+                    predicted[chosen],
+                    observed[chosen],
+                    marker,
+                    mfc="none",
+                    mec=colour,
+                    label=label,
+                    **common,
+                )
         if off is not None:
             axes.plot(predicted, off, "x", color=TRUTH, label="model to truth", **common)
-        axes.plot([low, high], [low, high], color=GREY, linewidth=0.9, linestyle="--", label="noise alone")
+        axes.plot(
+            [low, high], [low, high], color=GREY, linewidth=0.9, linestyle="--", label="noise alone"
+        )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(low, high)
@@ -338,7 +449,11 @@ def error_chart(predicted: Array, observed: Array, across: npt.NDArray[np.bool_]
 
 def legend(released: bool, truth: bool) -> str:
     """The meaning of bars, marks and lines in charts of single attributes."""
-    entries = [("model", "bar")] + [("released, with 2 standard errors", "mark")] * released + [("truth", "line")] * truth
+    entries = (
+        [("model", "bar")]
+        + [("released, with 2 standard errors", "mark")] * released
+        + [("truth", "line")] * truth
+    )
     widths = [0.45 + _width(text, 8.0) for text, _ in entries]
     with _drawing((sum(widths), 0.24)) as figure:
         axes: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -375,7 +490,12 @@ def _drawing(size: tuple[float, float]) -> Iterator[Figure]:
 def _svg(figure: Figure, title: str, words: str) -> str:
     """The figure as an SVG element of a page, with a description in words. It refers to nothing outside itself."""
     out = io.BytesIO()
-    figure.savefig(out, format="svg", dpi=150, metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+    figure.savefig(
+        out,
+        format="svg",
+        dpi=150,
+        metadata={"Date": None, "Creator": None, "Type": None, "Format": None},
+    )
     root = ElementTree.fromstring(out.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
@@ -409,7 +529,9 @@ def _svg(figure: Figure, title: str, words: str) -> str:
         "style": f"--width: {float(width) * 96 / POINTS:.0f}px",
         "aria-labelledby": f"{mark}-title {mark}-words",
     }
-    for place, (tag, name, text) in enumerate((("title", "title", title), ("desc", "words", words))):
+    for place, (tag, name, text) in enumerate(
+        (("title", "title", title), ("desc", "words", words))
+    ):
         element = ElementTree.Element(tag, {"id": f"{mark}-{name}"})
         element.text = text
         root.insert(place, element)
@@ -418,5 +540,7 @@ def _svg(figure: Figure, title: str, words: str) -> str:
 
 def _rounded(text: str) -> str:
     """Coordinates to a hundredth of a point, on one line."""
-    shorter = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), text)
+    shorter = re.sub(
+        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), text
+    )
     return " ".join(shorter.split())

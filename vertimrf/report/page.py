@@ -70,7 +70,9 @@ def write_report(
     """
     check_tools()
     if label is not None and not real:
-        raise PlanError("Utility compares with real rows: give the real tables too, or leave the label out.")
+        raise PlanError(
+            "Utility compares with real rows: give the real tables too, or leave the label out."
+        )
     if isinstance(run, str | Path):
         opened = Run.open(run)
     elif isinstance(run, Sequence):
@@ -85,7 +87,9 @@ def write_report(
     return write_page(opened, out, truth, label)
 
 
-def write_page(run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None) -> Standing:
+def write_page(
+    run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None
+) -> Standing:
     """Write the page of a run. Arguments as in :func:`page`. Returns what the page may claim.
 
     Raises:
@@ -114,7 +118,9 @@ def check_tools() -> None:
         figures.tools()
         _ = jinja2
     except ImportError as error:
-        raise PlanError(f"A report needs {error.name}, which is not installed: pip install 'vertimrf[report]'.") from None
+        raise PlanError(
+            f"A report needs {error.name}, which is not installed: pip install 'vertimrf[report]'."
+        ) from None
 
 
 def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
@@ -128,7 +134,9 @@ def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
     import jinja2
 
     # Names and values come from users: all are escaped.
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters |= {"shown": shown, "percent": percent, "count": count}
     source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(source).render(_context(run, content(run, truth, label)))
@@ -225,12 +233,16 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "ledger": ledger,
         "standing": ledger.standing,
         "page_standing": standing_of(run, truth),
-        "guarantee": words.guarantee(ledger.standing, len(party_names) > 1, ledger.records_per_person),
+        "guarantee": words.guarantee(
+            ledger.standing, len(party_names) > 1, ledger.records_per_person
+        ),
         "rests_on": words.rests_on(len(party_names) > 1, ledger.private, ledger.colluding_epsilon),
         "colluding": _colluding(ledger.colluding_epsilon),
         "steps": words.steps(ledger),
         "several": len(party_names) > 1,
-        "charts": {name: [charts[a] for a in schema.party_attributes(name)] for name in party_names},
+        "charts": {
+            name: [charts[a] for a in schema.party_attributes(name)] for name in party_names
+        },
         "legend": Drawing(figures.legend(bool(report.released), truth)),
         "graph": Drawing(graph),
         "edges": len(content.edges),
@@ -239,13 +251,21 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "maps": _maps(content, names, parties, report.pairs is not None),
         "wide": len(names) > figures.WIDE,
         "errors": _errors(run, content),
-        "strongest": sorted((line for line in lines if _across(line)), key=lambda line: -(line.model or 0.0))[:MOST_LINES],
+        "strongest": sorted(
+            (line for line in lines if _across(line)), key=lambda line: -(line.model or 0.0)
+        )[:MOST_LINES],
         "farthest": _farthest(lines, truth),
         "meant": words.PHASES,
         "seconds": seconds,
-        "phases": [(phase, spent, spent / seconds if seconds > 0 else 0.0) for phase, spent in report.seconds.items()],
+        "phases": [
+            (phase, spent, spent / seconds if seconds > 0 else 0.0)
+            for phase, spent in report.seconds.items()
+        ],
         "size": size,
-        "figures_of": {"columns": _mean([c.off for c in content.columns]), "pairs": _nanmean(content.dependence.off)},
+        "figures_of": {
+            "columns": _mean([c.off for c in content.columns]),
+            "pairs": _nanmean(content.dependence.off),
+        },
         "independent": _nanmean(content.dependence.truth),
     }
 
@@ -290,6 +310,7 @@ def _across(line: Line) -> bool:
 
 def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
     """Pairs where the model is farthest from the truth. Without the truth, farthest from the estimates beyond their noise."""
+
     def off(line: Line) -> float:
         distance = line.off if truth else line.beyond
         return -1.0 if distance is None else distance
@@ -297,34 +318,62 @@ def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
     return [line for line in sorted(lines, key=off, reverse=True) if off(line) > 0][:MOST_LINES]
 
 
-def _maps(content: Content, names: Sequence[str], parties: Sequence[int], measured: bool) -> list[dict[str, Any]]:
+def _maps(
+    content: Content, names: Sequence[str], parties: Sequence[int], measured: bool
+) -> list[dict[str, Any]]:
     """Heat maps. Maps of dependence share one scale, maps of distances another."""
     pairs = content.dependence
     if len(names) < 2:
         return []
-    dependence = [pairs.model] + [pairs.estimate] * measured + ([] if pairs.truth is None else [pairs.truth])
+    dependence = (
+        [pairs.model] + [pairs.estimate] * measured + ([] if pairs.truth is None else [pairs.truth])
+    )
     distances = [pairs.beyond] * measured + ([] if pairs.off is None else [pairs.off])
     most, far = _largest(dependence), _largest(distances)
     scale = "Brighter is more dependent."
-    panels = [("Dependence in the model", f"{scale} What the synthetic rows show.", pairs.model, most, False)]
+    panels = [
+        (
+            "Dependence in the model",
+            f"{scale} What the synthetic rows show.",
+            pairs.model,
+            most,
+            False,
+        )
+    ]
     if measured:
         text = f"{scale} What the messages measured, less what noise adds."
         panels.append(("Dependence in the estimates", text, pairs.estimate, most, True))
     if pairs.truth is not None:
-        panels.append(("Dependence in the real tables", f"{scale} The truth.", pairs.truth, most, False))
+        panels.append(
+            ("Dependence in the real tables", f"{scale} The truth.", pairs.truth, most, False)
+        )
     if measured:
         text = "Brighter is farther, in shares of records beyond what noise explains."
         panels.append(("Estimates and model apart", text, pairs.beyond, far, True))
     if pairs.off is not None:
-        panels.append(("Model and truth apart", "Brighter is farther, in shares of records.", pairs.off, far, False))
+        panels.append(
+            (
+                "Model and truth apart",
+                "Brighter is farther, in shares of records.",
+                pairs.off,
+                far,
+                False,
+            )
+        )
     return [
-        {"title": title, "words": text, "drawing": Drawing(figures.heat_map(matrix, names, parties, title, text, top, grey))}
+        {
+            "title": title,
+            "words": text,
+            "drawing": Drawing(figures.heat_map(matrix, names, parties, title, text, top, grey)),
+        }
         for title, text, matrix, top, grey in panels
     ]
 
 
 def _largest(matrices: Sequence[npt.NDArray[np.float64]]) -> float:
-    return max((float(np.nanmax(matrix)) for matrix in matrices if np.isfinite(matrix).any()), default=1.0)
+    return max(
+        (float(np.nanmax(matrix)) for matrix in matrices if np.isfinite(matrix).any()), default=1.0
+    )
 
 
 def _errors(run: Run, content: Content) -> dict[str, Any] | None:

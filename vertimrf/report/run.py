@@ -138,7 +138,11 @@ class Run:
         """
         files = _listed(paths)
         models = [path for path in files if _begins(path, container.MAGIC) and _is_model(path)]
-        reports = [(path, content) for path in files if path.suffix == ".json" and (content := _report(path)) is not None]
+        reports = [
+            (path, content)
+            for path in files
+            if path.suffix == ".json" and (content := _report(path)) is not None
+        ]
         where = ", ".join(map(str, paths))
         if len(models) != 1 or len(reports) > 1:
             raise MessageError(
@@ -165,9 +169,18 @@ class Run:
         try:
             stated = model.to_json()
             if _text_of(stated) != _text_of(figures):
-                raise MessageError(f"{where} belongs to another run than the model; give both files of one run.")
+                raise MessageError(
+                    f"{where} belongs to another run than the model; give both files of one run."
+                )
             return cls(model, _read(figures, model.schema))
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             if isinstance(error, MessageError):
                 raise
             raise MessageError(f"{where} is malformed ({error}); {REMEDY}.") from None
@@ -220,23 +233,33 @@ def _read(figures: Any, schema: Schema) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
     measured = figures.get("found")
     overlap = figures.get("overlap", {})
-    people = [("+".join(_texts(part["parties"])), _number(part["records"]), _number(part["error"]))
-              for part in overlap.get("held_by", [])]  # fmt: skip
+    people = [
+        ("+".join(_texts(part["parties"])), _number(part["records"]), _number(part["error"]))
+        for part in overlap.get("held_by", [])
+    ]
     return Report(
         standing=Standing.from_json(figures.get("standing")),
         version=_text(figures.get("version", "")),
         encoder=_text(figures.get("encoder", "")),
         plan=_text(figures.get("plan", "")),
-        expected_records=_count(figures["expected_records"]) if "expected_records" in figures else None,
+        expected_records=_count(figures["expected_records"])
+        if "expected_records" in figures
+        else None,
         rows=_count(figures["rows"]) if "rows" in figures else None,
-        seconds={_text(phase): _number(seconds) for phase, seconds in figures.get("seconds", {}).items()},
-        message_bytes={_text(party): _count(size) for party, size in figures.get("message_bytes", {}).items()},
+        seconds={
+            _text(phase): _number(seconds) for phase, seconds in figures.get("seconds", {}).items()
+        },
+        message_bytes={
+            _text(party): _count(size) for party, size in figures.get("message_bytes", {}).items()
+        },
         crossing=tuple(_texts(names) for names in figures.get("cross_party_marginals", [])),
         warnings=_texts(figures.get("warnings", [])),
         disagreements=tuple(_disagreement(one) for one in figures.get("shared_columns", [])),
         overlap=tuple(people),
         population=_text(figures.get("population", "")),
-        released=() if measured is None else tuple(_released(one, schema) for one in measured["one_way"]),
+        released=()
+        if measured is None
+        else tuple(_released(one, schema) for one in measured["one_way"]),
         pairs=None if measured is None else _pairs(measured["pairs"], len(schema.names)),
     )
 
@@ -246,17 +269,23 @@ def _released(one: Any, schema: Schema) -> Released:
     place = schema.names.index(_text(one["attribute"]))
     counts = np.array([_number(count) for count in one["counts"]])
     if counts.shape != (schema.sizes[place],):
-        raise ValueError(f"{one['attribute']!r} has {len(counts)} counts for {schema.sizes[place]} values")
+        raise ValueError(
+            f"{one['attribute']!r} has {len(counts)} counts for {schema.sizes[place]} values"
+        )
     return Released(place, _text(one["party"]), counts, _positive(one["error"]))
 
 
 def _pairs(columns: Any, attributes: int) -> Pairs:
-    places = np.array([[_count(a) for a in columns["first"]], [_count(b) for b in columns["second"]]], np.int64).T.reshape(-1, 2)
+    places = np.array(
+        [[_count(a) for a in columns["first"]], [_count(b) for b in columns["second"]]], np.int64
+    ).T.reshape(-1, 2)
     if not (places[:, 0] < places[:, 1]).all() or (places >= attributes).any():
         raise ValueError("its pairs are not pairs of attributes")
     names = ("cells", "predicted", "error", "noise", "distance", "dependence", "model_dependence")
     figures = {
-        name: np.array([math.nan if name == "predicted" and x is None else _number(x) for x in columns[name]])
+        name: np.array(
+            [math.nan if name == "predicted" and x is None else _number(x) for x in columns[name]]
+        )
         for name in names
     }
     if any(column.shape != (len(places),) for column in figures.values()):

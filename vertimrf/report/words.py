@@ -6,7 +6,14 @@ import math
 from dataclasses import dataclass
 
 from ..plan.plan import SCORE_GRID, WEAK_EPSILON
-from ..privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent, ThresholdEvent
+from ..privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    ThresholdEvent,
+)
 from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..privacy.standing import REPLACE, Standing
 
@@ -66,7 +73,9 @@ def in_words(entry: LedgerEntry) -> str:
         The sentence.
     """
     event, released = entry.event, entry.released
-    who = {"all parties": "All parties", "coordinator": "The coordinator"}.get(entry.party, entry.party)
+    who = {"all parties": "All parties", "coordinator": "The coordinator"}.get(
+        entry.party, entry.party
+    )
     match entry.kind, event:
         case Kind.RECORD_COUNT, GaussianEvent(sigma=sigma):
             return f"{who} said how many records it has, with random noise: typically {sigma:,.0f} too many or too few."
@@ -79,7 +88,9 @@ def in_words(entry: LedgerEntry) -> str:
         case Kind.VALUES, ThresholdEvent(threshold=threshold):
             return f"{who} found the {released}: those that, counted with random noise, {threshold:,} records or more have."
         case Kind.ONE_WAY_MARGINALS, GaussianEvent(sigma=sigma, count=count):
-            each = "for its attribute" if count == 1 else f"for each of {count} attributes by itself"
+            each = (
+                "for its attribute" if count == 1 else f"for each of {count} attributes by itself"
+            )
             return (
                 f"{who} counted, {each}, the records that have each value, and added random noise to every count: typically "
                 f"{sigma:,.0f} records up or down."
@@ -110,8 +121,14 @@ def _of_sketches(entry: LedgerEntry, who: str) -> str:
                 f"{who} published coded counters. Together they tell for about how many records the parties agree on "
                 f"{entry.column}. A record moves a counter by 1; random noise of typically {math.sqrt(variance):,.1f} was added."
             )
-        case Kind.COUNT_SKETCHES, CountSketchEvent(variance=variance, groups=groups, repetitions=repetitions, buckets=buckets):
-            record, step, noise = f"a record is in {groups} of them", "1", f"{math.sqrt(variance):,.1f}"
+        case Kind.COUNT_SKETCHES, CountSketchEvent(
+            variance=variance, groups=groups, repetitions=repetitions, buckets=buckets
+        ):
+            record, step, noise = (
+                f"a record is in {groups} of them",
+                "1",
+                f"{math.sqrt(variance):,.1f}",
+            )
             if entry.weights is not None:
                 least, most = entry.weights
                 record = f"a record is in some tables of every attribute, and moves them by {groups} in all"

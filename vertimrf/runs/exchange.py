@@ -60,7 +60,9 @@ class RemoteStore:
         if info is None:
             return None
         if not info.is_file:
-            raise ObstacleError(f"{self._root}/{name} is no file: it is passed over until it is removed.")
+            raise ObstacleError(
+                f"{self._root}/{name} is no file: it is passed over until it is removed."
+            )
         with self._fs.open_input_stream(f"{self._root}/{name}") as file:
             data: bytes = file.read(min(info.size, most) + 1)
             return data
@@ -120,7 +122,9 @@ class Exchange:
         elif self.folder.is_dir():
             self._store = SharedFolder(self.folder)
         else:
-            raise ExchangeError(f"There is no folder {self.place} to exchange files by; make it, or mount it.")
+            raise ExchangeError(
+                f"There is no folder {self.place} to exchange files by; make it, or mount it."
+            )
 
     def put(self, sender: str | None, party: str, name: str, data: bytes) -> str | None:
         """Put a file; one that is there, whole and the same, stays. Another one is replaced: nobody else writes that name.
@@ -154,7 +158,9 @@ class Exchange:
                 if found == data + digest:
                     self._put[path] = digest, stamp
                     return None
-                other = found is not None and (len(found) > len(data) + DIGEST or _whole(found) is not None)
+                other = found is not None and (
+                    len(found) > len(data) + DIGEST or _whole(found) is not None
+                )
             self._store.write(path, data + digest)
         except OSError as error:
             raise self._unreachable(error) from None
@@ -185,7 +191,9 @@ class Exchange:
         return _whole(found)
 
     def _unreachable(self, error: Exception) -> ExchangeError:
-        return ExchangeError(f"{self.place}, where files are exchanged, cannot be used: {str(error).splitlines()[0]}.")
+        return ExchangeError(
+            f"{self.place}, where files are exchanged, cannot be used: {str(error).splitlines()[0]}."
+        )
 
 
 def check_apart(folder: Path, place: Path) -> None:
@@ -200,7 +208,10 @@ def check_apart(folder: Path, place: Path) -> None:
     """
     for inner, outer in ((folder, place), (place, folder)):
         real, other = Path(os.path.realpath(inner)), Path(os.path.realpath(outer))
-        if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for path in (real, *real.parents)):
+        if any(
+            path == other or (path.exists() and other.exists() and path.samefile(other))
+            for path in (real, *real.parents)
+        ):
             raise RunError(
                 f"{inner} lies within {outer}: a run folder is its owner's alone, and a place where files are exchanged is not; "
                 "name a place beside it."
@@ -214,7 +225,9 @@ def by_hand(run: PartyRun | ServerRun) -> tuple[list[str], list[str]]:
     if isinstance(run, PartyRun):
         return _paths(run.name, run.name, run.outgoing()), _paths(None, run.name, run.wants())
     gives = [path for party, files in run.outgoing().items() for path in _paths(None, party, files)]
-    return gives, [path for party, files in run.wants().items() for path in _paths(party, party, files)]
+    return gives, [
+        path for party, files in run.wants().items() for path in _paths(party, party, files)
+    ]
 
 
 def party_turn(run: PartyRun, exchange: Exchange, release: bool = True) -> None:
@@ -255,7 +268,10 @@ def server_turn(run: ServerRun, exchange: Exchange) -> None:
     # An offer is looked at again until a message proves whose it was: somebody else's may have been there first.
     again = {OFFER: most_bytes(OFFER)}
     planned = run.plan is not None
-    wanted = {party: names if planned and MESSAGE not in names else again | names for party, names in run.wants().items()}
+    wanted = {
+        party: names if planned and MESSAGE not in names else again | names
+        for party, names in run.wants().items()
+    }
     came = {party: turn.get_all(party, party, names) for party, names in wanted.items()}
     try:
         sent = run.advance(came)
@@ -321,4 +337,6 @@ def _path(sender: str | None, party: str, name: str) -> str:
 def _whole(found: bytes) -> bytes | None:
     """The bytes before the digest, if it is theirs."""
     data = found[:-DIGEST]
-    return data if len(found) >= DIGEST and hashlib.sha256(data).digest() == found[-DIGEST:] else None
+    return (
+        data if len(found) >= DIGEST and hashlib.sha256(data).digest() == found[-DIGEST:] else None
+    )

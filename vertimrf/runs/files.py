@@ -42,8 +42,14 @@ PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-")
 
 def file_name(party: str) -> str:
     """A party's name as a file's: nothing in it leads out of a folder, and no two are alike, even where case is not told."""
-    name = "".join(c if c in PLAIN else "".join(f"%{byte:02X}" for byte in c.encode()) for c in party)
-    return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
+    name = "".join(
+        c if c in PLAIN else "".join(f"%{byte:02X}" for byte in c.encode()) for c in party
+    )
+    return (
+        name
+        if len(name) <= LONGEST
+        else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
+    )
 
 
 def most_bytes(name: str, plan: Plan | None = None) -> int:
@@ -71,7 +77,9 @@ def read_offer(party: str, data: bytes) -> Offer:
     """
     offer = Offer.from_json(parse_json(data, "The offer", "offer", MessageError))
     if offer.party != party:
-        raise MessageError(f"The offer is that of {called(offer.party)}, not of {party!r}; each gives its own.")
+        raise MessageError(
+            f"The offer is that of {called(offer.party)}, not of {party!r}; each gives its own."
+        )
     return offer
 
 
@@ -84,7 +92,9 @@ def read_plan(key: PrivateKey, data: bytes) -> Plan:
     plan = Plan.from_json(parse_json(data, "The plan", "plan", PlanError))
     plan.sealing_keys().check(key)
     if plan.sketch is not None and plan.sketch.claimed_share:
-        raise PlanError("The plan asks for the published encoder, which gives complete records away: refuse it.")
+        raise PlanError(
+            "The plan asks for the published encoder, which gives complete records away: refuse it."
+        )
     return plan
 
 
@@ -95,15 +105,27 @@ def check_envelopes(plan: Plan, sender: str, data: bytes) -> None:
         MessageError: no envelopes, or of another plan or party.
     """
     if sender != plan.party_names[0]:
-        raise MessageError(f"{sender!r} sealed envelopes; in this run {plan.party_names[0]!r} does.")
+        raise MessageError(
+            f"{sender!r} sealed envelopes; in this run {plan.party_names[0]!r} does."
+        )
     content = parse_json(data, "The file of envelopes", "file of envelopes", MessageError)
     if not isinstance(content, dict) or not isinstance(content.get("envelopes"), dict):
         raise MessageError("The file of envelopes holds none; have it sent again.")
     envelopes = content["envelopes"]
     others = [name for name in plan.party_names if name != sender]
     if sorted(envelopes) != sorted(others):
-        raise MessageError(f"The envelopes are not for {', '.join(others)}: they are of another run.")
+        raise MessageError(
+            f"The envelopes are not for {', '.join(others)}: they are of another run."
+        )
     for name in others:
-        header, _ = sealed.peek(read_base64(envelopes, name, "The envelopes"), f"The envelope for {name!r}")
-        if (header.get("plan"), header.get("from"), header.get("to")) != (plan.digest().hex(), sender, name):
-            raise MessageError(f"The envelope for {name!r} is of another plan or party: it is of another run.")
+        header, _ = sealed.peek(
+            read_base64(envelopes, name, "The envelopes"), f"The envelope for {name!r}"
+        )
+        if (header.get("plan"), header.get("from"), header.get("to")) != (
+            plan.digest().hex(),
+            sender,
+            name,
+        ):
+            raise MessageError(
+                f"The envelope for {name!r} is of another plan or party: it is of another run."
+            )

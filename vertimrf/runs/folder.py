@@ -53,7 +53,9 @@ class RunFolder:
         self._held = 0
         self.settings = read_settings(self.path)
         if self.settings.get("role") != role:
-            raise RunError(f"{self.path} is the run of a {self.settings.get('role')}, not of a {role}; name the other folder.")
+            raise RunError(
+                f"{self.path} is the run of a {self.settings.get('role')}, not of a {role}; name the other folder."
+            )
 
     @property
     def key(self) -> PrivateKey:
@@ -91,7 +93,9 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise RunError(f"{path} cannot be read ({error.strerror}): it is no file of a run; move it away.") from None
+            raise RunError(
+                f"{path} cannot be read ({error.strerror}): it is no file of a run; move it away."
+            ) from None
 
     def has(self, *place: str) -> bool:
         """Whether a file or folder is there."""
@@ -140,7 +144,9 @@ class RunFolder:
             refusal.unlink(missing_ok=True)
             return
         if len(data) > most:
-            raise MessageError(f"{what} has {len(data):,} bytes, more than the {most:,} that one can have; it is not looked at.")
+            raise MessageError(
+                f"{what} has {len(data):,} bytes, more than the {most:,} that one can have; it is not looked at."
+            )
         check(data)
         self.write(data, RECEIVED, *place)
         refusal.unlink(missing_ok=True)
@@ -188,8 +194,14 @@ class RunFolder:
 
     def refusals(self) -> tuple[str, ...]:
         """Sentences about what was not taken."""
-        files = sorted(path for path in (self.path / REFUSED).rglob("*") if path.is_file() and not DRAFT.fullmatch(path.name))
-        return tuple(sentence for path in files for sentence in path.read_text(errors="replace").splitlines())
+        files = sorted(
+            path
+            for path in (self.path / REFUSED).rglob("*")
+            if path.is_file() and not DRAFT.fullmatch(path.name)
+        )
+        return tuple(
+            sentence for path in files for sentence in path.read_text(errors="replace").splitlines()
+        )
 
     def stopped(self) -> str | None:
         """Why this role's own work failed when last tried."""
@@ -222,7 +234,10 @@ class RunFolder:
 
 
 def create(
-    path: str | os.PathLike[str], settings: Mapping[str, Any], owner: str | None, files: Mapping[str, bytes]
+    path: str | os.PathLike[str],
+    settings: Mapping[str, Any],
+    owner: str | None,
+    files: Mapping[str, bytes],
 ) -> None:
     """Make a run folder; one that is there with the same settings stays as it is.
 
@@ -247,17 +262,27 @@ def create(
     with locked(folder):
         if (folder / SETTINGS).exists():
             found = read_settings(folder)
-            other = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-            other += sorted(name for name, data in files.items() if (folder / name).read_bytes() != data)
+            other = sorted(
+                name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name)
+            )
+            other += sorted(
+                name for name, data in files.items() if (folder / name).read_bytes() != data
+            )
             if other:
                 raise RunError(
                     f"{folder} is a run with another {', '.join(other)}: leave the options out to go on with it, edit "
                     f"{folder / SETTINGS}, or name a new folder."
                 )
             return
-        here = [p for p in folder.iterdir() if p.name not in (LOCK, KEY, *files) and not DRAFT.fullmatch(p.name)]
+        here = [
+            p
+            for p in folder.iterdir()
+            if p.name not in (LOCK, KEY, *files) and not DRAFT.fullmatch(p.name)
+        ]
         if here:
-            raise RunError(f"{folder} is no run folder and has other files ({here[0].name}); name a new one.")
+            raise RunError(
+                f"{folder} is no run folder and has other files ({here[0].name}); name a new one."
+            )
         if not (folder / KEY).exists():
             PrivateKey.new(owner).save(folder / KEY)
         for name, data in files.items():
@@ -278,7 +303,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
             "makes one."
         )
     try:
-        return tomllib.loads(read_bytes(folder / SETTINGS, "run's settings", RunError, MAX_KEY).decode())
+        return tomllib.loads(
+            read_bytes(folder / SETTINGS, "run's settings", RunError, MAX_KEY).decode()
+        )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{folder / SETTINGS} cannot be read ({error}); mend it.") from None
 
@@ -293,14 +320,18 @@ def settings_as(kind: type[T], settings: Mapping[str, Any], folder: Path) -> T:
     given = {name: value for name, value in settings.items() if name != "role"}
     hints = get_type_hints(kind)
     if unknown := sorted(given.keys() - hints.keys()):
-        raise RunError(f"{where} has a setting {unknown[0]!r}, which no run has; its settings are {', '.join(hints)}.")
+        raise RunError(
+            f"{where} has a setting {unknown[0]!r}, which no run has; its settings are {', '.join(hints)}."
+        )
     for name, value in given.items():
         if not _fits(value, hints[name]):
             raise RunError(f"{where}: {name} cannot be {value!r}; mend it.")
     try:
         return kind(**{name: _frozen(value) for name, value in given.items()})
     except TypeError:
-        raise RunError(f"{where} lacks a setting that every such run has; its settings are {', '.join(hints)}.") from None
+        raise RunError(
+            f"{where} lacks a setting that every such run has; its settings are {', '.join(hints)}."
+        ) from None
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -325,7 +356,9 @@ def _unobstructed() -> Iterator[None]:
         yield
     except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
         where = error.filename2 or error.filename
-        raise RunError(f"{where} is in the way of a file of the run ({error.strerror}): move it away.") from None
+        raise RunError(
+            f"{where} is in the way of a file of the run ({error.strerror}): move it away."
+        ) from None
 
 
 @contextmanager
@@ -336,7 +369,9 @@ def locked(folder: Path) -> Iterator[None]:
         RunError: another process holds it.
     """
     try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        handle = os.open(
+            folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+        )
     except OSError as error:
         if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
             raise

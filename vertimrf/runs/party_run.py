@@ -112,7 +112,9 @@ class PartyRun:
             raise TableError(f"There is no table {where}; name the party's file.")
         if exchange is not None and "://" not in exchange:
             check_apart(Path(folder), Path(exchange))
-        settings = PartySettings(name=name, table=str(where), id=id, exchange=exchange, **asdict(read))
+        settings = PartySettings(
+            name=name, table=str(where), id=id, exchange=exchange, **asdict(read)
+        )
         create(folder, {"role": "party"} | asdict(settings), name, {})
         return cls(folder, options)
 
@@ -200,7 +202,9 @@ class PartyRun:
             if envelopes is not None:
                 out[ENVELOPES] = envelopes
             if self._made(plan):
-                out[MESSAGE] = self._releases.given(plan.digest(), self._index(plan), partial(self._price, plan))
+                out[MESSAGE] = self._releases.given(
+                    plan.digest(), self._index(plan), partial(self._price, plan)
+                )
         return out
 
     def accept(self, given: str) -> str:
@@ -221,7 +225,9 @@ class PartyRun:
         """
         plan = self.plan
         if plan is None:
-            raise RunError(f"No plan has come to {self.folder} yet; accept it when it has, and everybody has the same.")
+            raise RunError(
+                f"No plan has come to {self.folder} yet; accept it when it has, and everybody has the same."
+            )
         if not same_fingerprint(given, plan.fingerprint):
             raise MessageError(
                 f"{self.folder} has nothing of this fingerprint: the plan's is {plan.fingerprint}. One was changed on its way, "
@@ -229,7 +235,9 @@ class PartyRun:
             )
         plan.sealing_keys().check(self._folder.key)
         if self._folder.has(ACCEPTED, PLAN) and not self._is_accepted(plan):
-            raise RunError(f"Another plan was accepted in {self.folder} before: make a new folder for another run.")
+            raise RunError(
+                f"Another plan was accepted in {self.folder} before: make a new folder for another run."
+            )
         self._folder.drop_drafts(ACCEPTED)
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
         weak = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
@@ -252,7 +260,9 @@ class PartyRun:
         secret = None if plan is None else self._secret(plan)
         if plan is None or secret is None:
             waiting = " ".join(f"It {step.what}." for step in self.state().waits_for)
-            raise RunError(f"{self.folder} has not got the parties' secret yet, which this takes. {waiting}")
+            raise RunError(
+                f"{self.folder} has not got the parties' secret yet, which this takes. {waiting}"
+            )
         return plan, self._folder.key, secret
 
     def note_exchange(self, sentences: Sequence[str]) -> None:
@@ -264,13 +274,24 @@ class PartyRun:
         """How far the run has come; can be asked at any time, also while another process is at work."""
         plan = self.plan
         out = self._folder.state(self.name, tuple(self._steps(plan)), plan)
-        return replace(out, left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines()))
+        return replace(
+            out, left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines())
+        )
 
     def _steps(self, plan: Plan | None) -> Iterator[Step]:
         yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")
         if plan is None:
-            yield Step(PLAN, WAITS, "waits for the plan, which the server makes of everybody's offers", SERVER)
-            for name, what in (("acceptance", "accept the plan"), (SECRET, "the parties' secret"), (MESSAGE, "the message")):
+            yield Step(
+                PLAN,
+                WAITS,
+                "waits for the plan, which the server makes of everybody's offers",
+                SERVER,
+            )
+            for name, what in (
+                ("acceptance", "accept the plan"),
+                (SECRET, "the parties' secret"),
+                (MESSAGE, "the message"),
+            ):
                 yield Step(name, LATER, what)
             return
         yield Step(PLAN, DONE, f"the plan {plan.fingerprint} came")
@@ -290,7 +311,13 @@ class PartyRun:
         yield Step("acceptance", DONE, "the plan's fingerprint was compared and accepted")
         first = plan.party_names[0]
         if self._secret(plan) is not None and (first != self.name or self._folder.has(ENVELOPES)):
-            yield Step(SECRET, DONE, "sealed for all other parties" if first == self.name else f"{first!r} drew the secret")
+            yield Step(
+                SECRET,
+                DONE,
+                "sealed for all other parties"
+                if first == self.name
+                else f"{first!r} drew the secret",
+            )
         elif first == self.name:
             yield Step(SECRET, READY, "to be drawn, and sealed for all other parties")
         else:
@@ -306,7 +333,9 @@ class PartyRun:
         plan = self._accepted_plan()
         if name == ENVELOPES and plan is None:
             return
-        self._folder.attempt(lambda: self._take(name, data, plan), name if name in FROM_SERVER else OTHERS)
+        self._folder.attempt(
+            lambda: self._take(name, data, plan), name if name in FROM_SERVER else OTHERS
+        )
 
     def _take(self, name: str, data: bytes, plan: Plan | None) -> None:
         check: Callable[[bytes], object]
@@ -314,18 +343,26 @@ class PartyRun:
             check = partial(read_plan, self._folder.key)
         elif name == ENVELOPES and plan is not None:
             if plan.party_names[0] == self.name:
-                raise MessageError(f"Envelopes came, and {self.name!r} itself seals them in this run.")
+                raise MessageError(
+                    f"Envelopes came, and {self.name!r} itself seals them in this run."
+                )
             check = partial(self._open, plan)
         else:
-            raise MessageError(f"A file {name[:50]!r} came, which no run has; a party takes {', '.join(FROM_SERVER)}.")
+            raise MessageError(
+                f"A file {name[:50]!r} came, which no run has; a party takes {', '.join(FROM_SERVER)}."
+            )
         self._folder.take(data, most_bytes(name), check, name)
 
     def _open(self, plan: Plan, envelopes: bytes) -> Secret:
         """The secret out of this party's envelope, from the party that draws it in this run."""
         content = parse_json(envelopes, "The file of envelopes", "file of envelopes", MessageError)
-        sender, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), self._folder.key)
+        sender, secret = open_envelope(
+            content, plan.digest(), plan.sealing_keys(), self._folder.key
+        )
         if sender != plan.party_names[0]:
-            raise MessageError(f"{sender!r} sealed these envelopes; in this run {plan.party_names[0]!r} draws the secret.")
+            raise MessageError(
+                f"{sender!r} sealed these envelopes; in this run {plan.party_names[0]!r} draws the secret."
+            )
         return secret
 
     def _work(self, release: bool) -> None:

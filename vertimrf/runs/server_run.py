@@ -25,7 +25,17 @@ from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
 from .exchange import check_apart
-from .files import ENVELOPES, FROM_PARTY, MESSAGE, OFFER, PLAN, check_envelopes, file_name, most_bytes, read_offer
+from .files import (
+    ENVELOPES,
+    FROM_PARTY,
+    MESSAGE,
+    OFFER,
+    PLAN,
+    check_envelopes,
+    file_name,
+    most_bytes,
+    read_offer,
+)
 from .folder import OTHERS, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
@@ -124,18 +134,30 @@ class ServerRun:
         cap = planning.collusion_epsilon
         known["collusion_epsilon"] = None if cap is None else float(cap)
         settings = ServerSettings(
-            **known, epsilon=float(epsilon), rows=options.rows, seed=options.seed, out=out, exchange=exchange
+            **known,
+            epsilon=float(epsilon),
+            rows=options.rows,
+            seed=options.seed,
+            out=out,
+            exchange=exchange,
         )
         if exchange is not None and "://" not in exchange:
             check_apart(Path(folder), Path(exchange))
         if Path(out).name != out:
-            raise PlanError(f"The synthetic table is written into the run's folder: give {Path(out).name!r}, not {out!r}.")
+            raise PlanError(
+                f"The synthetic table is written into the run's folder: give {Path(out).name!r}, not {out!r}."
+            )
         check_output(out)
         # What cannot be planned is said now, not when all offers have come.
         planned = make(loaded, settings, None)
-        for remark in (*target_in_words(planned.epsilon, planned.delta, planned.expected_records), *loaded.remarks()):
+        for remark in (
+            *target_in_words(planned.epsilon, planned.delta, planned.expected_records),
+            *loaded.remarks(),
+        ):
             LOG.warning("%s", remark)
-        create(folder, {"role": "server"} | asdict(settings), None, {SCHEMA: loaded.to_toml().encode()})
+        create(
+            folder, {"role": "server"} | asdict(settings), None, {SCHEMA: loaded.to_toml().encode()}
+        )
         return cls(folder, options)
 
     @property
@@ -162,7 +184,9 @@ class ServerRun:
         if self._plan is None or self._plan[0] != data:
             self._plan = data, Plan.load(self.folder / PLAN)
             if self._plan[1].party_names != self.parties:
-                raise RunError(f"{self.folder / PLAN} has other parties than {self.folder / SCHEMA}: mend the schema.")
+                raise RunError(
+                    f"{self.folder / PLAN} has other parties than {self.folder / SCHEMA}: mend the schema."
+                )
         return self._plan[1]
 
     @property
@@ -244,18 +268,33 @@ class ServerRun:
         if plan is None:
             yield Step(PLAN, READY if offers else LATER, "to be made of everybody's offers")
         else:
-            yield Step(PLAN, DONE, f"{plan.fingerprint}; all parties and you compare it by phone, in full")
+            yield Step(
+                PLAN, DONE, f"{plan.fingerprint}; all parties and you compare it by phone, in full"
+            )
         if len(self.parties) > 1:
             if plan is not None and not self._has(self.parties[0], ENVELOPES):
-                yield Step(ENVELOPES, WAITS, f"waits for those of {self.parties[0]!r}", repr(self.parties[0]))
+                yield Step(
+                    ENVELOPES,
+                    WAITS,
+                    f"waits for those of {self.parties[0]!r}",
+                    repr(self.parties[0]),
+                )
             else:
-                yield Step(ENVELOPES, DONE if plan is not None else LATER, f"of the secret that {self.parties[0]!r} draws")
+                yield Step(
+                    ENVELOPES,
+                    DONE if plan is not None else LATER,
+                    f"of the secret that {self.parties[0]!r} draws",
+                )
         yield from self._of_all(MESSAGE, plan is not None)
         if self.result is not None:
-            yield Step(RESULT, DONE, f"{self.result / self.settings.out}, with its model and report")
+            yield Step(
+                RESULT, DONE, f"{self.result / self.settings.out}, with its model and report"
+            )
         else:
             ready = all(self._has(party, MESSAGE) for party in self.parties)
-            yield Step(RESULT, READY if ready else LATER, "the synthetic table, its model and report")
+            yield Step(
+                RESULT, READY if ready else LATER, "the synthetic table, its model and report"
+            )
 
     def _of_all(self, name: str, asked: bool) -> Iterator[Step]:
         """A step for what every party sends."""
@@ -268,7 +307,9 @@ class ServerRun:
                 yield Step(name, LATER, f"of {party!r}")
 
     def _unknown(self, party: str) -> None:
-        raise MessageError(f"{party[:200]!r} is no party of this run; its parties are {', '.join(self.parties)}.")
+        raise MessageError(
+            f"{party[:200]!r} is no party of this run; its parties are {', '.join(self.parties)}."
+        )
 
     def _offered(self, party: str, name: str, data: bytes) -> None:
         place = file_name(party), name if name in FROM_PARTY else "other"
@@ -281,9 +322,13 @@ class ServerRun:
             check = partial(self._check_offer, party)
         elif name not in FROM_PARTY:
             known = ", ".join(FROM_PARTY)
-            raise MessageError(f"A file {name[:50]!r} came from {party!r}, which no run has; parties send {known}.")
+            raise MessageError(
+                f"A file {name[:50]!r} came from {party!r}, which no run has; parties send {known}."
+            )
         elif plan is None:
-            raise MessageError(f"The {name} of {party!r} came before there was a plan: it is of another run.")
+            raise MessageError(
+                f"The {name} of {party!r} came before there was a plan: it is of another run."
+            )
         elif name == ENVELOPES:
             check = partial(check_envelopes, plan, party)
         else:
@@ -294,16 +339,26 @@ class ServerRun:
         """What another party sealed is not this one's, whoever delivered it."""
         message = Message.unseal(data, plan, self._folder.key, f"The message of {party!r}")
         if (sender := plan.party_names[message.party]) != party:
-            raise MessageError(f"What came as of {party!r} is that of {sender!r}; each gives its own.")
+            raise MessageError(
+                f"What came as of {party!r} is that of {sender!r}; each gives its own."
+            )
 
     def _check_offer(self, party: str, data: bytes) -> None:
         offer = read_offer(party, data)
         for other in self.parties:
             theirs = self._received(other, OFFER)
-            if other != party and theirs is not None and read_offer(other, theirs).public == offer.public:
-                raise MessageError(f"The offer of {party!r} holds the key of {other!r}; everyone makes a key pair of its own.")
+            if (
+                other != party
+                and theirs is not None
+                and read_offer(other, theirs).public == offer.public
+            ):
+                raise MessageError(
+                    f"The offer of {party!r} holds the key of {other!r}; everyone makes a key pair of its own."
+                )
         if offer.public == self._folder.key.offer.public:
-            raise MessageError(f"The offer of {party!r} holds the server's key; everyone makes a key pair of its own.")
+            raise MessageError(
+                f"The offer of {party!r} holds the server's key; everyone makes a key pair of its own."
+            )
 
     def _work(self) -> None:
         """All that can be done as things stand."""
@@ -312,7 +367,11 @@ class ServerRun:
             offers = [self._received(party, OFFER) for party in self.parties]
             if None in offers:
                 return
-            own: list[Offer] = [read_offer(p, data) for p, data in zip(self.parties, offers, strict=True) if data is not None]
+            own: list[Offer] = [
+                read_offer(p, data)
+                for p, data in zip(self.parties, offers, strict=True)
+                if data is not None
+            ]
             keys = PublicKeys.of([*own, self._folder.key.offer], self.parties)
             make(self.schema, self.settings, keys).save(self.folder / PLAN)
             return
@@ -337,7 +396,9 @@ class ServerRun:
         draft.mkdir()
         try:
             write_table(result.pieces(), draft / self.settings.out, result.ledger.standing)
-            Model(result.plan.schema, result.model, result.ledger, result.others).save(draft / MODEL)
+            Model(result.plan.schema, result.model, result.ledger, result.others).save(
+                draft / MODEL
+            )
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):
                 sync(path)
@@ -355,7 +416,10 @@ class ServerRun:
 
     def _all(self, name: str) -> list[tuple[str, bytes]]:
         """What every party sent under a name, each with words for errors."""
-        return [(f"The {name} of {party!r}", self._received(party, name) or b"") for party in self.parties]
+        return [
+            (f"The {name} of {party!r}", self._received(party, name) or b"")
+            for party in self.parties
+        ]
 
 
 def result_bytes(plan: Plan, rows: int | None) -> float:
@@ -363,7 +427,9 @@ def result_bytes(plan: Plan, rows: int | None) -> float:
     from ..plan.forecast import model_cells
 
     sizes = plan.schema.sizes
-    return BYTES_A_VALUE * (rows or plan.expected_records) * len(sizes) + 8 * model_cells(sizes, plan.tau)
+    return BYTES_A_VALUE * (rows or plan.expected_records) * len(sizes) + 8 * model_cells(
+        sizes, plan.tau
+    )
 
 
 def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> Plan:

@@ -67,7 +67,9 @@ class RunState:
             "folder": self.folder,
             "done": self.done,
             "plan": self.plan,
-            "steps": [{"name": s.name, "status": s.status, "on": s.on, "what": s.what} for s in self.steps],
+            "steps": [
+                {"name": s.name, "status": s.status, "on": s.on, "what": s.what} for s in self.steps
+            ],
             "refused": list(self.refused),
             "stopped": self.stopped,
             "left_out": list(self.left_out),

@@ -126,10 +126,14 @@ def cross_party_marginals(
         case None:
             return CrossParty(())
         case SketchPlan():
-            found = _scheduled_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
+            found = _scheduled_marginals(
+                plan, plan.sketch, bins, messages, initial, total, options, held
+            )
             return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
-            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
+            return _counted_marginals(
+                plan, plan.sketch, bins, messages, initial, total, options, held
+            )
     # Here every attribute that varies is a group of its own, in schema order.
     attributes = [group.attributes[0] for group in plan.groups]
     wanted = crossing_pairs(plan.schema)
@@ -139,10 +143,14 @@ def cross_party_marginals(
     cuts = [own[0] for own in bins]
     match plan.sketch:
         case SharedKeyPlan():
-            return CrossParty(tuple(published_estimates(plan.sketch, attributes, cuts, levels, wanted, total)))
+            return CrossParty(
+                tuple(published_estimates(plan.sketch, attributes, cuts, levels, wanted, total))
+            )
         case ResponsePlan():
             return CrossParty(tuple(_responses(plan.sketch, attributes, levels, cuts, wanted)))
-    raise PlanError(f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan.")
+    raise PlanError(
+        f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan."
+    )
 
 
 def _scheduled_marginals(
@@ -162,7 +170,9 @@ def _scheduled_marginals(
     schema, schedule, groups = plan.schema, plan.schedule, plan.groups
     sizes, errors = [], []
     for group, maps, party in zip(groups, bins, schedule.parties, strict=True):
-        known, error = _set_sizes(schema, messages, initial, group, maps, total if held is None else held[party].records)
+        known, error = _set_sizes(
+            schema, messages, initial, group, maps, total if held is None else held[party].records
+        )
         sizes.append(known)
         errors.append(error)
     # Of parties with different people, independence is looked for around the larger one.
@@ -173,7 +183,14 @@ def _scheduled_marginals(
     for done, pair in enumerate(schedule.pairs):
         progress.advance(done, len(schedule.pairs))
         left, right = (
-            Side(groups[g].attributes, bins[g], groups[g].bins, sizes[g], next(waiting[schedule.parties[g]]), errors[g])
+            Side(
+                groups[g].attributes,
+                bins[g],
+                groups[g].bins,
+                sizes[g],
+                next(waiting[schedule.parties[g]]),
+                errors[g],
+            )
             for g in (pair.left, pair.right)
         )
         measured = estimate_pair(sketch, left, right, total)
@@ -190,13 +207,17 @@ def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tu
         by_parties.setdefault((one, other), []).append(m)
     out = []
     for parties, measured in by_parties.items():
-        precision = [1 / np.square(np.broadcast_to(m.sigma, m.counts.shape)).sum() for m in measured]
+        precision = [
+            1 / np.square(np.broadcast_to(m.sigma, m.counts.shape)).sum() for m in measured
+        ]
         records = float(np.average([m.counts.sum() for m in measured], weights=precision))
         out.append(Match(parties, records, 1 / math.sqrt(sum(precision))))
     return tuple(out)
 
 
-def _counted_matches(plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float) -> tuple[Match, ...]:
+def _counted_matches(
+    plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float
+) -> tuple[Match, ...]:
     """Records in common from count sketches: the covariance of two parties' sums over all records."""
     owner = np.array(plan.schedule.parties)
     out = []
@@ -234,19 +255,25 @@ def _counted_marginals(
         if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == own.party
     }
     counted: list[CountedGroup] = []
-    for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True):
+    for group, maps, party, released in zip(
+        groups, bins, parties, released_sizes(groups, bins, one_way), strict=True
+    ):
         records = total if held is None else held[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
         g = len(counted)
         told = g in sketch.contrasts, sketch.weight(g)
-        counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told))
+        counted.append(
+            CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told)
+        )
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])
     if held is None:
         cells = estimate_cells(sketch, counted, total, progress)
         matches = _counted_matches(plan, sketch, cells, total)
     else:
-        own, errors = (np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True))
+        own, errors = (
+            np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True)
+        )
         cells, common = estimate_overlapping(sketch, counted, parties, own, errors, progress)
         matches = tuple(
             Match(pair, float(common.records[pair]), float(common.errors[pair]))
@@ -255,9 +282,17 @@ def _counted_marginals(
         for g, other in itertools.product(range(len(groups)), range(len(held))):
             if other != parties[g] and groups[g].tells_values:
                 at = slice(first[g], first[g + 1]), other
-                found, spread = (each[at].reshape(groups[g].bins) for each in (common.of_values, common.of_values_errors))
-                of_group = Measurement(groups[g].attributes, tuple(bins[g]), found, spread, "count sketches").trimmed()
-                shared |= {(a, other): one_axis(of_group, axis) for axis, a in enumerate(groups[g].attributes)}
+                found, spread = (
+                    each[at].reshape(groups[g].bins)
+                    for each in (common.of_values, common.of_values_errors)
+                )
+                of_group = Measurement(
+                    groups[g].attributes, tuple(bins[g]), found, spread, "count sketches"
+                ).trimmed()
+                shared |= {
+                    (a, other): one_axis(of_group, axis)
+                    for axis, a in enumerate(groups[g].attributes)
+                }
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
         if 1 in (groups[i].size, groups[j].size):
@@ -317,18 +352,31 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
                 cells = sizes[i] * sizes[j]
                 attributes = plan.groups[i].attributes, plan.groups[j].attributes
                 freedom = plan.sketch.rows(i) * plan.sketch.rows(j) / cells
-                out.append(Prediction(attributes, cells, n / cells, float(errors[first[i], first[j]]) * math.sqrt(freedom)))
+                out.append(
+                    Prediction(
+                        attributes,
+                        cells,
+                        n / cells,
+                        float(errors[first[i], first[j]]) * math.sqrt(freedom),
+                    )
+                )
     if not isinstance(plan.sketch, SketchPlan):
         return out
     for pair in plan.sketch.pairs:
         left, right = plan.groups[pair.left], plan.groups[pair.right]
-        error = predicted_errors(plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n)
+        error = predicted_errors(
+            plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n
+        )
         cells = left.size * right.size
-        out.append(Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0])))
+        out.append(
+            Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0]))
+        )
     return out
 
 
-def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> float:
+def cell_variance(
+    sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]
+) -> float:
     """Variance of one cell's count in a party's marginal, from all released marginals that contain its attributes.
 
     Marginals add up by their inverse variances; a fitted model is at least about as precise as that. Infinite where no
@@ -352,7 +400,12 @@ def _cells(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequen
 
 def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.int64]]:
     """By attribute, the map code -> merged value, where larger marginals are of such."""
-    held = (pair for own in messages for m in own.marginals for pair in zip(m.attributes, m.bins, strict=bool(m.bins)))
+    held = (
+        pair
+        for own in messages
+        for m in own.marginals
+        for pair in zip(m.attributes, m.bins, strict=bool(m.bins))
+    )
     return {a: bins for a, bins in held if bins is not None}
 
 
@@ -364,7 +417,9 @@ def _responses(
     wanted: Sequence[tuple[int, ...]],
 ) -> list[Measurement]:
     if len({table.size for table in tables}) > 1:
-        raise MessageError("The parties sent different numbers of rows; they must encode the same records.")
+        raise MessageError(
+            "The parties sent different numbers of rows; they must encode the same records."
+        )
     out = []
     for attributes in wanted:
         places = [published.index(a) for a in attributes]
@@ -386,7 +441,9 @@ def _set_sizes(
 
     ``records`` are the party's, the model's total where all have the same.
     """
-    sizes = group.add_up(bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins))
+    sizes = group.add_up(
+        bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins)
+    )
     return sizes, np.minimum(_set_errors(schema, messages, group, maps), records)
 
 
@@ -396,9 +453,13 @@ def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps:
     merged = merged_at_parties(messages)
     # Where values are merged, the first of each stands for all.
     counted = [
-        np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1]) if a in merged else np.ones(len(mapping))
+        np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1])
+        if a in merged
+        else np.ones(len(mapping))
         for a, mapping in zip(group.attributes, maps, strict=True)
     ]
-    cells = bin_table(functools.reduce(np.multiply.outer, counted).astype(np.float64), maps, group.bins)
+    cells = bin_table(
+        functools.reduce(np.multiply.outer, counted).astype(np.float64), maps, group.bins
+    )
     out: Floats = np.sqrt(variance * group.add_up(cells))
     return out

@@ -66,11 +66,17 @@ class Found:
                 "attribute": names[m.attributes[0]],
                 "party": plan.party_names[party],
                 "error": _short(m.error),
-                "counts": m.counts.tolist() if m.units == 1 else [_short(x) for x in m.counts / m.units],
+                "counts": m.counts.tolist()
+                if m.units == 1
+                else [_short(x) for x in m.counts / m.units],
             }
             for party, m in self.released
         ]
-        return {"records": round(model.total, 1), "one_way": one_way, "pairs": self._pairs(plan, model)}
+        return {
+            "records": round(model.total, 1),
+            "one_way": one_way,
+            "pairs": self._pairs(plan, model),
+        }
 
     def _pairs(self, plan: Plan, model: MarkovRandomField) -> dict[str, list[Any]]:
         total = model.total
@@ -93,9 +99,17 @@ class Found:
         out: dict[str, list[Any]] = {
             name: []
             for name in (
-                "first", "second", "cells", "predicted", "error", "noise", "distance", "dependence", "model_dependence",
+                "first",
+                "second",
+                "cells",
+                "predicted",
+                "error",
+                "noise",
+                "distance",
+                "dependence",
+                "model_dependence",
             )
-        }  # fmt: skip
+        }
         for pair, expected in zip(pairs, expected_marginals(model, pairs, bins), strict=True):
             noise, _, counts, error = best[pair]
             expected = _as(expected, counts.shape)
@@ -105,11 +119,15 @@ class Found:
                 "first": pair[0],
                 "second": pair[1],
                 "cells": counts.size,
-                "predicted": None if variance is None else _short(math.sqrt(variance / counts.size)),
+                "predicted": None
+                if variance is None
+                else _short(math.sqrt(variance / counts.size)),
                 "error": _short(float(np.sqrt(np.square(error).mean()))),
                 "noise": _short(noise),
                 "distance": _short(0.5 * float(np.abs(counts - expected).sum()) / total),
-                "dependence": _short(0.5 * float(size_beneath_noise(counts - apart, error).sum()) / total),
+                "dependence": _short(
+                    0.5 * float(size_beneath_noise(counts - apart, error).sum()) / total
+                ),
                 "model_dependence": _short(0.5 * float(np.abs(expected - apart).sum()) / total),
             }
             for name, figure in figures.items():
@@ -119,7 +137,9 @@ class Found:
 
 def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
     """The one-way marginals of messages, each with its party's position."""
-    return tuple((own.party, m) for own in messages for m in own.marginals if len(m.attributes) == 1)
+    return tuple(
+        (own.party, m) for own in messages for m in own.marginals if len(m.attributes) == 1
+    )
 
 
 def size_beneath_noise(values: Array, sigma: Array) -> Array:
@@ -133,7 +153,9 @@ def size_beneath_noise(values: Array, sigma: Array) -> Array:
         sigma: its standard deviations [as ``values``].
     """
     # The mean of exp(-z^2 / 2) for a standard Gaussian z is 1 / sqrt(2).
-    return np.abs(values) - math.sqrt(2) * MEAN_ABSOLUTE * sigma * np.exp(-0.5 * np.square(values / sigma))
+    return np.abs(values) - math.sqrt(2) * MEAN_ABSOLUTE * sigma * np.exp(
+        -0.5 * np.square(values / sigma)
+    )
 
 
 def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
@@ -148,7 +170,9 @@ def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
 
 def _as(table: Array, shape: tuple[int, ...]) -> Array:
     """A table with the bins that nothing falls into at the end."""
-    return np.pad(table, [(0, most - count) for count, most in zip(table.shape, shape, strict=True)])
+    return np.pad(
+        table, [(0, most - count) for count, most in zip(table.shape, shape, strict=True)]
+    )
 
 
 def _short(figure: float) -> float:

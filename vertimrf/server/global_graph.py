@@ -70,7 +70,11 @@ class GlobalGraph:
 
 
 def combine_graphs(
-    plan: Plan, local: Sequence[Measurement], crossing: Sequence[Measurement], total: float, progress: Progress | None = None
+    plan: Plan,
+    local: Sequence[Measurement],
+    crossing: Sequence[Measurement],
+    total: float,
+    progress: Progress | None = None,
 ) -> GlobalGraph:
     """The global graph: the worst-fitted marginals enter while the largest clique stays within tau.
 
@@ -96,7 +100,9 @@ def combine_graphs(
         return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
     one_way = [m for m in local if len(m.attributes) == 1]
     larger = [
-        m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau
+        m
+        for m in (*local, *crossing)
+        if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau
     ]
     larger = best_measured(larger)
     warnings = []
@@ -134,7 +140,12 @@ def _grown(
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
-    value = np.array([math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes) for m in larger])
+    value = np.array(
+        [
+            math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes)
+            for m in larger
+        ]
+    )
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
@@ -163,7 +174,11 @@ def _grown(
     while True:
         progress.advance(*towards(len(budget.edges), max(len(varying) * (together - 1), 1.0)))
         edges = set(budget.edges)
-        waiting = {i for i in waiting if not edges.issuperset(itertools.combinations(larger[i].attributes, 2))}
+        waiting = {
+            i
+            for i in waiting
+            if not edges.issuperset(itertools.combinations(larger[i].attributes, 2))
+        }
         if refused > added:
             # The graph fills up: what has no room any more need not be compared.
             waiting = {i for i in waiting if budget.has_room(larger[i].attributes)}
@@ -174,16 +189,27 @@ def _grown(
         tree = budget.tree()
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
         rough = functools.partial(
-            fit, plan.schema.sizes, used, independent.total, tree=tree, warm=fitted, zeros=zeros, classes=classes
+            fit,
+            plan.schema.sizes,
+            used,
+            independent.total,
+            tree=tree,
+            warm=fitted,
+            zeros=zeros,
+            classes=classes,
         )
         if ending:
             return tree, rough(options=FitOptions(steps=1, tolerance=LAST_TOLERANCE))
-        fitted = rough(options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE))
+        fitted = rough(
+            options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
+        )
         # A model that explains more leaves smaller misfits: only what would still come first is compared again.
         pairs = [i for i in waiting if len(larger[i].attributes) == 2]
         scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]
         stale = waiting.difference(pairs)
-        while worst := sorted(stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[: COMPARED * batch])):
+        while worst := sorted(
+            stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[: COMPARED * batch])
+        ):
             scores[worst] = _misfits([larger[i] for i in worst], fitted) * value[worst]
             stale.difference_update(worst)
         added, refused = enter(order(), batch)
@@ -203,7 +229,9 @@ def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> lis
     return out
 
 
-def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> npt.NDArray[np.float64]:
+def _misfits(
+    measurements: Sequence[Measurement], fitted: MarkovRandomField
+) -> npt.NDArray[np.float64]:
     """Records by which each measured marginal differs from the model's, less what noise adds."""
     out = np.empty(len(measurements))
     pairs = [i for i, m in enumerate(measurements) if len(m.attributes) == 2]
@@ -212,16 +240,23 @@ def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> 
     for i in set(range(len(measurements))).difference(pairs):
         m = measurements[i]
         try:
-            (table,) = fitted.marginals([m.attributes], [m.bins], max(MOST_CELLS, fitted.tree.largest))
+            (table,) = fitted.marginals(
+                [m.attributes], [m.bins], max(MOST_CELLS, fitted.tree.largest)
+            )
         except ModelError:
             # Attributes far apart in the graph, and wide ones between them.
             singles = fitted.marginals([(a,) for a in m.attributes], [(bins,) for bins in m.bins])
-            table = functools.reduce(np.multiply.outer, [own / fitted.total for own in singles]) * fitted.total
+            table = (
+                functools.reduce(np.multiply.outer, [own / fitted.total for own in singles])
+                * fitted.total
+            )
         out[i] = m.misfit(_widened(table, m.counts.shape))
     return out
 
 
-def _tables(pairs: Sequence[Measurement], fitted: MarkovRandomField) -> list[npt.NDArray[np.float64]]:
+def _tables(
+    pairs: Sequence[Measurement], fitted: MarkovRandomField
+) -> list[npt.NDArray[np.float64]]:
     """What a model says of measured pairs [each as its counts]."""
     tables = fitted.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
     return [_widened(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]

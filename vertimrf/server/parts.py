@@ -84,9 +84,17 @@ class Parts:
             party = schema.party_of(a)
             sizes = initial.marginal((a,)) * (overlap.held[party].records / initial.total)
             at = np.array([party in own for own in overlap.patterns])
-            counts = np.where(at, overlap.counts, 0.0)[:, None] * (sizes / max(overlap.counts[at].sum(), 1.0))
-            others = [q for q in range(len(overlap.names)) if q != party and not _with(overlap, q)[at].all()]
-            shares = {q: _shares(told.get((a, q), []), sizes, overlap.share(party, q)) for q in others}
+            counts = np.where(at, overlap.counts, 0.0)[:, None] * (
+                sizes / max(overlap.counts[at].sum(), 1.0)
+            )
+            others = [
+                q
+                for q in range(len(overlap.names))
+                if q != party and not _with(overlap, q)[at].all()
+            ]
+            shares = {
+                q: _shares(told.get((a, q), []), sizes, overlap.share(party, q)) for q in others
+            }
             both = [(at & _with(overlap, q), sizes * share) for q, share in shares.items()]
             alone = [(at & ~_with(overlap, q), sizes * (1 - share)) for q, share in shares.items()]
             margins.append(proportional(counts, [*both, *alone]))
@@ -128,14 +136,23 @@ class Parts:
             scale = self.overlap.held[parties[0]].records / self.initial.total
             (found,) = self.initial.marginals([m.attributes], [m.bins])
             # Bins at the end that no value falls into.
-            table = np.pad(found, [(0, n - k) for n, k in zip(m.counts.shape, found.shape, strict=True)]) * scale
+            table = (
+                np.pad(
+                    found, [(0, n - k) for n, k in zip(m.counts.shape, found.shape, strict=True)]
+                )
+                * scale
+            )
         else:
             # Independent of each other, for lack of a model of both.
             table = np.full(m.counts.shape, float(there[0].sum()))
             for axis, margin in enumerate(there):
                 table *= _along(margin / max(margin.sum(), 1e-300), axis, m.counts.ndim)
         factors = _raking(table, wanted)
-        return replace(m, counts=m.counts * factors, sigma=np.asarray(m.sigma) * np.maximum(factors, LEAST_SIGMA))
+        return replace(
+            m,
+            counts=m.counts * factors,
+            sigma=np.asarray(m.sigma) * np.maximum(factors, LEAST_SIGMA),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +203,9 @@ def sample_parts(
             with contextlib.suppress(NoMassError):
                 totals[i] = expected_records(part.field, asked)
     if not totals.any():
-        raise NoMassError("The model has no records that fulfil the condition; ask for other values.")
+        raise NoMassError(
+            "The model has no records that fulfil the condition; ask for other values."
+        )
     wanted = max(round(totals.sum()), 1) if rows is None else rows
     # So many rows that all parts together come to what is wanted.
     ends = np.rint(np.cumsum(totals) / totals.sum() * wanted).astype(int)
@@ -198,7 +217,9 @@ def sample_parts(
             codes.append(drawn)
             held.append(np.full(count, i, np.uint16))
     order = rng.permutation(wanted)
-    return np.ascontiguousarray(np.concatenate(codes, axis=1)[:, order]), np.concatenate(held)[order]
+    return np.ascontiguousarray(np.concatenate(codes, axis=1)[:, order]), np.concatenate(held)[
+        order
+    ]
 
 
 def _raking(table: Array, wanted: Sequence[Array]) -> Array:
@@ -235,7 +256,10 @@ def _parties(schema: Schema, measurement: Measurement) -> set[int]:
 def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Measurement]:
     """Measurements from sketches but for those of attributes that one party holds together: these count fewer than its people."""
     return [
-        m for m in crossing if not schema.held_together(m.attributes) or len({schema.party_of(a) for a in m.attributes}) == 1
+        m
+        for m in crossing
+        if not schema.held_together(m.attributes)
+        or len({schema.party_of(a) for a in m.attributes}) == 1
     ]
 
 
@@ -264,7 +288,13 @@ def _shares(told: Sequence[Measurement], sizes: Array, share: float) -> Array:
         gap = counts - expected
         # Least squares for the variance of shares: squared gaps are noise + variance * own^2, each as uncertain as its noise.
         weight = np.square(own / noise)
-        variance = max(float((weight * (np.square(gap) - noise)).sum() / max((weight * np.square(own)).sum(), 1e-300)), 0.0)
+        variance = max(
+            float(
+                (weight * (np.square(gap) - noise)).sum()
+                / max((weight * np.square(own)).sum(), 1e-300)
+            ),
+            0.0,
+        )
         spread = variance * np.square(own)
         found = np.clip(expected + spread / (spread + noise) * gap, 0.0, own)
         factor = np.divide(found, expected, out=np.ones(shape), where=expected > 0)

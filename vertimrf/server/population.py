@@ -20,7 +20,15 @@ from ..message import Message
 from ..plan.plan import Plan
 from .cross_party import Holding, Match
 
-__all__ = ["Overlap", "estimate_total", "find_overlap", "holdings", "proportional", "same_people", "same_sizes"]
+__all__ = [
+    "Overlap",
+    "estimate_total",
+    "find_overlap",
+    "holdings",
+    "proportional",
+    "same_people",
+    "same_sizes",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,14 +86,18 @@ class Overlap:
         pairs = [match.records for match in self.common]
         rest = len(self.names) - 2
         least = max(
-            sum(match.records for match in self.common if party in match.parties) - rest * own.records
+            sum(match.records for match in self.common if party in match.parties)
+            - rest * own.records
             for party, own in enumerate(self.held)
         )
         return max(min(least, min(pairs)), 0.0), max(min(pairs), 0.0)
 
     def share(self, party: int, other: int) -> float:
         """The part of a party's people that another holds as well."""
-        return float(self.counts[self.holding((party, other))].sum() / max(self.counts[self.holding((party,))].sum(), 1.0))
+        return float(
+            self.counts[self.holding((party, other))].sum()
+            / max(self.counts[self.holding((party,))].sum(), 1.0)
+        )
 
     def holding(self, parties: Sequence[int]) -> list[int]:
         """The patterns that some parties are in, by number."""
@@ -93,9 +105,12 @@ class Overlap:
 
     def sentence(self, population: str) -> str:
         """What people should know."""
-        own = ", ".join(f"{name} {h.records:,.0f}" for name, h in zip(self.names, self.held, strict=True))
+        own = ", ".join(
+            f"{name} {h.records:,.0f}" for name, h in zip(self.names, self.held, strict=True)
+        )
         shared = "; ".join(
-            f"{m.records:,.0f} ± {m.error:,.0f} are at {' and '.join(self.names[p] for p in m.parties)}" for m in self.common
+            f"{m.records:,.0f} ± {m.error:,.0f} are at {' and '.join(self.names[p] for p in m.parties)}"
+            for m in self.common
         )
         rows = {
             "inner": f"the {self.inner:,.0f} that all parties hold",
@@ -110,8 +125,13 @@ class Overlap:
         """JSON-able."""
         named = [[self.names[p] for p in pattern] for pattern in self.patterns]
         out: dict[str, Any] = {
-            "parties": {n: _figure(h.records, h.error) for n, h in zip(self.names, self.held, strict=True)},
-            "in_common": [{"parties": [self.names[p] for p in m.parties], **_figure(m.records, m.error)} for m in self.common],
+            "parties": {
+                n: _figure(h.records, h.error) for n, h in zip(self.names, self.held, strict=True)
+            },
+            "in_common": [
+                {"parties": [self.names[p] for p in m.parties], **_figure(m.records, m.error)}
+                for m in self.common
+            ],
             "held_by": [
                 {"parties": own, **_figure(count, error)}
                 for own, count, error in zip(named, self.counts, self.errors, strict=True)
@@ -138,7 +158,8 @@ def holdings(plan: Plan, messages: Sequence[Message]) -> tuple[Holding, ...]:
         messages: one per party, in plan order.
     """
     return tuple(
-        _holding(plan, [message] if message.marginals or message.count is not None else messages) for message in messages
+        _holding(plan, [message] if message.marginals or message.count is not None else messages)
+        for message in messages
     )
 
 
@@ -165,7 +186,11 @@ def _holding(plan: Plan, messages: Sequence[Message]) -> Holding:
 def same_sizes(held: Sequence[Holding]) -> bool:
     """Whether all parties may have the same number of records."""
     return all(
-        _none(abs(one.records - other.records), math.hypot(one.error, other.error), max(one.records, other.records))
+        _none(
+            abs(one.records - other.records),
+            math.hypot(one.error, other.error),
+            max(one.records, other.records),
+        )
         for one, other in itertools.combinations(held, 2)
     )
 
@@ -184,7 +209,9 @@ def _none(missing: float, error: float, records: float) -> bool:
     return missing <= max(ERRORS * error, NEGLIGIBLE * records)
 
 
-def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequence[Match]) -> Overlap:
+def find_overlap(
+    names: Sequence[str], held: Sequence[Holding], matches: Sequence[Match]
+) -> Overlap:
     """How parties' people overlap.
 
     Args:
@@ -197,7 +224,9 @@ def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequenc
     """
     for match in matches:
         if match.records <= ERRORS * match.error:
-            between = " and ".join(f"{names[p]} ({held[p].records:,.0f} records)" for p in match.parties)
+            between = " and ".join(
+                f"{names[p]} ({held[p].records:,.0f} records)" for p in match.parties
+            )
             raise MessageError(
                 f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which cannot be told "
                 "from none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
@@ -213,7 +242,9 @@ def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequenc
         one, other = match.parties
         common[one, other] = common[other, one] = min(match.records, common[one, other])
         errors[one, other] = match.error
-        lacking[one, other], lacking[other, one] = (not _lacks_none(held[party], match) for party in match.parties)
+        lacking[one, other], lacking[other, one] = (
+            not _lacks_none(held[party], match) for party in match.parties
+        )
     patterns = tuple(
         own
         for size in range(1, len(held) + 1)
@@ -235,9 +266,14 @@ def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequenc
         moves.append(counts - pattern_counts(patterns, less_records, less_common))
     moved = np.array(moves)
     return Overlap(
-        tuple(names), tuple(held), tuple(matches), patterns, counts, np.sqrt(np.square(moved).sum(axis=0)),
+        tuple(names),
+        tuple(held),
+        tuple(matches),
+        patterns,
+        counts,
+        np.sqrt(np.square(moved).sum(axis=0)),
         float(np.sqrt(np.square(moved.sum(axis=1)).sum())),
-    )  # fmt: skip
+    )
 
 
 def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: Floats) -> Floats:
@@ -255,7 +291,9 @@ def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: F
     at = np.array([[party in own for party in range(parties)] for own in patterns])
     off = ~np.eye(parties, dtype=bool)
     # A party's share is what it holds of the others' records.
-    share = np.clip((common * off).sum(axis=1) / np.maximum(records.sum() - records, 1), 1e-3, 1 - 1e-3)
+    share = np.clip(
+        (common * off).sum(axis=1) / np.maximum(records.sum() - records, 1), 1e-3, 1 - 1e-3
+    )
     population = float((common * off).sum() / (np.outer(share, share) * off).sum())
     counts = population * np.where(at, share, 1 - share).prod(axis=1)
     kept = []
@@ -268,7 +306,9 @@ def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: F
     return proportional(counts, kept)
 
 
-def proportional(counts: Floats, kept: Sequence[tuple[npt.NDArray[np.bool_], npt.ArrayLike]]) -> Floats:
+def proportional(
+    counts: Floats, kept: Sequence[tuple[npt.NDArray[np.bool_], npt.ArrayLike]]
+) -> Floats:
     """Proportional fitting (Deming and Stephan, 1940): counts in proportion to some that have certain sums.
 
     Args:

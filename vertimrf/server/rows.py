@@ -20,7 +20,9 @@ __all__ = ["decode", "decode_pieces", "with_holders"]
 PIECE_ROWS = 1 << 18
 
 
-def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator) -> pa.Table:
+def decode(
+    codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator
+) -> pa.Table:
     """Turn codes back into the original kind of values.
 
     Args:
@@ -76,7 +78,10 @@ def decode_pieces(
 
 
 def _decoded(
-    attribute: Attribute, row: npt.NDArray[np.integer], counts: npt.NDArray[np.integer], rng: np.random.Generator
+    attribute: Attribute,
+    row: npt.NDArray[np.integer],
+    counts: npt.NDArray[np.integer],
+    rng: np.random.Generator,
 ) -> pa.Array:
     """One column's values; ``counts`` are those of a numeric attribute's bins in all rows."""
     missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
@@ -86,7 +91,11 @@ def _decoded(
         return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
     # Missing cells are drawn no number.
     held = present[~missing]
-    values = pa.array(held) if attribute.kind == "integer" else numbers_inside(attribute, held, counts, rng)
+    values = (
+        pa.array(held)
+        if attribute.kind == "integer"
+        else numbers_inside(attribute, held, counts, rng)
+    )
     return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
@@ -107,11 +116,16 @@ def with_holders(
         for name in names:
             columns[name] = pc.if_else(absent, pa.scalar(None, table[name].type), table[name])
     columns = {name: columns[name] for name in table.column_names}
-    return pa.table({**columns, HELD_BY: pa.array(["+".join(own) for own in holders]).take(pa.array(held))})
+    return pa.table(
+        {**columns, HELD_BY: pa.array(["+".join(own) for own in holders]).take(pa.array(held))}
+    )
 
 
 def numbers_inside(
-    attribute: Attribute, codes: npt.NDArray[np.int64], counts: npt.NDArray[np.integer], rng: np.random.Generator
+    attribute: Attribute,
+    codes: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.integer],
+    rng: np.random.Generator,
 ) -> pa.Array:
     """Numbers inside the bins of a numeric attribute, of the kind it declares [length n].
 
@@ -129,11 +143,19 @@ def numbers_inside(
         bounds = np.array(attribute.edges)
     if attribute.calendar is not None:
         whole = steps * int(attribute.step)
-        return pa.array(whole).cast(pa.int32() if attribute.calendar != "timestamp" else pa.int64()).cast(arrow_type(attribute))
+        return (
+            pa.array(whole)
+            .cast(pa.int32() if attribute.calendar != "timestamp" else pa.int64())
+            .cast(arrow_type(attribute))
+        )
     if attribute.integral:
         return pa.array(steps)
     # 3 * 0.1 is 0.30000000000000004.
-    numbers = np.round(steps * attribute.step, 12) if attribute.step else drawn_inside(bounds, codes, counts, rng)
+    numbers = (
+        np.round(steps * attribute.step, 12)
+        if attribute.step
+        else drawn_inside(bounds, codes, counts, rng)
+    )
     # Rounding may reach the upper edge, which belongs to the next bin.
     edges = np.array(attribute.edges)
     below = np.where(codes == bins - 1, edges[-1], np.nextafter(edges[codes + 1], -np.inf))
@@ -148,7 +170,10 @@ def arrow_type(attribute: Attribute) -> pa.DataType:
 
 
 def drawn_inside(
-    bounds: npt.NDArray[np.float64], codes: npt.NDArray[np.int64], counts: npt.NDArray[np.integer], rng: np.random.Generator
+    bounds: npt.NDArray[np.float64],
+    codes: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.integer],
+    rng: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
     """A number inside the bin of every code [shape=(n,)]; bin i is from bounds[i] to bounds[i + 1], and of all numbers
     ``counts[i]`` lie in it."""

@@ -103,7 +103,10 @@ class Result:
             return decode_pieces(self.codes, schema.attributes, rng)
         holders = [*(part.parties for part in self.others), self.plan.party_names]
         return decode_pieces(
-            self.codes, schema.attributes, rng, lambda piece, rows: with_holders(piece, schema, holders, held[rows])
+            self.codes,
+            schema.attributes,
+            rng,
+            lambda piece, rows: with_holders(piece, schema, holders, held[rows]),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -126,10 +129,16 @@ class Result:
             "rows": int(self.codes.shape[1]),
             "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
             "junction_tree_cells": int(self.model.tree.cells),
-            "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
+            "cross_party_marginals": [
+                [names[a] for a in attributes] for attributes in self.crossing
+            ],
             "shared_columns": [found.to_json(self.plan) for found in self.disagreements],
             "warnings": list(self.warnings),
-            **({} if self.overlap is None else {"population": self.plan.population, "overlap": self.overlap.to_json()}),
+            **(
+                {}
+                if self.overlap is None
+                else {"population": self.plan.population, "overlap": self.overlap.to_json()}
+            ),
             "found": self.found.to_json(self.plan, self.model),
         }
 
@@ -191,7 +200,9 @@ class Server:
         clock = Clock()
         with threads(self._options.num_threads):
             with clock("InitMRF"):
-                local = tuple(measurement(plan, message, m) for message in ordered for m in message.marginals)
+                local = tuple(
+                    measurement(plan, message, m) for message in ordered for m in message.marginals
+                )
                 held = holdings(plan, ordered)
                 total = estimate_total(plan, ordered)
                 _check_holdings(plan, held)
@@ -204,12 +215,21 @@ class Server:
                     found = disagreements(plan, ordered, total)
                     warnings = tuple(each.sentence(plan) for each in found if each.significant)
                     return Estimates(
-                        plan.digest(), tuple(ordered), local, crossing.measurements, initial, total, found, warnings,
+                        plan.digest(),
+                        tuple(ordered),
+                        local,
+                        crossing.measurements,
+                        initial,
+                        total,
+                        found,
+                        warnings,
                         clock.seconds,
-                    )  # fmt: skip
+                    )
             return self._of_different_people(ordered, local, held, clock)
 
-    def _initial(self, local: Sequence[Measurement], total: float, clock: Clock) -> MarkovRandomField:
+    def _initial(
+        self, local: Sequence[Measurement], total: float, clock: Clock
+    ) -> MarkovRandomField:
         self._options.progress.step("initial model")
         schema = self._plan.schema
         with clock("InitMRF"):
@@ -218,15 +238,29 @@ class Server:
             tree = local_tree(self._plan, local, zeros, classes)
             known = [m for m in local if tree.covering(m.attributes) >= 0]
             told = fitting(self._options.progress)
-            return fit(schema.sizes, known, total, tree=tree, zeros=zeros, classes=classes, options=FitOptions(progress=told))
+            return fit(
+                schema.sizes,
+                known,
+                total,
+                tree=tree,
+                zeros=zeros,
+                classes=classes,
+                options=FitOptions(progress=told),
+            )
 
     def _of_different_people(
-        self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
+        self,
+        messages: Sequence[Message],
+        local: tuple[Measurement, ...],
+        held: tuple[Holding, ...],
+        clock: Clock,
     ) -> Estimates:
         """What messages tell of parties that hold different people."""
         plan, options = self._plan, self._options
         if plan.sketch is None or not plan.sketch.tells_matches:
-            counts = ", ".join(f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, held, strict=True))
+            counts = ", ".join(
+                f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, held, strict=True)
+            )
             raise MessageError(
                 f"The parties hold different numbers of records ({counts}), and this plan has nothing that tells how many they "
                 "have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
@@ -235,11 +269,16 @@ class Server:
         total = float(np.mean([own.records for own in held]))
         # What several parties hold counts as the first one's, of whose people its marginals speak.
         by = [message.party for message in messages for _ in message.marginals]
-        first = [plan.schema.holder(m.attributes) == party for m, party in zip(local, by, strict=True)]
+        first = [
+            plan.schema.holder(m.attributes) == party for m, party in zip(local, by, strict=True)
+        ]
         local = tuple(itertools.compress(local, first))
         owners = itertools.compress(by, first)
         scales = [total / held[party].records for party in owners]
-        alike = [replace(m, counts=m.counts * s, sigma=m.sigma * s) for m, s in zip(local, scales, strict=True)]
+        alike = [
+            replace(m, counts=m.counts * s, sigma=m.sigma * s)
+            for m, s in zip(local, scales, strict=True)
+        ]
         initial = self._initial(alike, total, clock)
         options.progress.step("cross-party marginals")
         with clock("CarEst"):
@@ -247,11 +286,22 @@ class Server:
             overlap = find_overlap(plan.party_names, held, crossing.matches)
             spanning = of_common_people(plan.schema, crossing.measurements)
             parts = Parts.of(plan.schema, overlap, initial, local, spanning, crossing.shared)
-            common, across = (tuple(parts.measurements(own, parts.all)) for own in (local, spanning))
+            common, across = (
+                tuple(parts.measurements(own, parts.all)) for own in (local, spanning)
+            )
         initial = self._initial(common, overlap.inner, clock)
         warnings = (overlap.sentence(plan.population),)
         return Estimates(
-            plan.digest(), tuple(messages), common, across, initial, overlap.inner, (), warnings, clock.seconds, parts
+            plan.digest(),
+            tuple(messages),
+            common,
+            across,
+            initial,
+            overlap.inner,
+            (),
+            warnings,
+            clock.seconds,
+            parts,
         )
 
     def run(self, estimates: Estimates) -> Result:
@@ -283,7 +333,9 @@ class Server:
         except ModelError as error:
             if not doubts:
                 raise
-            raise ModelError(f"No model fits both the messages and the schema. {' '.join(doubts)}") from error
+            raise ModelError(
+                f"No model fits both the messages and the schema. {' '.join(doubts)}"
+            ) from error
 
         options.progress.step("sampling")
         held_by = None
@@ -291,20 +343,36 @@ class Server:
             rng = np.random.default_rng(options.seed)
             if others:
                 every = [*others, PartModel(plan.party_names, fitted)]
-                codes, held_by = sample_parts(plan.schema, every, options.rows, rng, progress=options.progress.advance)
+                codes, held_by = sample_parts(
+                    plan.schema, every, options.rows, rng, progress=options.progress.advance
+                )
             else:
                 rows = max(round(estimates.total), 1) if options.rows is None else options.rows
                 codes = sample(fitted, rows, rng, progress=options.progress.advance)
 
         ledger = plan.ledger()
         if not all(message.private for message in estimates.messages):
-            ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
+            ledger = ledger.not_private(
+                "a party fixed its noise, or does not claim what the plan does"
+            )
         warnings = (*estimates.warnings, *unheld, *doubts)
         told = Found(released_by(estimates.messages), (*estimates.local, *estimates.crossing))
         return Result(
-            plan, codes, fitted, estimates.initial, ledger, spanning, told, estimates.disagreements, clock.seconds, warnings,
-            options.seed, None if parts is None else parts.overlap, others, held_by,
-        )  # fmt: skip
+            plan,
+            codes,
+            fitted,
+            estimates.initial,
+            ledger,
+            spanning,
+            told,
+            estimates.disagreements,
+            clock.seconds,
+            warnings,
+            options.seed,
+            None if parts is None else parts.overlap,
+            others,
+            held_by,
+        )
 
     def _fitted(
         self,
@@ -328,14 +396,26 @@ class Server:
                 told = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
                 fitted = fit(
-                    plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, classes=graph.classes,
+                    plan.schema.sizes,
+                    used,
+                    total,
+                    tree=graph.tree,
+                    warm=graph.start,
+                    zeros=zeros,
+                    classes=graph.classes,
                     options=FitOptions(progress=told),
-                )  # fmt: skip
+                )
             # The paper's own encoders are compared as they are.
             if isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
-                fitted, beyond = fit_beyond(fitted, [*local, *crossing], progress=fitting(options.progress))
+                fitted, beyond = fit_beyond(
+                    fitted, [*local, *crossing], progress=fitting(options.progress)
+                )
         held = beyond.union(m.attributes for m in graph.kept)
-        across = tuple(m.attributes for m in crossing if m.attributes in held and not plan.schema.held_together(m.attributes))
+        across = tuple(
+            m.attributes
+            for m in crossing
+            if m.attributes in held and not plan.schema.held_together(m.attributes)
+        )
         warnings = graph.warnings
         if crossing and not across:
             warnings += (
@@ -350,20 +430,28 @@ class Server:
         local, crossing = (parts.measurements(own, part) for own in (parts.local, parts.crossing))
         initial = self._initial(local, total, clock)
         fitted, _, _ = self._fitted(local, crossing, initial, total, clock)
-        return PartModel(tuple(self._plan.party_names[p] for p in parts.overlap.patterns[part]), fitted)
+        return PartModel(
+            tuple(self._plan.party_names[p] for p in parts.overlap.patterns[part]), fitted
+        )
 
     def _in_order(self, messages: Sequence[Message]) -> list[Message]:
         names = self._plan.party_names
         by_party: dict[int, Message] = {}
         for message in messages:
             if message.plan_digest != self._plan.digest():
-                raise MessageError(f"The message of party {message.party} was made for another plan.")
+                raise MessageError(
+                    f"The message of party {message.party} was made for another plan."
+                )
             if message.party in by_party:
-                raise MessageError(f"There are two messages of party {names[message.party]!r}; give one per party.")
+                raise MessageError(
+                    f"There are two messages of party {names[message.party]!r}; give one per party."
+                )
             by_party[message.party] = message
         missing = [name for i, name in enumerate(names) if i not in by_party]
         if missing:
-            raise MessageError(f"The message of party {', '.join(missing)} is missing; the plan needs one per party.")
+            raise MessageError(
+                f"The message of party {', '.join(missing)} is missing; the plan needs one per party."
+            )
         return [by_party[i] for i in range(len(names))]
 
 
@@ -387,7 +475,9 @@ def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
     inside: list[Combination] = []
     across: list[Combination] = []
     for combination in schema.combinations:
-        (inside if schema.held_together(place for place, _ in combination) else across).append(combination)
+        (inside if schema.held_together(place for place, _ in combination) else across).append(
+            combination
+        )
     return inside, across
 
 
@@ -414,13 +504,24 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
             cells = []
             for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
                 size = schema.sizes[attribute]
-                others = [code for code in range(size) if code not in ruled_out.get(attribute, range(size))]
+                others = [
+                    code
+                    for code in range(size)
+                    if code not in ruled_out.get(attribute, range(size))
+                ]
                 held = np.arange(size) if bins is None else bins
-                cells.append(np.setdiff1d(np.unique(held), held[others]) if attribute in ruled_out else np.arange(count))
+                cells.append(
+                    np.setdiff1d(np.unique(held), held[others])
+                    if attribute in ruled_out
+                    else np.arange(count)
+                )
             block = np.ix_(*cells)
             records = float(m.counts[block].sum())
             error = float(np.sqrt(np.square(m.errors[block]).sum()))
-            if records > max(DOUBT_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
+            if (
+                records > max(DOUBT_ERRORS * error, DOUBTFUL * total)
+                and records > worst.get(number, (0.0, 0.0))[0]
+            ):
                 worst[number] = records, error
     return tuple(
         f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "

@@ -70,7 +70,9 @@ class Disagreement:
         }
 
 
-def disagreements(plan: Plan, messages: Sequence[Message], total: float) -> tuple[Disagreement, ...]:
+def disagreements(
+    plan: Plan, messages: Sequence[Message], total: float
+) -> tuple[Disagreement, ...]:
     """What the sketches of agreement tell of every two holders of every shared column.
 
     Args:
@@ -79,12 +81,23 @@ def disagreements(plan: Plan, messages: Sequence[Message], total: float) -> tupl
         total: estimated record count.
     """
     asked = [plan.agreement_of(party) for party in range(len(messages))]
-    tables = [dict(zip(held, message.agreement, strict=True)) for held, message in zip(asked, messages, strict=True)]
-    released = [{m.attributes[0]: float(m.counts.sum()) for m in own.marginals if len(m.attributes) == 1} for own in messages]
+    tables = [
+        dict(zip(held, message.agreement, strict=True))
+        for held, message in zip(asked, messages, strict=True)
+    ]
+    released = [
+        {m.attributes[0]: float(m.counts.sum()) for m in own.marginals if len(m.attributes) == 1}
+        for own in messages
+    ]
     out = []
     for attribute, sketch in zip(plan.schema.shared, plan.agreement, strict=False):
         holders = plan.schema.holders[attribute]
-        found = agreeing(sketch, [tables[p][attribute] for p in holders], [released[p][attribute] for p in holders], total)
+        found = agreeing(
+            sketch,
+            [tables[p][attribute] for p in holders],
+            [released[p][attribute] for p in holders],
+            total,
+        )
         out += [
             Disagreement(attribute, (holders[i], holders[j]), 1 - records / total, error / total)
             for (i, j), (records, error) in found.items()
@@ -107,7 +120,11 @@ def local_tree(
         for party, limits in enumerate(plan.local):
             own = [m.attributes for m in local if plan.schema.party_of(m.attributes[0]) == party]
             limit = max(limits.largest_clique, least)
-            held += own[: bisect.bisect_right(range(1, len(own) + 1), limit, key=lambda n: _joined(sizes, own[:n]).largest)]
+            held += own[
+                : bisect.bisect_right(
+                    range(1, len(own) + 1), limit, key=lambda n: _joined(sizes, own[:n]).largest
+                )
+            ]
         return _joined(sizes, held)
     budget = budget_holding(sizes, plan.tau, zeros)
     for m in local:

@@ -22,7 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.count_sketch import cross_products
-from .count_intersections import CORRELATIONS, HIGHEST_SQUARE, CountedGroup, code_curve, code_moments
+from .count_intersections import (
+    CORRELATIONS,
+    HIGHEST_SQUARE,
+    CountedGroup,
+    code_curve,
+    code_moments,
+)
 from .parameters import CountSketchPlan
 
 __all__ = ["agreeing", "value_words"]
@@ -38,11 +44,16 @@ def value_words(secret: bytes, values: int) -> npt.NDArray[np.uint64]:
     Returns:
         [shape=(values,), uint64]
     """
-    return np.frombuffer(hashlib.shake_256(b"vertimrf values" + secret).digest(8 * values), "<u8").astype(np.uint64)
+    return np.frombuffer(
+        hashlib.shake_256(b"vertimrf values" + secret).digest(8 * values), "<u8"
+    ).astype(np.uint64)
 
 
 def agreeing(
-    plan: CountSketchPlan, tables: Sequence[npt.NDArray[np.uint8]], released: Sequence[float], total: float
+    plan: CountSketchPlan,
+    tables: Sequence[npt.NDArray[np.uint8]],
+    released: Sequence[float],
+    total: float,
 ) -> dict[tuple[int, int], tuple[float, float]]:
     """Records for which two holders have the same value.
 
@@ -60,7 +71,10 @@ def agreeing(
     # By the sums' own variances: what their number of records explains of the codes' products is left out of the error.
     seen = products / np.sqrt(np.outer(np.diag(products), np.diag(products)))
     known, exact = np.array([total]), np.zeros(1)
-    groups = [CountedGroup(table, np.array([told]), known, exact) for table, told in zip(tables, released, strict=True)]
+    groups = [
+        CountedGroup(table, np.array([told]), known, exact)
+        for table, told in zip(tables, released, strict=True)
+    ]
     gains = np.array([float(code_moments(plan, group)[0][0]) for group in groups])
     curve = code_curve(plan.bits)
     summed = total + plan.variance * plan.buckets
@@ -68,6 +82,8 @@ def agreeing(
     for i, j in itertools.combinations(range(len(tables)), 2):
         both = gains[i] * gains[j]
         correlation = float(np.interp(abs(seen[i, j]) / both, curve.of_codes, CORRELATIONS))
-        error = (1 - min(float(seen[i, j]) ** 2, HIGHEST_SQUARE)) / (both * curve.gain**2 * math.sqrt(plan.numbers))
+        error = (1 - min(float(seen[i, j]) ** 2, HIGHEST_SQUARE)) / (
+            both * curve.gain**2 * math.sqrt(plan.numbers)
+        )
         out[i, j] = math.copysign(correlation, seen[i, j]) * summed, error * summed
     return out

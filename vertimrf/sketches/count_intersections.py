@@ -38,7 +38,14 @@ from ..progress import Progress, Silent
 from .count_sketch import STEPS, adding, code_steps, number_sigmas
 from .parameters import CONTRAST_SIGNS, CountSketchPlan
 
-__all__ = ["Cells", "CountedGroup", "Held", "estimate_cells", "estimate_overlapping", "predicted_cell_errors"]
+__all__ = [
+    "Cells",
+    "CountedGroup",
+    "Held",
+    "estimate_cells",
+    "estimate_overlapping",
+    "predicted_cell_errors",
+]
 
 Floats = npt.NDArray[np.float64]
 # A SciPy matrix by rows, which has no types.
@@ -223,12 +230,16 @@ def code_curve(bits: int) -> _Curve:
     # Points on a cut are half on either side.
     weight = np.exp(-0.5 * x**2)
     weight /= weight.sum()
-    own = 0.5 * (code[np.searchsorted(inner, x, side="left")] + code[np.searchsorted(inner, x, side="right")])
+    own = 0.5 * (
+        code[np.searchsorted(inner, x, side="left")] + code[np.searchsorted(inner, x, side="right")]
+    )
     power = float((np.diff(special.ndtr(cuts)) * code**2).sum())
     gain = float(2 * np.exp(-0.5 * inner**2).sum() / math.sqrt(2 * math.pi * power))
     of_codes = np.empty(len(CORRELATIONS))
     for i, rho in enumerate(CORRELATIONS):
-        given = np.diff(special.ndtr((cuts - rho * x[:, None]) / math.sqrt(1 - rho**2)), axis=1) @ code
+        given = (
+            np.diff(special.ndtr((cuts - rho * x[:, None]) / math.sqrt(1 - rho**2)), axis=1) @ code
+        )
         of_codes[i] = float((weight * own * given).sum()) / power
     return _Curve(of_codes, gain)
 
@@ -244,7 +255,9 @@ def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Fl
     steps = code_steps(plan, adding(group.released, group.contrasted), group.weight)[:, None]
     cuts = np.ceil(steps * np.arange(1 - half, half) - 0.5) / sigma
     code = 2.0 * np.arange(2 * half) + 1 - 2 * half
-    edges = np.concatenate([np.full_like(sigma, -np.inf), cuts, np.full_like(sigma, np.inf)], axis=1)
+    edges = np.concatenate(
+        [np.full_like(sigma, -np.inf), cuts, np.full_like(sigma, np.inf)], axis=1
+    )
     share = np.diff(special.ndtr(edges), axis=1)
     power = (share * code**2).sum(axis=1)
     gain: Floats = 2 * np.exp(-0.5 * cuts**2).sum(axis=1) / np.sqrt(2 * math.pi * power)
@@ -252,7 +265,10 @@ def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Fl
 
 
 def estimate_cells(
-    plan: CountSketchPlan, groups: Sequence[CountedGroup], total: float, progress: Progress | None = None
+    plan: CountSketchPlan,
+    groups: Sequence[CountedGroup],
+    total: float,
+    progress: Progress | None = None,
 ) -> Cells:
     """All cells of all pairs of groups.
 
@@ -267,7 +283,10 @@ def estimate_cells(
     """
     products = _products(plan, groups, progress)
     everybody = _Populations(
-        np.ones((len(groups), 1)), np.array([[total]]), products.sums[:, None], products.sigmas[:, None]
+        np.ones((len(groups), 1)),
+        np.array([[total]]),
+        products.sums[:, None],
+        products.sigmas[:, None],
     )
     return _cells(plan, products, everybody)
 
@@ -298,13 +317,20 @@ def estimate_overlapping(
     products = _products(plan, groups, progress)
     of_group = np.eye(len(records))[list(parties)]
     layout = products.layout
-    common, common_errors, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
+    common, common_errors, inside, inside_errors = _shared_records(
+        plan, products, of_group, records, errors
+    )
     at_most = np.clip(common, 0, np.minimum.outer(records, records))
     populations = _Populations(of_group, at_most, inside, inside_errors)
     own = layout.of_values(of_group)
     of_values = layout.values @ inside + layout.constant[:, None] * (own @ at_most)
     # Of a value that its own party hardly has, little can be missed; but not nothing.
-    held = Held(common, common_errors, of_values, np.maximum(np.sqrt(layout.values.power(2) @ inside_errors**2), 1.0))
+    held = Held(
+        common,
+        common_errors,
+        of_values,
+        np.maximum(np.sqrt(layout.values.power(2) @ inside_errors**2), 1.0),
+    )
     return _cells(plan, products, populations), held
 
 
@@ -323,11 +349,17 @@ def _shared_records(
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))
     sums = products.with_sums @ average
     common = average.T @ products.common @ average
-    common_errors = np.sqrt((np.outer(spread, spread) + common**2) / plan.numbers + (CODES_LAW * common) ** 2)
+    common_errors = np.sqrt(
+        (np.outer(spread, spread) + common**2) / plan.numbers + (CODES_LAW * common) ** 2
+    )
     known = np.eye(len(records), dtype=bool) | np.logical_or.outer(silent, silent)
     common = np.where(known, np.minimum.outer(records, records), common)
     common_errors = np.where(known, np.maximum.outer(errors, errors), common_errors)
-    known_sums, sigmas, most = products.sums[:, None], products.sigmas[:, None], products.adding[:, None]
+    known_sums, sigmas, most = (
+        products.sums[:, None],
+        products.sigmas[:, None],
+        products.adding[:, None],
+    )
     mine = (of_group[layout.group] > 0) | silent
     sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / plan.numbers)
     least = np.where(layout.own.any(axis=1, keepdims=True), 0, -most)
@@ -335,30 +367,54 @@ def _shared_records(
     return common, common_errors, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
 
 
-def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None) -> _Products:
+def _products(
+    plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None
+) -> _Products:
     """Raises as :func:`estimate_cells`."""
     for number, group in enumerate(groups):
-        lengths = {len(group.codes) + group.contrasted, len(group.released), len(group.sizes), len(group.sizes_sigma)}
+        lengths = {
+            len(group.codes) + group.contrasted,
+            len(group.released),
+            len(group.sizes),
+            len(group.sizes_sigma),
+        }
         if len(lengths) > 1 or group.codes.ndim != 2 or group.codes.shape[1] != plan.numbers:
-            raise MessageError(f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan.")
+            raise MessageError(
+                f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan."
+            )
         if group.codes.size and group.codes.max() >= 1 << plan.bits:
-            raise MessageError(f"Group {number} has codes beyond {plan.bits} bits: the message does not follow the plan.")
-    gains, powers = (np.concatenate(each) for each in zip(*(code_moments(plan, group) for group in groups), strict=True))
+            raise MessageError(
+                f"Group {number} has codes beyond {plan.bits} bits: the message does not follow the plan."
+            )
+    gains, powers = (
+        np.concatenate(each)
+        for each in zip(*(code_moments(plan, group) for group in groups), strict=True)
+    )
     held = [np.maximum(group.sizes, 0.0) for group in groups]
-    every = np.concatenate([adding(sizes, group.contrasted) for sizes, group in zip(held, groups, strict=True)])
-    variances = every + np.concatenate([np.full(len(g.codes), plan.noise(g.weight)) for g in groups])
+    every = np.concatenate(
+        [adding(sizes, group.contrasted) for sizes, group in zip(held, groups, strict=True)]
+    )
+    variances = every + np.concatenate(
+        [np.full(len(g.codes), plan.noise(g.weight)) for g in groups]
+    )
     # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
     told = variances / (gains * code_curve(plan.bits).gain) ** 2
     layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
     codes = np.concatenate([group.codes for group in groups])
-    products = cross_products(codes, plan.bits, (Silent() if progress is None else progress).advance)
+    products = cross_products(
+        codes, plan.bits, (Silent() if progress is None else progress).advance
+    )
     scale = gains * np.sqrt(powers)
     covariances = _covariances(plan.bits, products / np.outer(scale, scale), variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * told)
     with_sums = covariances @ layout.own
     sums = layout.signs.T @ np.concatenate(held)
-    sigmas = np.sqrt(abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
-    return _Products(layout, sums, sigmas, every, told, covariances, with_sums, layout.own.T @ with_sums)
+    sigmas = np.sqrt(
+        abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2
+    )
+    return _Products(
+        layout, sums, sigmas, every, told, covariances, with_sums, layout.own.T @ with_sums
+    )
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
@@ -372,12 +428,16 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     found = np.sqrt(np.maximum(np.diag(rest), 1.0))
     left = np.clip(rest / np.outer(found, found), -1, 1)
     known = np.sqrt(np.maximum(told - np.diag(explained), 1.0))
-    variance = np.square((1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known)) / plan.numbers
+    variance = (
+        np.square((1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known)) / plan.numbers
+    )
     # A record more of a value adds to what the sums of a population explain, and in its own to the variance of its number.
     slopes = weights @ populations.of_group
     mine = own @ populations.of_group
     for slope, whose, error in zip(slopes.T, mine.T, populations.errors.T, strict=True):
-        by_size = (slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]) * error[:, None]
+        by_size = (
+            slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]
+        ) * error[:, None]
         variance += by_size**2 + by_size.T**2
     return Cells(
         counts=_of_values(layout, populations, left * np.outer(known, known) + explained),
@@ -395,7 +455,9 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
     mine = layout.of_values(populations.of_group)
     # By value and population: records of the value, as far as rows tell; and as far as the constant does, of all.
     told = mine @ (values @ populations.inside).T
-    out: Floats = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
+    out: Floats = (
+        values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
+    )
     out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
     return out
 
@@ -411,7 +473,9 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
         group=np.repeat(np.arange(len(sizes)), rows),
         signs=_blocks(signs),
         values=_blocks([part * own for part, own in zip(parts, signs, strict=True)]),
-        constant=np.repeat([part * own for part, own in zip(parts, contrasted, strict=True)], sizes),
+        constant=np.repeat(
+            [part * own for part, own in zip(parts, contrasted, strict=True)], sizes
+        ),
         # Both values of a contrasted group share its contrast's noise.
         spread=_blocks([np.abs(own) * part for part, own in zip(parts, signs, strict=True)]),
     )
@@ -469,7 +533,9 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     noise = np.array([plan.noise(plan.weight(group)) for group in layout.group])
     told = (every + noise) / code_curve(plan.bits).gain ** 2
     inside = (layout.signs.T @ np.concatenate(held))[:, None]
-    everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside))
+    everybody = _Populations(
+        np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside)
+    )
     _, explained = _known_sums(layout.own, told, everybody)
     known = np.maximum(told - np.diag(explained), 1.0)
     out: Floats = np.sqrt(layout.spread_out(np.outer(known, known) / plan.numbers))

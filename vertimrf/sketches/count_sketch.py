@@ -19,12 +19,26 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MessageError, PlanError, PrivacyError, TableError
-from ..kernels.count_sketch import NoiseTable, add_noise, add_records, noise_table, quantise, settle_noise
+from ..kernels.count_sketch import (
+    NoiseTable,
+    add_noise,
+    add_records,
+    noise_table,
+    quantise,
+    settle_noise,
+)
 from ..progress import Progress, Silent
 from .encoder import check_distinct, checked_records
 from .parameters import CountSketchPlan
 
-__all__ = ["COUNTING_VERSION", "STEPS", "CountSketchEncoder", "adding", "code_steps", "number_sigmas"]
+__all__ = [
+    "COUNTING_VERSION",
+    "STEPS",
+    "CountSketchEncoder",
+    "adding",
+    "code_steps",
+    "number_sigmas",
+]
 
 # Names the hash and the layout of the published codes; the golden fingerprint of the tests belongs to it.
 COUNTING_VERSION = 1
@@ -84,9 +98,13 @@ class CountSketchEncoder:
     def __init__(self, plan: CountSketchPlan, groups: Sequence[int], secret: bytes) -> None:
         check_distinct(groups)
         if not all(0 <= group < len(plan.sizes) for group in groups):
-            raise PlanError(f"The plan has {len(plan.sizes)} groups; it has not all of {list(groups)}.")
+            raise PlanError(
+                f"The plan has {len(plan.sizes)} groups; it has not all of {list(groups)}."
+            )
         if len(secret) != 32:
-            raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
+            raise PrivacyError(
+                f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive."
+            )
         key = hashlib.blake2b(secret, digest_size=16, person=b"vertimrf count").digest()
         first, second = np.frombuffer(key, "<u8").astype(np.uint64)
         self._key = first, second
@@ -98,14 +116,20 @@ class CountSketchEncoder:
         self._rows = tuple(plan.rows(group) for group in groups)
         self._first_row = np.cumsum([0, *self._rows])
         # The first row of every group, and whether that is its contrast.
-        layout = [(first, group in plan.contrasts) for first, group in zip(self._first_row[:-1], groups, strict=True)]
+        layout = [
+            (first, group in plan.contrasts)
+            for first, group in zip(self._first_row[:-1], groups, strict=True)
+        ]
         self._layout = np.array(layout, np.int64).reshape(-1, 2)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         self._records = 0
         self._spent = False
 
     def update(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer], progress: Progress | None = None
+        self,
+        digests: npt.NDArray[np.uint64],
+        codes: npt.NDArray[np.integer],
+        progress: Progress | None = None,
     ) -> None:
         """Take in a chunk of records.
 
@@ -124,7 +148,9 @@ class CountSketchEncoder:
         if digests.size and self._state.size:
             log_buckets = self._plan.buckets.bit_length() - 1
             told = Silent() if progress is None else progress
-            add_records(*self._key, digests, codes, self._layout, log_buckets, 1, self._state, told.advance)
+            add_records(
+                *self._key, digests, codes, self._layout, log_buckets, 1, self._state, told.advance
+            )
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
@@ -162,7 +188,11 @@ class CountSketchEncoder:
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
-        return self._identity + self._records.to_bytes(8, "little") + self._state.astype("<i4", copy=False).tobytes()
+        return (
+            self._identity
+            + self._records.to_bytes(8, "little")
+            + self._state.astype("<i4", copy=False).tobytes()
+        )
 
     def merge_state(self, state: bytes) -> None:
         """Take over another process's :meth:`state`, of the same plan, groups and secret.
@@ -175,11 +205,15 @@ class CountSketchEncoder:
         self._check_unspent()
         begin = len(self._identity) + 8
         if state[: begin - 8] != self._identity or len(state) != begin + 4 * self._state.size:
-            raise MessageError("These bytes are not an encoder's state of the same plan, groups and secret.")
+            raise MessageError(
+                "These bytes are not an encoder's state of the same plan, groups and secret."
+            )
         records = int.from_bytes(state[begin - 8 : begin], "little")
         counters = np.frombuffer(state, "<i4", offset=begin).reshape(self._state.shape)
         if counters.size and not -records <= int(counters.min()) <= int(counters.max()) <= records:
-            raise MessageError(f"The encoder's state holds counters beyond its {records:,} records: it is damaged.")
+            raise MessageError(
+                f"The encoder's state holds counters beyond its {records:,} records: it is damaged."
+            )
         self._count(records)
         self._state += counters
 
@@ -228,7 +262,10 @@ class CountSketchEncoder:
             rows = slice(self._first_row[of_weight[0]], self._first_row[of_weight[-1] + 1])
             own = np.concatenate([steps[i] for i in of_weight])
             self._publish(state[:, rows], weight, noise[weight], own, out[rows], entropy)
-        return tuple(out[begin:end] for begin, end in zip(self._first_row[:-1], self._first_row[1:], strict=True))
+        return tuple(
+            out[begin:end]
+            for begin, end in zip(self._first_row[:-1], self._first_row[1:], strict=True)
+        )
 
     def _publish(
         self,
@@ -250,7 +287,12 @@ class CountSketchEncoder:
             count = add_noise(counters, weight, words, noise.settled, unsettled)
             more = np.frombuffer(bytearray(entropy(16 * count)), np.uint64).reshape(-1, 2)
             settle_noise(counters, words, unsettled[:count], more, *noise[1:])
-            quantise(some, steps, self._plan.bits, out[:, first * buckets : (first + len(some)) * buckets])
+            quantise(
+                some,
+                steps,
+                self._plan.bits,
+                out[:, first * buckets : (first + len(some)) * buckets],
+            )
 
     def _count(self, records: int) -> None:
         """Note so many records more; no counter can go beyond their number."""

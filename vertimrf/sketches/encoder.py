@@ -66,7 +66,9 @@ class Encoder:
         shapes: Sequence[tuple[int, int]],
     ) -> None:
         if len(secret) != 32:
-            raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
+            raise PrivacyError(
+                f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive."
+            )
         key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
         first, second = np.frombuffer(key, "<u8").astype(np.uint64)
         self._key = first, second
@@ -85,7 +87,10 @@ class Encoder:
         self._spent = False
 
     def update(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer], progress: Progress | None = None
+        self,
+        digests: npt.NDArray[np.uint64],
+        codes: npt.NDArray[np.integer],
+        progress: Progress | None = None,
     ) -> None:
         """Take in a chunk of records.
 
@@ -142,10 +147,17 @@ class Encoder:
         counts = len(self._identity)
         begin = counts + 8 * self._counts.size
         if state[:counts] != self._identity or len(state) != begin + self._state.size:
-            raise MessageError("These bytes are not an encoder's state of the same plan, attributes and secret.")
+            raise MessageError(
+                "These bytes are not an encoder's state of the same plan, attributes and secret."
+            )
         levels = np.frombuffer(state, np.uint8, offset=begin)
-        if levels.size and not self._base <= int(levels.min()) <= int(levels.max()) <= self._plan.ceiling:
-            raise MessageError("The encoder's state holds levels outside the plan's floor and ceiling: it is damaged.")
+        if (
+            levels.size
+            and not self._base <= int(levels.min()) <= int(levels.max()) <= self._plan.ceiling
+        ):
+            raise MessageError(
+                "The encoder's state holds levels outside the plan's floor and ceiling: it is damaged."
+            )
         np.maximum(self._state, levels, out=self._state)
         self._counts += np.frombuffer(state, "<i8", self._counts.size, counts)
 
@@ -158,7 +170,9 @@ class Encoder:
         self._check_unspent()
         return hashlib.blake2b(self._state.data, digest_size=32, key=self._identity).digest()
 
-    def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[npt.NDArray[np.uint8], ...]:
+    def result(
+        self, entropy: Callable[[int], bytes] = os.urandom
+    ) -> tuple[npt.NDArray[np.uint8], ...]:
         """Join the phantoms and hand out the levels to publish; once, as a second set of phantoms would undo the first.
 
         Args:
@@ -187,7 +201,9 @@ class Encoder:
         tables = zip(itertools.pairwise(edges), self._shapes, strict=True)
         return tuple(state[begin:end].reshape(shape) for (begin, end), shape in tables)
 
-    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress) -> None:
+    def _encode(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
+    ) -> None:
         raise NotImplementedError
 
     def _check_unspent(self) -> None:
@@ -199,7 +215,10 @@ class Encoder:
 
 
 def checked_records(
-    attributes: Sequence[int], sizes: Sequence[int], digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]
+    attributes: Sequence[int],
+    sizes: Sequence[int],
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.integer],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
     """A chunk as kernels take it.
 
@@ -258,7 +277,9 @@ class SketchEncoder(Encoder):
         first_block = offset = 0
         for number, pair in enumerate(plan.pairs):
             if pair.left in column and pair.right in column:
-                raise PlanError(f"Scheduled pair {number} joins two groups of one party, {pair.left} and {pair.right}.")
+                raise PlanError(
+                    f"Scheduled pair {number} joins two groups of one party, {pair.left} and {pair.right}."
+                )
             blocks = cut_blocks(pair.keys)
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
                 if group not in column:
@@ -275,7 +296,9 @@ class SketchEncoder(Encoder):
             first_block += len(blocks)
         for attribute, size in zip(attributes, sizes, strict=True):
             if not size:
-                raise PlanError(f"No scheduled pair has group {attribute}; leave it out of the encoder.")
+                raise PlanError(
+                    f"No scheduled pair has group {attribute}; leave it out of the encoder."
+                )
         super().__init__(plan, attributes, secret, sizes, shapes)
         # All sketch rows, column after column and cut into blocks: value (numbered through all columns), block, keys,
         # offset in the state [shape=(t, 4)]; where each column's rows start; and a lower bound of each row's levels.
@@ -289,7 +312,9 @@ class SketchEncoder(Encoder):
         self._first_row = np.searchsorted(self._rows[:, 0], self._first_value)
         self._minima = np.full(len(self._rows), self._base, np.uint8)
 
-    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress) -> None:
+    def _encode(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
+    ) -> None:
         workers = numba.get_num_threads()
         n, d = digests.size, len(self._sizes)
         begins, ends = np.empty((2, self._counts.size), np.int64)
@@ -300,7 +325,9 @@ class SketchEncoder(Encoder):
             last = min(first + together, d)
             grouped = np.empty((last - first, n), np.uint64)
             for column in range(first, last):
-                starts = group_by_value(digests, codes[column], self._sizes[column], grouped[column - first])
+                starts = group_by_value(
+                    digests, codes[column], self._sizes[column], grouped[column - first]
+                )
                 values = slice(self._first_value[column], self._first_value[column + 1])
                 begins[values] = starts[:-1] + (column - first) * n
                 ends[values] = starts[1:] + (column - first) * n
@@ -312,13 +339,17 @@ class SketchEncoder(Encoder):
             order, shares = _assign_tasks(_cost(tasks, self._minima[some]), workers)
             minima = self._minima[some][order]
             axis = (self._start, self._per_length)
-            encode_rows(*self._key, grouped.ravel(), tasks[order], shares, *axis, self._state, minima)
+            encode_rows(
+                *self._key, grouped.ravel(), tasks[order], shares, *axis, self._state, minima
+            )
             self._minima[some][order] = minima
             progress.advance(int(self._first_row[last]), len(self._rows))
 
 
 def guess_stops(
-    counts: npt.NDArray[np.int64], keys: npt.NDArray[np.int64] | int, plan: SketchPlan | SharedKeyPlan
+    counts: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.int64] | int,
+    plan: SketchPlan | SharedKeyPlan,
 ) -> npt.NDArray[np.int64]:
     """A level that all sketches of a row will probably reach; it decides how fast encoding is, never what it gives.
 
@@ -342,7 +373,9 @@ def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.ND
     return records * (1.0 + 3.0 * events) + keys / 50.0
 
 
-def _assign_tasks(cost: npt.NDArray[np.float64], workers: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _assign_tasks(
+    cost: npt.NDArray[np.float64], workers: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Deal tasks to workers, the longest first, each to the least loaded.
 
     Returns:

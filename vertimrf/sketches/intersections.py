@@ -57,9 +57,7 @@ def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
     return out
 
 
-def estimate_pair(
-    plan: SketchPlan, left: Side, right: Side, total: float
-) -> Measurement:
+def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Measurement:
     """Likelihood CarEst: every cell of one cross-party pair, each with its standard error.
 
     Per cell the histogram of the two sketches' levels over the pair's keys is a sufficient statistic. The margins are taken
@@ -91,14 +89,18 @@ def estimate_pair(
                 f"The sketches of attributes {side.attributes} have {len(side.levels)} values, their sizes {len(side.sizes)} and "
                 f"{len(side.errors)} errors; each value needs one of each."
             )
-        if side.levels.size and (side.levels.min() < plan.floor or side.levels.max() > plan.ceiling):
+        if side.levels.size and (
+            side.levels.min() < plan.floor or side.levels.max() > plan.ceiling
+        ):
             raise MessageError(
                 f"The sketches of attributes {side.attributes} hold levels outside {plan.floor} .. {plan.ceiling}: "
                 "the message does not follow the plan."
             )
     worth = 1 + left.levels.shape[1] * len(left.sizes) * len(right.sizes) // THREAD_WORK
     with threads(min(numba.get_num_threads(), worth)):
-        histograms = joint_histograms(left.levels, right.levels, plan.floor, plan.ceiling - plan.floor + 1)
+        histograms = joint_histograms(
+            left.levels, right.levels, plan.floor, plan.ceiling - plan.floor + 1
+        )
         counts, errors = solve_intersections(
             histograms,
             np.maximum(left.sizes, 0.0),
@@ -151,8 +153,14 @@ def outer_measurement(
         source="sketches",
         contrasts=tuple(
             tuple(map(order.index, axes))
-            for begin, own, contrast, parity in zip((0, len(attributes[0])), attributes, contrasted, parities, strict=True)
-            for axes in ([[begin + k] for k in range(len(own))] if parity else [range(begin, begin + len(own))] * contrast)
+            for begin, own, contrast, parity in zip(
+                (0, len(attributes[0])), attributes, contrasted, parities, strict=True
+            )
+            for axes in (
+                [[begin + k] for k in range(len(own))]
+                if parity
+                else [range(begin, begin + len(own))] * contrast
+            )
         ),
         completed=not any(parities),
     )
@@ -185,7 +193,12 @@ def predicted_errors(
         PlanError: no keys, or sizes or errors that are negative.
     """
     left, right = np.asarray(left_sizes, np.float64), np.asarray(right_sizes, np.float64)
-    one, other = (np.broadcast_to(np.asarray(s, float), x.shape).copy() for s, x in ((left_sigma, left), (right_sigma, right)))
+    one, other = (
+        np.broadcast_to(np.asarray(s, float), x.shape).copy()
+        for s, x in ((left_sigma, left), (right_sigma, right))
+    )
     if keys < 1 or any(x.size and not x.min() >= 0 for x in (left, right, one, other)):
-        raise PlanError("Predicted errors need at least 1 key, and set sizes and errors of at least 0.")
+        raise PlanError(
+            "Predicted errors need at least 1 key, and set sizes and errors of at least 0."
+        )
     return expected_errors(left, right, one, other, total, keys, plan.phantoms, level_log_cdf(plan))

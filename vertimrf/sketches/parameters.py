@@ -157,7 +157,10 @@ class SketchPlan(CrossPartyRelease):
         for number, pair in enumerate(self.pairs):
             if pair.left == pair.right:
                 raise PlanError(f"{_pair(number, pair)} needs two different groups.")
-            if not (type(pair.keys) is type(pair.left) is type(pair.right) is int and 1 <= pair.keys <= MOST_KEYS):
+            if not (
+                type(pair.keys) is type(pair.left) is type(pair.right) is int
+                and 1 <= pair.keys <= MOST_KEYS
+            ):
                 if type(pair.left) is not int or type(pair.right) is not int:
                     raise PlanError(f"{_pair(number, pair)} needs the numbers of two groups.")
                 _check_keys(_pair(number, pair), pair.keys)
@@ -179,7 +182,9 @@ class SketchPlan(CrossPartyRelease):
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
-        released = f"sketches of {len(self.pairs)} pairs of attribute groups under {self.event.keys} keys"
+        released = (
+            f"sketches of {len(self.pairs)} pairs of attribute groups under {self.event.keys} keys"
+        )
         return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.PAIR_SKETCHES)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
@@ -200,9 +205,13 @@ class SketchPlan(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         for pair in self.pairs:
             if not (0 <= pair.left < len(sizes) and 0 <= pair.right < len(sizes)):
-                raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(sizes)}.")
+                raise PlanError(
+                    f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(sizes)}."
+                )
             if sizes[pair.left] != pair.left_bins or sizes[pair.right] != pair.right_bins:
-                raise PlanError(f"The keys of groups {pair.left} and {pair.right} do not fit their values.")
+                raise PlanError(
+                    f"The keys of groups {pair.left} and {pair.right} do not fit their values."
+                )
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
@@ -248,25 +257,41 @@ class CountSketchPlan(CrossPartyRelease):
     def __post_init__(self) -> None:
         whole = (self.repetitions, self.buckets, self.bits, *self.sizes)
         if not all(isinstance(number, int) and not isinstance(number, bool) for number in whole):
-            raise PlanError("A count sketch's repetitions, buckets, bits and sizes are whole numbers.")
+            raise PlanError(
+                "A count sketch's repetitions, buckets, bits and sizes are whole numbers."
+            )
         if not 1 <= self.repetitions <= MOST_REPETITIONS:
-            raise PlanError(f"Count sketches take 1 to {MOST_REPETITIONS:,} repetitions, not {self.repetitions}.")
+            raise PlanError(
+                f"Count sketches take 1 to {MOST_REPETITIONS:,} repetitions, not {self.repetitions}."
+            )
         if self.buckets not in BUCKETS:
-            raise PlanError(f"Count sketches take a power of two of buckets, 2 to {BUCKETS[-1]:,}, not {self.buckets}.")
+            raise PlanError(
+                f"Count sketches take a power of two of buckets, 2 to {BUCKETS[-1]:,}, not {self.buckets}."
+            )
         if not 1 <= self.bits <= 4:
             raise PlanError(f"Count sketches publish 1 to 4 bits of a number, not {self.bits}.")
         if not self.sizes:
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
-        known = {g for g in self.contrasts if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2}
+        known = {
+            g
+            for g in self.contrasts
+            if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2
+        }
         if list(self.contrasts) != sorted(known):
-            raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}.")
+            raise PlanError(
+                f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}."
+            )
         if self.weights and len(self.weights) != len(self.sizes):
-            raise PlanError(f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one.")
+            raise PlanError(
+                f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one."
+            )
         for weight in self.weights:
             if type(weight) is not int or weight % 2 == 0 or not 1 <= weight <= MOST_WEIGHT:
-                raise PlanError(f"A group's weight is an odd number from 1 to {MOST_WEIGHT}, not {weight}.")
+                raise PlanError(
+                    f"A group's weight is an odd number from 1 to {MOST_WEIGHT}, not {weight}."
+                )
         try:
             moved = self.event.groups
         except PrivacyError as error:
@@ -277,7 +302,9 @@ class CountSketchPlan(CrossPartyRelease):
                 "at least that much, or the record alone would show."
             )
         if (most := max(self.weights, default=1) * self.variance) > MAX_COUNT_VARIANCE:
-            raise PlanError(f"Noise of variance {most:,.0f} is more than can be drawn ({MAX_COUNT_VARIANCE:,.0f}).")
+            raise PlanError(
+                f"Noise of variance {most:,.0f} is more than can be drawn ({MAX_COUNT_VARIANCE:,.0f})."
+            )
 
     @property
     def numbers(self) -> int:
@@ -307,14 +334,20 @@ class CountSketchPlan(CrossPartyRelease):
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         weights = self.weights
-        weighed = f" for every 1 by which a record moves it ({min(weights)} to {max(weights)})" if weights else ""
-        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{weighed}, {self.bits} bits published"
-        released = (
-            f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
+        weighed = (
+            f" for every 1 by which a record moves it ({min(weights)} to {max(weights)})"
+            if weights
+            else ""
         )
+        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{weighed}, {self.bits} bits published"
+        released = f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         steps = (min(weights), max(weights)) if weights else None
         event = replace(self.event, records=person)
-        return [LedgerEntry(event, "all parties", released, noise, kind=Kind.COUNT_SKETCHES, weights=steps)]
+        return [
+            LedgerEntry(
+                event, "all parties", released, noise, kind=Kind.COUNT_SKETCHES, weights=steps
+            )
+        ]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; buckets and signs follow from the secret."""
@@ -335,7 +368,9 @@ class CountSketchPlan(CrossPartyRelease):
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
-        weighed = f" times weights of {min(self.weights)} to {max(self.weights)}" if self.weights else ""
+        weighed = (
+            f" times weights of {min(self.weights)} to {max(self.weights)}" if self.weights else ""
+        )
         return (
             f"count sketches: {len(self.sizes)} attribute groups, {self.numbers:,} numbers a value ({self.repetitions:,} "
             f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}{weighed}, {self.bits} bits each."
@@ -363,7 +398,9 @@ class SharedKeyPlan(CrossPartyRelease):
     encoder = "published"
     bits = 4
     claimed_share = 0.5
-    reasons = ("claim as published, which does not hold: sketches under shared keys give complete records away",)
+    reasons = (
+        "claim as published, which does not hold: sketches under shared keys give complete records away",
+    )
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
@@ -374,7 +411,9 @@ class SharedKeyPlan(CrossPartyRelease):
     @property
     def event(self) -> SketchEvent:
         """The privacy event of all sketches: a record touches one of every attribute under each key."""
-        return SketchEvent(self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes))
+        return SketchEvent(
+            self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes)
+        )
 
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
@@ -385,7 +424,9 @@ class SharedKeyPlan(CrossPartyRelease):
             f"at delta {at:.3g}"
         )
         released = f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys"
-        return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.SHARED_KEY_SKETCHES)]
+        return [
+            LedgerEntry(self.event, "all parties", released, noise, kind=Kind.SHARED_KEY_SKETCHES)
+        ]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per attribute."""
@@ -409,14 +450,20 @@ class SharedKeyPlan(CrossPartyRelease):
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """See :class:`CrossPartyRelease`: as many phantoms as the paper asks for."""
         share = self.claimed_share
-        return self.phantoms >= claimed_phantoms(epsilon * share, delta * share, self.keys, len(self.sizes))
+        return self.phantoms >= claimed_phantoms(
+            epsilon * share, delta * share, self.keys, len(self.sizes)
+        )
 
 
 def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
     if not all(type(number) is int for number in (phantoms, floor, ceiling)):
-        raise PlanError(f"Phantoms, floor and ceiling are whole numbers, not {phantoms!r}, {floor!r} and {ceiling!r}.")
+        raise PlanError(
+            f"Phantoms, floor and ceiling are whole numbers, not {phantoms!r}, {floor!r} and {ceiling!r}."
+        )
     if phantoms < 1:
-        raise PlanError(f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private.")
+        raise PlanError(
+            f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private."
+        )
     if not 0 <= floor < ceiling <= HIGHEST_CEILING:
         raise PlanError(
             f"Levels need 0 <= floor < ceiling <= {HIGHEST_CEILING}, not floor {floor} and ceiling {ceiling}."
@@ -461,7 +508,9 @@ class ResponsePlan(CrossPartyRelease):
             raise PlanError(f"Randomised responses need an epsilon above 0, not {self.epsilon}.")
         for attribute, size in enumerate(self.sizes):
             if type(size) is not int or not 1 <= size <= 16:
-                raise PlanError(f"Attribute {attribute} has {size} values; randomised responses take 1 to 16.")
+                raise PlanError(
+                    f"Attribute {attribute} has {size} values; randomised responses take 1 to 16."
+                )
 
     @property
     def event(self) -> GRREvent:

@@ -24,7 +24,15 @@ from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
 from .read_options import DEFAULT, ReadOptions
 
-__all__ = ["Pieces", "Source", "check_output", "open_pieces", "read_arrow", "read_standing", "write_table"]
+__all__ = [
+    "Pieces",
+    "Source",
+    "check_output",
+    "open_pieces",
+    "read_arrow",
+    "read_standing",
+    "write_table",
+]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a file with this
@@ -83,7 +91,9 @@ class Pieces:
     where: str
     batches: Callable[[Sequence[str], Unreadable | None], Iterator[pa.RecordBatch]]
 
-    def read(self, columns: Sequence[str] | None = None, unreadable: Unreadable | None = None) -> Iterator[pa.Table]:
+    def read(
+        self, columns: Sequence[str] | None = None, unreadable: Unreadable | None = None
+    ) -> Iterator[pa.Table]:
         """The rows in order, in tables that are not empty.
 
         Args:
@@ -115,7 +125,11 @@ class Pieces:
     def whole(self) -> pa.Table:
         """All rows and columns in memory, without unreadable rows."""
         pieces = list(self.read(unreadable=lambda *_: None))
-        return pa.concat_tables(pieces) if pieces else pa.table({name: pa.nulls(0) for name in self.names})
+        return (
+            pa.concat_tables(pieces)
+            if pieces
+            else pa.table({name: pa.nulls(0) for name in self.names})
+        )
 
     def cells(self, column: str, rows: Sequence[int]) -> list[pa.Scalar]:
         """Some cells of a column.
@@ -149,7 +163,9 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     if not isinstance(source, str | os.PathLike):
         table = read_arrow(source)
         return Pieces(
-            tuple(table.column_names), "The table", lambda columns, _: iter(table.select(list(columns)).to_batches(PIECE_ROWS))
+            tuple(table.column_names),
+            "The table",
+            lambda columns, _: iter(table.select(list(columns)).to_batches(PIECE_ROWS)),
         )
     path = Path(source)
     kind = file_kind(path)
@@ -211,7 +227,9 @@ def from_object(source: Source) -> pa.Table:
 
             return from_dataframe(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).") from None
+        raise TableError(
+            f"The {type(source).__name__} cannot be read as a table ({one_line(error)})."
+        ) from None
     raise TableError(
         f"A {type(source).__name__} is not a table; pass a file, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
@@ -252,9 +270,15 @@ def executed(source: Source) -> Source:
         if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
             # Fetch all rows at once: a relation's stream blocks its connection for other queries until it is read to
             # the end.
-            return source.to_arrow_table() if hasattr(source, "to_arrow_table") else source.fetch_arrow_table()
+            return (
+                source.to_arrow_table()
+                if hasattr(source, "to_arrow_table")
+                else source.fetch_arrow_table()
+            )
     except Exception as error:  # whatever the query's engine calls it
-        raise TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).") from None
+        raise TableError(
+            f"The {type(source).__name__} cannot be read as a table ({one_line(error)})."
+        ) from None
     return source
 
 
@@ -271,7 +295,9 @@ def read_file(path: Path, read: ReadOptions) -> pa.Table:
                 table.validate(full=True)
         else:
             names = csv_names(path, read)
-            table = pa.Table.from_batches(csv_batches(path, read, names), pa.schema(dict.fromkeys(names, pa.string())))
+            table = pa.Table.from_batches(
+                csv_batches(path, read, names), pa.schema(dict.fromkeys(names, pa.string()))
+            )
     check_names(table.column_names, str(path))
     return table
 
@@ -286,9 +312,13 @@ def file_kind(path: Path) -> str:
     except OSError as error:
         raise TableError(f"{path} cannot be read ({error.strerror}).") from None
     kind = "parquet" if head.startswith(b"PAR1") else "arrow" if head == b"ARROW1" else "csv"
-    named = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}.get(path.suffix, kind)
+    named = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}.get(
+        path.suffix, kind
+    )
     if named != kind:
-        raise TableError(f"{path} is not a table: its suffix says {named}, but its content differs; rename or replace the file.")
+        raise TableError(
+            f"{path} is not a table: its suffix says {named}, but its content differs; rename or replace the file."
+        )
     if not head:
         raise TableError(f"{path} is empty; a table needs a header and records.")
     return kind
@@ -303,7 +333,11 @@ def check_sound(batch: pa.RecordBatch) -> None:
     """
     for column in batch.columns:
         # A dictionary is checked like a column.
-        for part in (column.dictionary, column.indices) if pa.types.is_dictionary(column.type) else (column,):
+        for part in (
+            (column.dictionary, column.indices)
+            if pa.types.is_dictionary(column.type)
+            else (column,)
+        ):
             raw = RAW.get(part.type)
             (part if raw is None else part.view(raw)).validate(full=True)
         if not pa.types.is_dictionary(column.type) or column.type.value_type not in RAW:
@@ -314,14 +348,21 @@ def mended(column: pa.Array) -> pa.Array:
     """A column with valid UTF-8 text; invalid bytes are written as ``\\xNN``, as in a CSV file."""
     if pa.types.is_dictionary(column.type) and column.type.value_type in RAW:
         texts = mended(column.dictionary)
-        return column if texts is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, texts)
+        return (
+            column
+            if texts is column.dictionary
+            else pa.DictionaryArray.from_arrays(column.indices, texts)
+        )
     if column.type not in RAW:
         return column
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
         cells = column.view(RAW[column.type]).to_pylist()
-        return pa.array([None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in cells], column.type)
+        return pa.array(
+            [None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in cells],
+            column.type,
+        )
     return column
 
 
@@ -424,12 +465,17 @@ def _open_csv(
     return pa.csv.open_csv(
         pa.PythonFile(_Decoded(file, read.encoding), "r"),
         read_options=pa.csv.ReadOptions(block_size=block_size),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=read.delimiter, invalid_row_handler=invalid),
+        parse_options=pa.csv.ParseOptions(
+            newlines_in_values=True, delimiter=read.delimiter, invalid_row_handler=invalid
+        ),
         convert_options=pa.csv.ConvertOptions(
-            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            column_types=types,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
             include_columns=columns,
         ),
-    )  # fmt: skip
+    )
 
 
 def is_gzip(path: Path) -> bool:
@@ -470,7 +516,9 @@ def check_output(path: str | os.PathLike[str]) -> str:
 
 
 def write_table(
-    table: pa.Table | Iterable[pa.Table], path: str | os.PathLike[str], standing: Standing | None = None
+    table: pa.Table | Iterable[pa.Table],
+    path: str | os.PathLike[str],
+    standing: Standing | None = None,
 ) -> int:
     """Write a table atomically as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
 
@@ -546,8 +594,14 @@ def read_standing(source: Source) -> Standing:
         path = Path(source)
         kind = file_kind(path)
         if kind == "csv":
-            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MAX_KEY))
-            return Standing.from_json(beside["standing"]) if beside["sha256"] == _sha256(path) else UNSTATED
+            beside = json_of(
+                read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MAX_KEY)
+            )
+            return (
+                Standing.from_json(beside["standing"])
+                if beside["sha256"] == _sha256(path)
+                else UNSTATED
+            )
         if kind == "parquet":
             return _stated(pa.parquet.read_schema(path))
         with pa.ipc.open_file(str(path)) as file:

@@ -9,7 +9,9 @@ from ..errors import SchemaError, TableError
 
 __all__ = ["NONE", "Dropped", "Kind", "Reason"]
 
-Kind = Literal["unreadable", "no id", "no person", "repeated id", "missing", "outside", "impossible"]
+Kind = Literal[
+    "unreadable", "no id", "no person", "repeated id", "missing", "outside", "impossible"
+]
 # Reasons in the table itself; the others concern the schema as well.
 OF_THE_TABLE: tuple[Kind, ...] = ("unreadable", "no id", "no person", "repeated id")
 
@@ -69,4 +71,3 @@ class Dropped:
 
 
 NONE = Dropped()
-

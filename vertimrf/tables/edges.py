@@ -41,7 +41,11 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
     values = np.array(sorted(counts))
     weights = np.array([counts[value] for value in values.tolist()], float)
     digits = decimals_of(values)
-    after = np.append(values[1:], values[-1]) if digits is None else np.round(values + 10.0**-digits, digits)
+    after = (
+        np.append(values[1:], values[-1])
+        if digits is None
+        else np.round(values + 10.0**-digits, digits)
+    )
     edges = _candidates(values, weights, after)
     if len(edges) < 3:
         return (float(values[0]), float(edges[-1] if edges[-1] > values[0] else values[0] + 1))
@@ -51,14 +55,20 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
     # A bin ends at the last number below its upper edge.
     step = 0.0 if digits is None else 10.0**-digits
     first, end = np.triu_indices(len(edges), 1)
-    high = edges[end] - np.where(edges[end] > values[-1], step, 0.0 if digits is None else step * (end < len(edges) - 1))
+    high = edges[end] - np.where(
+        edges[end] > values[-1], step, 0.0 if digits is None else step * (end < len(edges) - 1)
+    )
     records = number[end] - number[first]
-    mean = np.divide(total[end] - total[first], records, out=(high + edges[first]) / 2, where=records > 0)
+    mean = np.divide(
+        total[end] - total[first], records, out=(high + edges[first]) / 2, where=records > 0
+    )
     cost = records * ((high - edges[first]) ** 2 / 12 + ((high + edges[first]) / 2 - mean) ** 2)
     return tuple(edges[_cheapest(first, end, cost, bins)].tolist())
 
 
-def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int) -> tuple[float, ...]:
+def merge_cells(
+    edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int
+) -> tuple[float, ...]:
     """Merge neighbouring cells of a histogram into bins that keep most of the spread and of the differences between
     records.
 
@@ -76,7 +86,11 @@ def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], b
     middle = (edges[:-1] + edges[1:]) / 2
     number, total = np.append(0, np.cumsum(mass)), np.append(0, np.cumsum(mass * middle))
     first, end = np.triu_indices(len(edges), 1)
-    records, centre, width = number[end] - number[first], (edges[end] + edges[first]) / 2, edges[end] - edges[first]
+    records, centre, width = (
+        number[end] - number[first],
+        (edges[end] + edges[first]) / 2,
+        edges[end] - edges[first],
+    )
     mean = np.divide(total[end] - total[first], records, out=centre.copy(), where=records > 0)
     spread = records * (width**2 / 12 + (centre - mean) ** 2)
     cost = spread / spread[len(edges) - 2] + (records / number[-1]) ** 2
@@ -84,7 +98,10 @@ def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], b
 
 
 def _cheapest(
-    first: npt.NDArray[np.int64], end: npt.NDArray[np.int64], cost: npt.NDArray[np.float64], bins: int
+    first: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    cost: npt.NDArray[np.float64],
+    bins: int,
 ) -> npt.NDArray[np.int64]:
     """The edges that minimise the total cost of at most ``bins`` bins; a bin goes from ``first`` to ``end``."""
     edges = int(end.max()) + 1
@@ -106,7 +123,9 @@ def _cheapest(
 
 
 def _candidates(
-    values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], after: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    after: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
     """Candidate edges; ``after`` is the next possible number after each value."""
     if len(values) <= QUANTILES:

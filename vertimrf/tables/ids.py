@@ -58,7 +58,9 @@ class IdKeys:
 
     def __post_init__(self) -> None:
         if {len(self.records), len(self.persons)} != {KEY_BYTES}:
-            raise TableError(f"Keys of digests have {KEY_BYTES} bytes, not {len(self.records)} and {len(self.persons)}.")
+            raise TableError(
+                f"Keys of digests have {KEY_BYTES} bytes, not {len(self.records)} and {len(self.persons)}."
+            )
 
     @classmethod
     def drawn(cls) -> IdKeys:
@@ -66,7 +68,9 @@ class IdKeys:
         return cls(secrets.token_bytes(KEY_BYTES), secrets.token_bytes(KEY_BYTES))
 
 
-def format_ids(column: pa.ChunkedArray, formats: Sequence[str], where: str = "Record ids") -> pa.ChunkedArray:
+def format_ids(
+    column: pa.ChunkedArray, formats: Sequence[str], where: str = "Record ids"
+) -> pa.ChunkedArray:
     """Normalise ids; other types than text become text first.
 
     Args:
@@ -101,12 +105,16 @@ def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     column = plain_ids(column, where)
     if is_uuid(column.type):
         offsets, text = uuid_text(column)
-        array = pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(offsets), pa.py_buffer(text))
+        array = pa.LargeStringArray.from_buffers(
+            len(column), pa.py_buffer(offsets), pa.py_buffer(text)
+        )
         return pa.chunked_array([pc.if_else(column.is_valid().combine_chunks(), array, None)])
     try:
         return column.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return pa.chunked_array([pa.array([text_of(value) for value in column.to_pylist()], pa.large_string())])
+        return pa.chunked_array(
+            [pa.array([text_of(value) for value in column.to_pylist()], pa.large_string())]
+        )
 
 
 def text_of(value: bytes | None) -> str | None:
@@ -128,9 +136,15 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_floating(kind):
         # Data frames with missing values store integers as decimals.
-        values = pc.fill_null(column.cast(pa.float64()), float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
+        values = (
+            pc.fill_null(column.cast(pa.float64()), float("nan"))
+            .combine_chunks()
+            .to_numpy(zero_copy_only=False)
+        )
         whole = (values == np.floor(values)) & (np.abs(values) <= 2**53)
-        return pa.chunked_array([pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)])
+        return pa.chunked_array(
+            [pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)]
+        )
     if is_text(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return column.cast(pa.large_string())
     if not (is_bytes(kind) or is_uuid(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
@@ -158,7 +172,9 @@ def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
     ):
         texts = pc.replace_substring_regex(texts, pattern, shape)
     shapes = pc.utf8_slice_codeunits(texts, 0, LONGEST_SHAPE).value_counts().to_pylist()
-    return most_shapes({"(none)" if one["values"] is None else one["values"]: one["counts"] for one in shapes})
+    return most_shapes(
+        {"(none)" if one["values"] is None else one["values"]: one["counts"] for one in shapes}
+    )
 
 
 def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
@@ -214,7 +230,9 @@ def is_text(kind: pa.DataType) -> bool:
     """Whether a type is text, however stored."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def is_bytes(kind: pa.DataType) -> bool:
@@ -251,11 +269,15 @@ class Absent:
         """These, and those of a piece that follows ``before`` records."""
         if not later.count:
             return self
-        return Absent(self.count + later.count, (*self.rows, *(before + row for row in later.rows))[:EXAMPLES])
+        return Absent(
+            self.count + later.count, (*self.rows, *(before + row for row in later.rows))[:EXAMPLES]
+        )
 
     def sentence(self, where: str) -> str:
         """A sentence with the number of records, the first of them, and the remedy."""
-        examples = ", ".join(str(row + 1) for row in self.rows) + (", ..." if self.count > EXAMPLES else "")
+        examples = ", ".join(str(row + 1) for row in self.rows) + (
+            ", ..." if self.count > EXAMPLES else ""
+        )
         return (
             f"{where}: {self.count:,} record{'s have' if self.count > 1 else ' has'} no id (row {examples}); "
             "give every record an id: text, a whole number or a UUID."
@@ -314,7 +336,9 @@ def digested(
 def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """The usual text of UUIDs as offsets [shape=(n + 1,), int64] into bytes [uint8]."""
     array = column.combine_chunks().storage
-    raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[array.offset : array.offset + len(array)]
+    raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[
+        array.offset : array.offset + len(array)
+    ]
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     text = np.full((len(raw), 36), ord("-"), np.uint8)
     text[:, [i for i in range(36) if i not in (8, 13, 18, 23)]] = digits[

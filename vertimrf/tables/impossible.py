@@ -22,10 +22,15 @@ def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
 
     Combinations with other parties' attributes are left out.
     """
-    return {str(schema.impossible[number]): combination for number, combination in schema.combinations_at(party).items()}
+    return {
+        str(schema.impossible[number]): combination
+        for number, combination in schema.combinations_at(party).items()
+    }
 
 
-def breaking(codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination) -> npt.NDArray[np.bool_]:
+def breaking(
+    codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination
+) -> npt.NDArray[np.bool_]:
     """Which records have an impossible combination.
 
     Args:

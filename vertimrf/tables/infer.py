@@ -40,7 +40,9 @@ INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
     "time": re.compile(r"\d{2}:\d{2}(:\d{2})?"),
-    "timestamp": re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"),
+    "timestamp": re.compile(
+        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"
+    ),
 }
 
 
@@ -84,7 +86,10 @@ class _Excluded(Exception):
 
 
 def draft_schema(
-    tables: Sequence[pa.Table], id: str | None, names: Sequence[str] | None = None, drop: Iterable[str] = ()
+    tables: Sequence[pa.Table],
+    id: str | None,
+    names: Sequence[str] | None = None,
+    drop: Iterable[str] = (),
 ) -> Draft:
     """Draft a schema from the tables, marked ``public=False``.
 
@@ -115,12 +120,16 @@ def draft_schema(
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
     names = names if names is not None else [f"party{i + 1}" for i in range(len(tables))]
     if len(names) != len(tables):
-        raise SchemaError(f"There are {len(names)} names for {len(tables)} tables; give each table one.")
+        raise SchemaError(
+            f"There are {len(names)} names for {len(tables)} tables; give each table one."
+        )
     parties: dict[str, list[Attribute]] = {}
     flags = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         if id is not None and id not in table.column_names:
-            raise TableError(f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}.")
+            raise TableError(
+                f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}."
+            )
         if not table.num_rows:
             raise TableError(f"Table {i + 1} has no records.")
         attributes = parties.setdefault(party, [])
@@ -128,14 +137,23 @@ def draft_schema(
             if name == id or name in dropped:
                 continue
 
-            def flag(problem: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
+            def flag(
+                problem: str,
+                done: str,
+                excluded: bool = False,
+                party: str = party,
+                name: str = name,
+            ) -> None:
                 flags.append(Flag(party, name, problem, done, excluded))
 
             column = table[name]
             namesakes = [other[name] for other in tables if name in other.column_names]
             if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
                 column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
-                flag("is in several tables", "treated as one column; rename it in one of them if they differ")
+                flag(
+                    "is in several tables",
+                    "treated as one column; rename it in one of them if they differ",
+                )
             try:
                 attributes.append(draft_attribute(name, column, flag))
             except _Excluded as reason:
@@ -146,18 +164,27 @@ def draft_schema(
     return Draft(Schema.of(parties, public=False), tuple(flags))
 
 
-def drafted(tables: Sequence[pa.Table], id: str | None, person: str | None = None) -> tuple[Schema, list[pa.Table]]:
+def drafted(
+    tables: Sequence[pa.Table], id: str | None, person: str | None = None
+) -> tuple[Schema, list[pa.Table]]:
     """A drafted schema and the tables with its columns; flags are logged as warnings. Arguments and errors:
     :func:`draft_schema`.
     """
     draft = draft_schema(tables, id, drop=() if person is None else (person,))
     for flag in draft.flags:
         LOG.warning("%s", flag)
-    excluded = {party: [f.column for f in draft.flags if f.excluded and f.table == party] for party, _ in draft.schema.parties}
-    return draft.schema, [table.drop_columns(names) for table, names in zip(tables, excluded.values(), strict=True)]
+    excluded = {
+        party: [f.column for f in draft.flags if f.excluded and f.table == party]
+        for party, _ in draft.schema.parties
+    }
+    return draft.schema, [
+        table.drop_columns(names) for table, names in zip(tables, excluded.values(), strict=True)
+    ]
 
 
-def draft_attribute(name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]) -> Attribute:
+def draft_attribute(
+    name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]
+) -> Attribute:
     """Draft an attribute from a column; ``flag`` receives each problem and what was done about it."""
     counts, missing, infinite = counted(column)
     if not counts:
@@ -171,10 +198,19 @@ def draft_attribute(name: str, column: pa.ChunkedArray, flag: Callable[[str, str
     instants = as_instants(counts, column.type)
     if instants is not None:
         calendar, zone, moments = instants
-        step = next(s for s in (DAY, 3600, 60, 1) if (calendar != "date" and all(at % s == 0 for at in moments)) or s == 1)
+        step = next(
+            s
+            for s in (DAY, 3600, 60, 1)
+            if (calendar != "date" and all(at % s == 0 for at in moments)) or s == 1
+        )
         edges = drafted_edges({at / step: count for at, count in moments.items()}, DRAFTED_BINS)
         return Attribute.temporal(
-            name, calendar, [edge * step for edge in edges], timezone=zone, missing=missing, resolution=step if step > 1 else None
+            name,
+            calendar,
+            [edge * step for edge in edges],
+            timezone=zone,
+            missing=missing,
+            resolution=step if step > 1 else None,
         )
     numbers = as_numbers(counts)
     if numbers is not None:
@@ -198,7 +234,9 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
         value = pair["values"]
         if value is None or value != value or value in MISSING_TEXT:
             missing = True
-        elif (isinstance(value, float) and math.isinf(value)) or (isinstance(value, str) and INFINITE.fullmatch(value)):
+        elif (isinstance(value, float) and math.isinf(value)) or (
+            isinstance(value, str) and INFINITE.fullmatch(value)
+        ):
             infinite += pair["counts"]
         else:
             counts[value] = counts.get(value, 0) + pair["counts"]
@@ -219,22 +257,30 @@ def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
     return numbers
 
 
-def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar, str | None, dict[float, int]] | None:
+def as_instants(
+    counts: Mapping[Any, int], kind: pa.DataType
+) -> tuple[Calendar, str | None, dict[float, int]] | None:
     """The kind of calendar, the time zone, and the counts by date or time as a number; None if a value is neither."""
     import pyarrow as pa
 
     zone: str | None = None
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-        calendar: Calendar = "date" if pa.types.is_date(kind) else "time" if pa.types.is_time(kind) else "timestamp"
+        calendar: Calendar = (
+            "date" if pa.types.is_date(kind) else "time" if pa.types.is_time(kind) else "timestamp"
+        )
         zone = kind.tz if calendar == "timestamp" else None
     else:
         if not all(isinstance(value, str) for value in counts):
             return None
-        matching = [known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)]
+        matching = [
+            known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)
+        ]
         if not matching:
             return None
         calendar = matching[0]
-        if calendar == "timestamp" and any(re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts):
+        if calendar == "timestamp" and any(
+            re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts
+        ):
             zone = "UTC"
     moments: dict[float, int] = {}
     for value, count in counts.items():
@@ -246,7 +292,9 @@ def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar,
     return calendar, zone, moments
 
 
-def drafted_numbers(name: str, numbers: Mapping[float, int], missing: bool, clamp: bool) -> Attribute:
+def drafted_numbers(
+    name: str, numbers: Mapping[float, int], missing: bool, clamp: bool
+) -> Attribute:
     """A numeric attribute, or a categorical one if there are few numbers."""
     values = sorted(numbers)
     digits = decimals_of(np.array(values))
@@ -263,7 +311,9 @@ def drafted_numbers(name: str, numbers: Mapping[float, int], missing: bool, clam
     )
 
 
-def drafted_text(name: str, counts: Mapping[Any, int], missing: bool, flag: Callable[[str, str], None]) -> Attribute:
+def drafted_text(
+    name: str, counts: Mapping[Any, int], missing: bool, flag: Callable[[str, str], None]
+) -> Attribute:
     """A categorical attribute of the most frequent texts."""
     records = sum(counts.values())
     texts: dict[str, int] = {}
@@ -272,9 +322,13 @@ def drafted_text(name: str, counts: Mapping[Any, int], missing: bool, flag: Call
     if len(texts) <= LISTED_TEXTS:
         return Attribute.categorical(name, sorted(texts), missing=missing)
     if len(texts) > UNIQUE * records:
-        raise _Excluded(f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have")
+        raise _Excluded(
+            f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have"
+        )
     if sum(map(len, texts)) > PROSE * len(texts):
-        raise _Excluded(f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has")
+        raise _Excluded(
+            f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
+        )
     kept = sorted(texts, key=lambda text: (-texts[text], text))[: LISTED_TEXTS - 1]
     other = OTHER
     while other in texts:

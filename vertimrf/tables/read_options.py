@@ -25,7 +25,9 @@ def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
         TableError: a format is unknown.
     """
     if unknown := [name for name in formats if name not in FORMATS]:
-        raise TableError(f"There is no id format {unknown[0]!r}; choose among {', '.join(FORMATS)}.")
+        raise TableError(
+            f"There is no id format {unknown[0]!r}; choose among {', '.join(FORMATS)}."
+        )
     return tuple(name for name in FORMATS if name in formats)
 
 
@@ -44,18 +46,29 @@ class ReadOptions:
         TableError: an id format, delimiter or encoding is unknown.
     """
 
-    person: str | None = field(default=None, metadata={"help": "Column of person ids, if people have several records."})
+    person: str | None = field(
+        default=None, metadata={"help": "Column of person ids, if people have several records."}
+    )
     id_format: tuple[str, ...] = field(default=(), metadata={"help": FORMAT_HELP})
     ignore_extra: bool = field(
-        default=False, metadata={"help": "Ignore columns that the plan does not have, instead of refusing the table."}
+        default=False,
+        metadata={
+            "help": "Ignore columns that the plan does not have, instead of refusing the table."
+        },
     )
-    delimiter: str = field(default=",", metadata={"help": "Separator between cells of CSV files; \\t for tabs."})
-    encoding: str = field(default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."})
+    delimiter: str = field(
+        default=",", metadata={"help": "Separator between cells of CSV files; \\t for tabs."}
+    )
+    encoding: str = field(
+        default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."}
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id_format", check_formats(self.id_format))
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
-            raise TableError(f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}.")
+            raise TableError(
+                f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}."
+            )
         try:
             # TextIOWrapper refuses codecs from text to text or from bytes to bytes.
             io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)

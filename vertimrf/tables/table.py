@@ -21,7 +21,18 @@ from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import Pieces, Source, open_pieces
 from .dropped import NONE, Dropped, Kind, Reason
-from .ids import EXAMPLES, Absent, IdKeys, cell_value, digested, format_ids, is_text, repeated, repetition, shown
+from .ids import (
+    EXAMPLES,
+    Absent,
+    IdKeys,
+    cell_value,
+    digested,
+    format_ids,
+    is_text,
+    repeated,
+    repetition,
+    shown,
+)
 from .impossible import Broken, breaking
 from .read_options import DEFAULT, ReadOptions
 
@@ -76,9 +87,15 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
-            raise TableError(f"A table of {len(self.digests)} records needs as many persons, not {len(self.persons)}.")
+            raise TableError(
+                f"A table of {len(self.digests)} records needs as many persons, not {len(self.persons)}."
+            )
         shape = (len(self.attributes), len(self.digests))
-        if self.codes.shape != shape or self.codes.dtype != np.uint16 or not self.codes.flags.c_contiguous:
+        if (
+            self.codes.shape != shape
+            or self.codes.dtype != np.uint16
+            or not self.codes.flags.c_contiguous
+        ):
             raise TableError(
                 f"A table of {shape[0]} attributes and {shape[1]} records needs C-contiguous uint16 codes of that "
                 f"shape, not {self.codes.dtype} of {self.codes.shape}."
@@ -221,7 +238,9 @@ class Columns:
             TableError, SchemaError: a column is missing or unknown.
         """
         if self.id is not None and self.id not in names:
-            raise TableError(f"{self.where} has no id column {self.id!r}; its columns are {some(names)}.")
+            raise TableError(
+                f"{self.where} has no id column {self.id!r}; its columns are {some(names)}."
+            )
         if self.person is not None and self.person not in names:
             raise without_person(self.where, self.person, names)
         kept = [name for name in names if name in self.wanted] if self.read.ignore_extra else names
@@ -235,15 +254,27 @@ class Columns:
             pieces: the table, for examples of repeated ids.
         """
         codes = encoded.joined_codes()
-        out = Table(self.attributes, encoded.digests, codes, encoded.persons, Dropped(encoded.dropped, encoded.reasons(self)))
+        out = Table(
+            self.attributes,
+            encoded.digests,
+            codes,
+            encoded.persons,
+            Dropped(encoded.dropped, encoded.reasons(self)),
+        )
         again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
         # Without an id column, ids do not repeat.
         if self.id is None or not len(again):
             return out
-        examples = [shown(cell) for cell in pieces.cells(self.id, encoded.original(again[:EXAMPLES]).tolist())]
+        examples = [
+            shown(cell)
+            for cell in pieces.cells(self.id, encoded.original(again[:EXAMPLES]).tolist())
+        ]
         kept = np.ones(out.records, bool)
         kept[again] = False
-        return replace(out.only(kept), dropped=out.dropped.also(len(again), self.repeated(len(again), examples)))
+        return replace(
+            out.only(kept),
+            dropped=out.dropped.also(len(again), self.repeated(len(again), examples)),
+        )
 
     def repeated(self, count: int, examples: Sequence[str]) -> Reason:
         """The reason for dropping ``count`` records whose id another record has, with examples."""
@@ -274,9 +305,17 @@ class Columns:
 
         for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
-            ids, owners, rows = np.arange(records, records + piece.num_rows, dtype=np.uint64), None, []
+            ids, owners, rows = (
+                np.arange(records, records + piece.num_rows, dtype=np.uint64),
+                None,
+                [],
+            )
             if self.id is not None:
-                ids, present = digested(self.keys.records, format_ids(piece[self.id], self.read.id_format, self.ids), self.ids)
+                ids, present = digested(
+                    self.keys.records,
+                    format_ids(piece[self.id], self.read.id_format, self.ids),
+                    self.ids,
+                )
                 absent = absent.then(Absent.of(present, records))
                 fits &= present
             if self.person is not None:
@@ -302,15 +341,27 @@ class Columns:
                 persons.append(owners if every else owners[fits])
             for parts, attribute, row in zip(codes, self.attributes, rows, strict=True):
                 # Codes wait to be joined in the narrowest type.
-                parts.append((row if every else row[fits]).astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
+                parts.append(
+                    (row if every else row[fits]).astype(
+                        np.uint8 if attribute.size <= 1 << 8 else np.uint16
+                    )
+                )
             if not every:
                 left_out.append(records + np.flatnonzero(~fits))
             records += piece.num_rows
         owned = None if self.person is None else joined(persons, np.uint64)
         return Encoded(
-            joined(digests, np.uint64), owned, codes, joined(left_out, np.int64), records, unreadable, absent, ownerless,
-            tuple(uncoded), tuple(broken),
-        )  # fmt: skip
+            joined(digests, np.uint64),
+            owned,
+            codes,
+            joined(left_out, np.int64),
+            records,
+            unreadable,
+            absent,
+            ownerless,
+            tuple(uncoded),
+            tuple(broken),
+        )
 
 
 @dataclass(frozen=True)
@@ -392,9 +443,24 @@ class Encoded:
         )
         return (
             *self.unreadable.reasons(columns.where),
-            *(Reason(kind, str(of), rows.count, rows.sentence(where)) for kind, of, rows, where in absences if rows.count),
-            *itertools.chain(*map(Uncoded.reasons, self.uncoded, columns.attributes, itertools.repeat(columns.where))),
-            *itertools.chain(*map(Broken.reasons, self.broken, columns.impossible, itertools.repeat(columns.where))),
+            *(
+                Reason(kind, str(of), rows.count, rows.sentence(where))
+                for kind, of, rows, where in absences
+                if rows.count
+            ),
+            *itertools.chain(
+                *map(
+                    Uncoded.reasons,
+                    self.uncoded,
+                    columns.attributes,
+                    itertools.repeat(columns.where),
+                )
+            ),
+            *itertools.chain(
+                *map(
+                    Broken.reasons, self.broken, columns.impossible, itertools.repeat(columns.where)
+                )
+            ),
         )
 
     def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -414,8 +480,14 @@ class Encoded:
             self.unreadable.then(later.unreadable),
             self.absent.then(later.absent, self.rows),
             self.ownerless.then(later.ownerless, self.rows),
-            tuple(earlier.then(more) for earlier, more in zip(self.uncoded, later.uncoded, strict=True)),
-            tuple(earlier.then(more, self.rows) for earlier, more in zip(self.broken, later.broken, strict=True)),
+            tuple(
+                earlier.then(more)
+                for earlier, more in zip(self.uncoded, later.uncoded, strict=True)
+            ),
+            tuple(
+                earlier.then(more, self.rows)
+                for earlier, more in zip(self.broken, later.broken, strict=True)
+            ),
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
@@ -443,7 +515,11 @@ def without_person(where: str, person: str, names: Sequence[str]) -> TableError:
 
 
 def check_columns(
-    names: Sequence[str], id: str | None, attributes: Sequence[Attribute], where: str, person: str | None = None
+    names: Sequence[str],
+    id: str | None,
+    attributes: Sequence[Attribute],
+    where: str,
+    person: str | None = None,
 ) -> None:
     """Check that the columns besides the ids are those of the schema.
 
@@ -453,11 +529,17 @@ def check_columns(
     wanted = [attribute.name for attribute in attributes]
     for what, column in (("id", id), ("person", person)):
         if column in wanted:
-            raise SchemaError(f"The {what} column {column!r} is an attribute of the schema; remove it there.")
+            raise SchemaError(
+                f"The {what} column {column!r} is an attribute of the schema; remove it there."
+            )
     if absent := [name for name in wanted if name not in names]:
-        raise SchemaError(f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema.")
+        raise SchemaError(
+            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema."
+        )
     if extra := [name for name in names if name not in wanted and name not in (id, person)]:
-        raise SchemaError(f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema.")
+        raise SchemaError(
+            f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema."
+        )
 
 
 def encode_columns(
@@ -569,7 +651,9 @@ def coded(
             out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
         if outside.any():
             value = shown(piece[attribute.name][int(np.argmax(outside))])
-            out = replace(out, outside=int(outside.sum()), first_outside=first(outside), value=value)
+            out = replace(
+                out, outside=int(outside.sum()), first_outside=first(outside), value=value
+            )
     return codes, out
 
 
@@ -593,7 +677,9 @@ def remedy(attribute: Attribute) -> str:
 
 def some(names: Sequence[str]) -> str:
     """Names for messages, at most five."""
-    return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return ", ".join(repr(name) for name in names[:5]) + (
+        f" and {len(names) - 5} more" if len(names) > 5 else ""
+    )
 
 
 def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.NDArray[np.int64]]:
@@ -602,7 +688,9 @@ def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.ND
         try:
             column = column.dictionary_encode()
         except pa.ArrowException:
-            raise SchemaError(f"{where} holds {column.type} cells, which are no categories; leave it out.") from None
+            raise SchemaError(
+                f"{where} holds {column.type} cells, which are no categories; leave it out."
+            ) from None
     whole = column.unify_dictionaries().combine_chunks()
     chunk = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -625,7 +713,9 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
         for i, value in enumerate(cell_values(distinct)):
             code = code_of.get(canonical(value, sample))
             if code is None:
-                code = MISSING if value is None or value != value or value in MISSING_TEXT else other
+                code = (
+                    MISSING if value is None or value != value or value in MISSING_TEXT else other
+                )
             codes[i] = code
         return codes[indices]
 
@@ -671,7 +761,9 @@ def parse(text: str) -> float:
         return np.nan
 
 
-def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
+def number_codes(
+    attribute: Attribute, column: pa.ChunkedArray, where: str
+) -> npt.NDArray[np.int32]:
     """Codes of an integer or numeric column, MISSING or OUTSIDE [shape=(n,), int32]."""
     numbers, missing = column_numbers(attribute, column, where)
     with np.errstate(invalid="ignore"):
@@ -738,8 +830,14 @@ def read_instants(
             with contextlib.suppress(ValueError, OverflowError):
                 numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone)
         return numbers[indices], absent[indices]
-    declared = calendar if calendar != "timestamp" else f"timestamp {f'of {zone}' if zone else 'without a time zone'}"
-    wrong = SchemaError(f"{where} holds {column.type} cells, but the schema says {declared}; convert them, or change the schema.")
+    declared = (
+        calendar
+        if calendar != "timestamp"
+        else f"timestamp {f'of {zone}' if zone else 'without a time zone'}"
+    )
+    wrong = SchemaError(
+        f"{where} holds {column.type} cells, but the schema says {declared}; convert them, or change the schema."
+    )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
@@ -759,7 +857,9 @@ def read_instants(
             moments = column.cast(pa.timestamp("us", kind.tz if aware else None), safe=False)
             if zone is not None and not aware:
                 # An hour that clocks repeat counts as the first one; an hour that they skip counts as the one after.
-                moments = pc.assume_timezone(moments, zone, ambiguous="earliest", nonexistent="latest")
+                moments = pc.assume_timezone(
+                    moments, zone, ambiguous="earliest", nonexistent="latest"
+                )
             seconds = moments.cast(pa.int64())
     except pa.ArrowException:
         raise wrong from None
@@ -771,7 +871,9 @@ def read_instants(
 
 def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """As :func:`column_numbers`, for text columns."""
-    absent = pc.or_(column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))).to_numpy()
+    absent = pc.or_(
+        column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
+    ).to_numpy()
     present = column.filter(pa.array(~absent))
     numbers = np.full(len(column), np.nan)
     try:
@@ -808,7 +910,11 @@ def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
     """Log a warning for every two tables without a common id. It is no error, because it may depend on one record."""
     for (name, table), (other, its) in itertools.combinations(zip(names, tables, strict=True), 2):
         if not np.isin(table.digests, its.digests).any():
-            LOG.warning("%s and %s have no id in common: they write ids differently, or hold other people.", name, other)
+            LOG.warning(
+                "%s and %s have no id in common: they write ids differently, or hold other people.",
+                name,
+                other,
+            )
 
 
 def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.NDArray[np.uint16]:
@@ -827,5 +933,8 @@ def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.ND
     check_same_records(tables, names)
     first = tables[0]
     rank = np.argsort(np.argsort(first.digests))
-    codes = [first.codes, *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:])]
+    codes = [
+        first.codes,
+        *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:]),
+    ]
     return np.concatenate(codes)

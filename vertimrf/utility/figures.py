@@ -26,7 +26,12 @@ SDMETRICS = "SDMetrics"
 
 
 def utility(
-    real: Codes, synthetic: Codes, attributes: Sequence[Attribute], label: str, seed: int = 0, marginals: int = 300
+    real: Codes,
+    synthetic: Codes,
+    attributes: Sequence[Attribute],
+    label: str,
+    seed: int = 0,
+    marginals: int = 300,
 ) -> dict[str, Any]:
     """Measure the utility of a synthetic table.
 
@@ -60,7 +65,9 @@ def utility(
     known = learners()
     names = [attribute.name for attribute in attributes]
     if label not in names:
-        raise SchemaError(f"There is no attribute {label!r} to be a label; the attributes are {', '.join(names)}.")
+        raise SchemaError(
+            f"There is no attribute {label!r} to be a label; the attributes are {', '.join(names)}."
+        )
     if len(names) == 1:
         raise SchemaError(f"{label!r} is the only attribute: there is nothing to tell it from.")
     place = names.index(label)
@@ -79,8 +86,13 @@ def utility(
     made = synthetic[:, rng.permutation(synthetic.shape[1])]
     truth = tried[place]
     if len(np.unique(truth)) < 2:
-        raise TableError(f"All real records have the same {label!r}: there is nothing to tell; name another attribute.")
-    compared = {"synthetic": synthetic, "resampled": real[:, rng.integers(real.shape[1], size=synthetic.shape[1])]}
+        raise TableError(
+            f"All real records have the same {label!r}: there is nothing to tell; name another attribute."
+        )
+    compared = {
+        "synthetic": synthetic,
+        "resampled": real[:, rng.integers(real.shape[1], size=synthetic.shape[1])],
+    }
     sizes = [attribute.size for attribute in attributes]
     quality_scores = {name: quality(real, codes, attributes) for name, codes in compared.items()}
     out: dict[str, Any] = {
@@ -96,8 +108,12 @@ def utility(
         },
         "majority": float(np.bincount(truth).max() / len(truth)),
         "propensity": propensity(known[SCIKIT], real[:, order[:MOST_ROWS]], made, attributes, seed),
-        "k_marginal": {name: k_marginal(real, codes, sizes, marginals, seed) for name, codes in compared.items()},
-        "absent": [CATBOOST] * (CATBOOST not in known) + [SDMETRICS] * (quality_scores["synthetic"] is None),
+        "k_marginal": {
+            name: k_marginal(real, codes, sizes, marginals, seed)
+            for name, codes in compared.items()
+        },
+        "absent": [CATBOOST] * (CATBOOST not in known)
+        + [SDMETRICS] * (quality_scores["synthetic"] is None),
     }
     if quality_scores["synthetic"] is not None:
         out["quality"] = quality_scores

@@ -42,10 +42,15 @@ def k_marginal(
         ``{"2": score, "3": score}``, as far as there are so many attributes. Equal tables have 1000, disjoint ones 0.
     """
     ways = [k for k in (2, 3) if k <= len(sizes)]
-    return {str(k): BEST * (1 - mean) for k, mean in tvd(real, synthetic, sizes, ways, marginals, seed).items()}
+    return {
+        str(k): BEST * (1 - mean)
+        for k, mean in tvd(real, synthetic, sizes, ways, marginals, seed).items()
+    }
 
 
-def quality(real: Codes, synthetic: Codes, attributes: Sequence[Attribute]) -> dict[str, float] | None:
+def quality(
+    real: Codes, synthetic: Codes, attributes: Sequence[Attribute]
+) -> dict[str, float] | None:
     """The quality score of SDMetrics (``sdmetrics.reports.QualityReport``) of codes.
 
     Ordered attributes are treated as numbers, others as categories. Column shapes are 1 minus the Kolmogorov-Smirnov statistic or
@@ -67,18 +72,31 @@ def quality(real: Codes, synthetic: Codes, attributes: Sequence[Attribute]) -> d
         return None
 
     def frame(codes: Codes) -> Any:
-        return pd.DataFrame({str(i): _column(row, domain) for i, (row, domain) in enumerate(zip(codes, attributes, strict=True))})
+        return pd.DataFrame(
+            {
+                str(i): _column(row, domain)
+                for i, (row, domain) in enumerate(zip(codes, attributes, strict=True))
+            }
+        )
 
-    columns = {str(i): {"sdtype": "numerical" if domain.ordered else "categorical"} for i, domain in enumerate(attributes)}
+    columns = {
+        str(i): {"sdtype": "numerical" if domain.ordered else "categorical"}
+        for i, domain in enumerate(attributes)
+    }
     report = QualityReport()
     with warnings.catch_warnings():
         # SDMetrics warns of p-values, which are not used here.
         warnings.simplefilter("ignore")
         report.generate(
-            {TABLE: frame(real)}, {TABLE: frame(synthetic)}, {"tables": {TABLE: {"columns": columns}}}, verbose=False
+            {TABLE: frame(real)},
+            {TABLE: frame(synthetic)},
+            {"tables": {TABLE: {"columns": columns}}},
+            verbose=False,
         )
     scores = {"score": float(report.get_score())}
-    for name, score in zip(*(report.get_properties()[part] for part in ("Property", "Score")), strict=True):
+    for name, score in zip(
+        *(report.get_properties()[part] for part in ("Property", "Score")), strict=True
+    ):
         scores[PROPERTIES[name]] = float(score)
     return {name: score for name, score in scores.items() if math.isfinite(score)}
 

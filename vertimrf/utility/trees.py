@@ -39,10 +39,14 @@ def learners() -> dict[str, Learner]:
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
     except ImportError:
-        raise PlanError("Utility is measured by scikit-learn's trees: pip install 'vertimrf[utility]'.") from None
+        raise PlanError(
+            "Utility is measured by scikit-learn's trees: pip install 'vertimrf[utility]'."
+        ) from None
 
     def scikit(categories: Sequence[int], seed: int) -> Any:
-        return HistGradientBoostingClassifier(categorical_features=list(categories), random_state=seed)
+        return HistGradientBoostingClassifier(
+            categorical_features=list(categories), random_state=seed
+        )
 
     makers: dict[str, Learner] = {SCIKIT: scikit}
     with contextlib.suppress(ImportError):
@@ -50,9 +54,13 @@ def learners() -> dict[str, Learner]:
 
         def catboost(categories: Sequence[int], seed: int) -> Any:
             return CatBoostClassifier(
-                iterations=ROUNDS, one_hot_max_size=MOST_CATEGORIES, cat_features=list(categories), random_seed=seed,
-                allow_writing_files=False, verbose=False,
-            )  # fmt: skip
+                iterations=ROUNDS,
+                one_hot_max_size=MOST_CATEGORIES,
+                cat_features=list(categories),
+                random_seed=seed,
+                allow_writing_files=False,
+                verbose=False,
+            )
 
         makers[CATBOOST] = catboost
     return makers
@@ -60,11 +68,20 @@ def learners() -> dict[str, Learner]:
 
 def categories(attributes: Sequence[Attribute]) -> list[int]:
     """Positions of the attributes that trees treat as categories."""
-    return [i for i, attribute in enumerate(attributes) if not attribute.ordered and attribute.size <= MOST_CATEGORIES]
+    return [
+        i
+        for i, attribute in enumerate(attributes)
+        if not attribute.ordered and attribute.size <= MOST_CATEGORIES
+    ]
 
 
 def predict(
-    learner: Learner, trained: Codes, tried: Codes, attributes: Sequence[Attribute], place: int, seed: int
+    learner: Learner,
+    trained: Codes,
+    tried: Codes,
+    attributes: Sequence[Attribute],
+    place: int,
+    seed: int,
 ) -> dict[str, float]:
     """Train trees on some records and measure how well they predict a label of others.
 
@@ -84,7 +101,9 @@ def predict(
     if len(values) == 1:
         scores[:, values] = 1.0
     else:
-        trees = learner(categories([attributes[i] for i in rest]), seed).fit(trained[rest].T, trained[place])
+        trees = learner(categories([attributes[i] for i in rest]), seed).fit(
+            trained[rest].T, trained[place]
+        )
         scores[:, values] = trees.predict_proba(tried[rest].T)
     truth = tried[place]
     return {"auc": area(scores, truth), "accuracy": float((scores.argmax(axis=1) == truth).mean())}
@@ -106,7 +125,9 @@ def area(scores: Floats, truth: Codes) -> float:
     return float(np.average(areas, weights=[(truth == value).sum() for value in present]))
 
 
-def propensity(learner: Learner, real: Codes, synthetic: Codes, attributes: Sequence[Attribute], seed: int) -> float:
+def propensity(
+    learner: Learner, real: Codes, synthetic: Codes, attributes: Sequence[Attribute], seed: int
+) -> float:
     """AUC of trees that distinguish synthetic from real records, trained on half of both and tested on the other half.
 
     Arguments as of :func:`predict`. Of the longer table only as many records are used as the shorter one has.
@@ -117,5 +138,9 @@ def propensity(learner: Learner, real: Codes, synthetic: Codes, attributes: Sequ
     records = np.concatenate([real[:, :count], synthetic[:, :count]], axis=1).T
     made = np.arange(2 * count) >= count
     half = np.arange(2 * count) % 2 == 0
-    scores = learner(categories(attributes), seed).fit(records[half], made[half]).predict_proba(records[~half])[:, 1]
+    scores = (
+        learner(categories(attributes), seed)
+        .fit(records[half], made[half])
+        .predict_proba(records[~half])[:, 1]
+    )
     return float(roc_auc_score(made[~half], scores))

@@ -19,7 +19,14 @@ import tomli_w
 
 from vertimrf.files import container, sealed
 
-__all__ = ["contents", "damaged_bytes", "damaged_container", "damaged_json", "damaged_toml", "damaged_tree"]
+__all__ = [
+    "contents",
+    "damaged_bytes",
+    "damaged_container",
+    "damaged_json",
+    "damaged_toml",
+    "damaged_tree",
+]
 
 Rng = np.random.Generator
 
@@ -36,18 +43,118 @@ RAW = {
     "@texts@": "[" + ",".join(f'"v{i}"' for i in range(20_000)) + "]",
     "@lists@": "[" + "[]," * 20_000 + "[]]",
 }
-WHOLE = [0, 1, -1, 2, 3, 16, 40, 41, 64, 255, 256, 4096, 65_534, 65_535, 65_536, 10**6, 2**26, 2**26 + 1, 2**31 - 1, 2**31]
+WHOLE = [
+    0,
+    1,
+    -1,
+    2,
+    3,
+    16,
+    40,
+    41,
+    64,
+    255,
+    256,
+    4096,
+    65_534,
+    65_535,
+    65_536,
+    10**6,
+    2**26,
+    2**26 + 1,
+    2**31 - 1,
+    2**31,
+]
 WHOLE += [2**32]
-WHOLE += [2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, -(2**31), -(2**63), -(2**63) - 1, 10**30, -(10**30), 10**400]
-DECIMAL = [0.0, -0.0, 0.1, 0.5, 1.5, -1.5, 1e-12, 1e-300, 5e-324, 1e16, 1e30, 1e150, 1e300, 1.7e308, -1e300]
+WHOLE += [
+    2**53 + 1,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64,
+    -(2**31),
+    -(2**63),
+    -(2**63) - 1,
+    10**30,
+    -(10**30),
+    10**400,
+]
+DECIMAL = [
+    0.0,
+    -0.0,
+    0.1,
+    0.5,
+    1.5,
+    -1.5,
+    1e-12,
+    1e-300,
+    5e-324,
+    1e16,
+    1e30,
+    1e150,
+    1e300,
+    1.7e308,
+    -1e300,
+]
 DECIMAL += [float("nan"), float("inf"), float("-inf")]
-TEXT = ["", " ", "x", "0", "1", "-1", "nan", "private", "missing", "other", "date", "time", "timestamp", "month", "hour", "id"]
-TEXT += ["\ud800", "\x00", "a\nb", "\x1b[31m", "é" * 20, "\u202e", "../x", "a/b", "x" * 100_000, "held_by"]
+TEXT = [
+    "",
+    " ",
+    "x",
+    "0",
+    "1",
+    "-1",
+    "nan",
+    "private",
+    "missing",
+    "other",
+    "date",
+    "time",
+    "timestamp",
+    "month",
+    "hour",
+    "id",
+]
+TEXT += [
+    "\ud800",
+    "\x00",
+    "a\nb",
+    "\x1b[31m",
+    "é" * 20,
+    "\u202e",
+    "../x",
+    "a/b",
+    "x" * 100_000,
+    "held_by",
+]
 TEXT += ["add or remove one record"]
-TEXT += ["2013-05-31", "0001-01-01", "9999-12-31", "23:59:59", "2013-05-31T10:00:00+14:00", "Europe/Vienna", "NaN"]
-TEXT += ["day", "count-sketch", "scheduled-pairs", "published", "grr", "outer", "inner", "gaussian", "sketches"]
+TEXT += [
+    "2013-05-31",
+    "0001-01-01",
+    "9999-12-31",
+    "23:59:59",
+    "2013-05-31T10:00:00+14:00",
+    "Europe/Vienna",
+    "NaN",
+]
+TEXT += [
+    "day",
+    "count-sketch",
+    "scheduled-pairs",
+    "published",
+    "grr",
+    "outer",
+    "inner",
+    "gaussian",
+    "sketches",
+]
 TEXT += ["threshold", "geometric"]
-DAYS: list[Any] = [datetime.date.min, datetime.date.max, datetime.datetime.max, datetime.time(23, 59, 59, 999_999)]
+DAYS: list[Any] = [
+    datetime.date.min,
+    datetime.date.max,
+    datetime.datetime.max,
+    datetime.time(23, 59, 59, 999_999),
+]
 
 
 def picked(rng: Rng, options: Sequence[Any]) -> Any:
@@ -69,16 +176,31 @@ def hostile(rng: Rng) -> Any:
         case 9:
             return picked(rng, [True, False, None])
         case 10:
-            return copy.deepcopy(picked(rng, [[], {}, [[]], {"": None}, [None], [[[]]], [0] * 300, {"a": {"b": []}}, [{}]]))
+            return copy.deepcopy(
+                picked(
+                    rng,
+                    [[], {}, [[]], {"": None}, [None], [[[]]], [0] * 300, {"a": {"b": []}}, [{}]],
+                )
+            )
     return picked(rng, DAYS)
 
 
 def number_near(rng: Rng, value: float) -> Any:
     """A number made from another, or the other as something that it is not."""
     changes: list[Callable[[], Any]] = [
-        lambda: value + 1, lambda: value - 1, lambda: -value, lambda: value * 2, lambda: value * 1000, lambda: value / 1000,
-        lambda: value * 10**9, lambda: float(value), lambda: int(value), lambda: str(value), lambda: [value], lambda: bool(value),
-    ]  # fmt: skip
+        lambda: value + 1,
+        lambda: value - 1,
+        lambda: -value,
+        lambda: value * 2,
+        lambda: value * 1000,
+        lambda: value / 1000,
+        lambda: value * 10**9,
+        lambda: float(value),
+        lambda: int(value),
+        lambda: str(value),
+        lambda: [value],
+        lambda: bool(value),
+    ]
     try:
         return picked(rng, changes)()
     except (OverflowError, ValueError):
@@ -90,7 +212,11 @@ def text_near(rng: Rng, text: str) -> Any:
     if not text:
         return "x"
     at = int(rng.integers(len(text)))
-    letters = "0123456789abcdef" if set(text) <= set(string.hexdigits) else string.ascii_letters + string.digits + "+/="
+    letters = (
+        "0123456789abcdef"
+        if set(text) <= set(string.hexdigits)
+        else string.ascii_letters + string.digits + "+/="
+    )
     match int(rng.integers(7)):
         case 0:
             return text[:at] + picked(rng, letters) + text[at + 1 :]
@@ -180,7 +306,9 @@ def damaged_tree(rng: Rng, tree: Any, others: Sequence[Any] = ()) -> Any:
                         other[its] = one
             case 10:
                 if isinstance(at, dict):
-                    at[picked(rng, TEXT) if rng.random() < 0.5 else f"{key}x"] = copy.deepcopy(at[key])
+                    at[picked(rng, TEXT) if rng.random() < 0.5 else f"{key}x"] = copy.deepcopy(
+                        at[key]
+                    )
                 else:
                     at.insert(int(rng.integers(len(at) + 1)), copy.deepcopy(at[key]))
             case 11:
@@ -257,7 +385,9 @@ def damaged_toml(rng: Rng, data: bytes, tree: Any) -> bytes:
     if rng.random() < 0.15:
         return damaged_bytes(rng, data)
     try:
-        return with_raw(tomli_w.dumps(without_none(damaged_tree(rng, tree)))).encode(errors="surrogatepass")
+        return with_raw(tomli_w.dumps(without_none(damaged_tree(rng, tree)))).encode(
+            errors="surrogatepass"
+        )
     except (TypeError, AttributeError, ValueError, RecursionError):
         # What TOML has no form for.
         return damaged_bytes(rng, data)
@@ -267,7 +397,11 @@ def without_none(tree: Any) -> Any:
     """A tree without null, which TOML lacks."""
     if isinstance(tree, dict):
         return {str(key): without_none(value) for key, value in tree.items() if value is not None}
-    return [without_none(value) for value in tree if value is not None] if isinstance(tree, list) else tree
+    return (
+        [without_none(value) for value in tree if value is not None]
+        if isinstance(tree, list)
+        else tree
+    )
 
 
 def damaged_bytes(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
@@ -296,7 +430,11 @@ def damaged_bytes(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
             case 8:
                 # A number of four or eight bytes that is far from what was there.
                 form = picked(rng, ["<I", "<q", "<i", ">I"])
-                number = picked(rng, [0, -1, 1, 2**31 - 1, -(2**31)]) if form != "<q" else picked(rng, [2**62, -1, -(2**63)])
+                number = (
+                    picked(rng, [0, -1, 1, 2**31 - 1, -(2**31)])
+                    if form != "<q"
+                    else picked(rng, [2**62, -1, -(2**63)])
+                )
                 packed = struct.pack(form, number & 0xFFFFFFFF if form[1] == "I" else number)
                 out[at : at + len(packed)] = packed
     return bytes(out)
@@ -330,14 +468,26 @@ def damaged_array(rng: Rng, array: np.ndarray) -> np.ndarray:
         case 4:
             return out.reshape(-1)[: int(rng.integers(flat.size + 1))].copy()
         case 5:
-            return np.concatenate([flat, flat, flat])[: int(rng.integers(flat.size, 3 * flat.size + 1))]
+            return np.concatenate([flat, flat, flat])[
+                : int(rng.integers(flat.size, 3 * flat.size + 1))
+            ]
         case 6:
-            return flat.reshape(picked(rng, [(-1,), (1, -1), (-1, 1), (1,) * 30 + (-1,)])) if flat.size else out
+            return (
+                flat.reshape(picked(rng, [(-1,), (1, -1), (-1, 1), (1,) * 30 + (-1,)]))
+                if flat.size
+                else out
+            )
         case 7:
             with np.errstate(all="ignore"):
                 return out.astype(picked(rng, ["uint8", "uint16", "int64", "float64"]))
         case 8 if out.dtype.kind != "f":
-            flat[:] = rng.integers(np.iinfo(out.dtype).min, np.iinfo(out.dtype).max, flat.size, dtype=out.dtype, endpoint=True)
+            flat[:] = rng.integers(
+                np.iinfo(out.dtype).min,
+                np.iinfo(out.dtype).max,
+                flat.size,
+                dtype=out.dtype,
+                endpoint=True,
+            )
     return out
 
 
@@ -348,7 +498,9 @@ def damaged_container(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> by
     if choice < 0.04:
         return damaged_bytes(rng, data, others)
     if choice < 0.50:
-        description["header"] = damaged_tree(rng, description["header"], [contents(other)[0]["header"] for other in others])
+        description["header"] = damaged_tree(
+            rng, description["header"], [contents(other)[0]["header"] for other in others]
+        )
     if choice > 0.45 and arrays:
         for _ in range(int(rng.geometric(0.7))):
             name = picked(rng, list(arrays))
@@ -363,7 +515,9 @@ def damaged_container(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> by
                     arrays[name], arrays[other] = arrays[other], arrays[name]
                 case _:
                     arrays[name] = damaged_array(rng, arrays[name])
-        description["arrays"] = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+        description["arrays"] = [
+            [name, array.dtype.name, list(array.shape)] for name, array in arrays.items()
+        ]
     if choice > 0.93:
         description["arrays"] = damaged_tree(rng, description["arrays"])
     body = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
@@ -382,5 +536,9 @@ def damaged_container(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> by
 def damaged_head(rng: Rng, header: dict[str, Any]) -> bytes:
     """The beginning of a sealed file with a damaged header."""
     text = written(damaged_tree(rng, header))
-    length = len(text) if rng.random() > 0.1 else picked(rng, [0, 1, len(text) - 1, 1 << 16, (1 << 16) + 1, (1 << 32) - 1])
+    length = (
+        len(text)
+        if rng.random() > 0.1
+        else picked(rng, [0, 1, len(text) - 1, 1 << 16, (1 << 16) + 1, (1 << 32) - 1])
+    )
     return sealed.PREFIX.pack(sealed.MAGIC, sealed.VERSION, length) + text

@@ -22,7 +22,16 @@ from vertimrf.errors import MessageError
 from vertimrf.files import sealed
 from vertimrf.files.atomic import MAX_KEY, read_json
 from vertimrf.inspect import describe
-from vertimrf.keys import Offer, PrivateKey, PublicKeys, _file_key, open_sealed, read_base64, seal, to_base64
+from vertimrf.keys import (
+    Offer,
+    PrivateKey,
+    PublicKeys,
+    _file_key,
+    open_sealed,
+    read_base64,
+    seal,
+    to_base64,
+)
 from vertimrf.message import Message, largest_message
 from vertimrf.named_model import Model
 from vertimrf.party.alignment import best_match, open_sample
@@ -114,7 +123,9 @@ class Kind:
 
 def as_json(*others: str) -> Callable[[Seeds, Rng, str, bytes], bytes]:
     """JSON, with parts of other files."""
-    return lambda seeds, rng, name, data: damaged_json(rng, data, [seeds.path(other).read_bytes() for other in others])
+    return lambda seeds, rng, name, data: damaged_json(
+        rng, data, [seeds.path(other).read_bytes() for other in others]
+    )
 
 
 def as_toml(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
@@ -124,7 +135,11 @@ def as_toml(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
 
 def as_container(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     """A container that is not sealed."""
-    others = [seeds.path(f"{other}.model").read_bytes() for other in ("persons", "outer")] if name.endswith(".model") else []
+    others = (
+        [seeds.path(f"{other}.model").read_bytes() for other in ("persons", "outer")]
+        if name.endswith(".model")
+        else []
+    )
     return damaged_container(rng, data, others)
 
 
@@ -139,15 +154,25 @@ def as_sealed(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     if choice < 0.25:
         return resealed(seeds, rng, sealed.peek(data, name)[0], inside, sender, None)
     others = [open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name)[1]]
-    return seal(damaged_container(rng, inside, others), kind, plan.digest(), keys, seeds.keys[sender], None)
+    return seal(
+        damaged_container(rng, inside, others), kind, plan.digest(), keys, seeds.keys[sender], None
+    )
 
 
-def resealed(seeds: Seeds, rng: Rng, header: dict[str, Any], inside: bytes, sender: str, to: str | None) -> bytes:
+def resealed(
+    seeds: Seeds, rng: Rng, header: dict[str, Any], inside: bytes, sender: str, to: str | None
+) -> bytes:
     """Contents sealed under a damaged header as if it were the right one."""
     once = PrivateKey.new(None)
     receiver = seeds.keys[to].offer.public
     head = damaged_head(rng, {**header, "ephemeral": to_base64(once.offer.public)})
-    key = _file_key(once.agree(receiver), seeds.keys[sender].agree(receiver), seeds.keys[sender].offer.public, receiver, head)
+    key = _file_key(
+        once.agree(receiver),
+        seeds.keys[sender].agree(receiver),
+        seeds.keys[sender].offer.public,
+        receiver,
+        head,
+    )
     return sealed.seal_chunks(head, key, inside)
 
 
@@ -164,7 +189,9 @@ def as_envelopes(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     if rng.random() < 0.3:
         changed = resealed(seeds, rng, sealed.peek(own, "seed")[0], inside, sender, to)
     else:
-        inside = damaged_container(rng, inside) if kind == "id sample" else damaged_bytes(rng, inside)
+        inside = (
+            damaged_container(rng, inside) if kind == "id sample" else damaged_bytes(rng, inside)
+        )
         changed = seal(inside, kind, plan.digest(), plan.sealing_keys(), seeds.keys[sender], to)
     tree["envelopes"][to] = to_base64(changed)
     return json.dumps(tree).encode()
@@ -184,11 +211,15 @@ def as_table(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
         inside = gzip.decompress(data)
         if choice < 0.4:
             # Much of nothing: zeros, or one line again and again.
-            inside += picked(rng, [b"\0", b"\n", inside[-40:], b","]) * int(rng.integers(1, 100_000))
+            inside += picked(rng, [b"\0", b"\n", inside[-40:], b","]) * int(
+                rng.integers(1, 100_000)
+            )
         packed = gzip.compress(damaged_csv(rng, inside), 1)
         if choice < 0.6:
             # The length that gzip states at its end, and its checksum.
-            packed = packed[:-8] + struct.pack("<II", int(rng.integers(1 << 32)), int(rng.integers(1 << 32)))
+            packed = packed[:-8] + struct.pack(
+                "<II", int(rng.integers(1 << 32)), int(rng.integers(1 << 32))
+            )
         return packed + packed if choice > 0.95 else packed
     if name.endswith(".csv"):
         return damaged_csv(rng, data)
@@ -232,18 +263,30 @@ def restated(rng: Rng, path: Path) -> bytes:
         column = int(rng.integers(table.num_columns))
         values = table.column(column)
         changes: list[Callable[[], Any]] = [
-            lambda: pa.nulls(len(values)), lambda: pa.array([[1]] * len(values)), lambda: pa.array([{"a": 1}] * len(values)),
-            lambda: pa.array(rng.normal(size=len(values)) * 1e300), lambda: pa.array([b"\xff"] * len(values)),
-            lambda: pa.array(rng.integers(-(2**63), 2**63 - 1, len(values))), lambda: values.dictionary_encode(),
-            lambda: pa.array([2**64 - 1] * len(values), pa.uint64()), lambda: pa.array([float("nan")] * len(values)),
-            lambda: pa.array([10**11] * len(values), pa.timestamp("s")), lambda: values.slice(0, 0),
-        ]  # fmt: skip
+            lambda: pa.nulls(len(values)),
+            lambda: pa.array([[1]] * len(values)),
+            lambda: pa.array([{"a": 1}] * len(values)),
+            lambda: pa.array(rng.normal(size=len(values)) * 1e300),
+            lambda: pa.array([b"\xff"] * len(values)),
+            lambda: pa.array(rng.integers(-(2**63), 2**63 - 1, len(values))),
+            lambda: values.dictionary_encode(),
+            lambda: pa.array([2**64 - 1] * len(values), pa.uint64()),
+            lambda: pa.array([float("nan")] * len(values)),
+            lambda: pa.array([10**11] * len(values), pa.timestamp("s")),
+            lambda: values.slice(0, 0),
+        ]
         made = picked(rng, changes)()
-        table = table.set_column(column, table.schema.names[column], made) if len(made) == len(values) else table.slice(0, 0)
+        table = (
+            table.set_column(column, table.schema.names[column], made)
+            if len(made) == len(values)
+            else table.slice(0, 0)
+        )
     table = table.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     if path.suffix == ".parquet":
-        pa.parquet.write_table(table, sink, compression=picked(rng, ["snappy", "gzip", "zstd", "none"]))
+        pa.parquet.write_table(
+            table, sink, compression=picked(rng, ["snappy", "gzip", "zstd", "none"])
+        )
     else:
         with pa.ipc.new_file(sink, table.schema) as file:
             file.write_table(table)
@@ -256,7 +299,12 @@ def as_anything(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     kind = next(kind for kind in KINDS if name in kind.files and kind.name != "inspect")
     if rng.random() < 0.8:
         return kind.damage(seeds, rng, name, data)
-    other = seeds.path(picked(rng, ["schema.toml", "count.model", "count.plan.json", "hospital.parquet", "ledger.json"]))
+    other = seeds.path(
+        picked(
+            rng,
+            ["schema.toml", "count.model", "count.plan.json", "hospital.parquet", "ledger.json"],
+        )
+    )
     return damaged_bytes(rng, data, [other.read_bytes()])
 
 
@@ -267,7 +315,14 @@ def read_plan(path: Path, name: str, use: Use) -> Plan:
     """A plan as everybody reads it, and as a party follows it."""
     plan = Plan.load(path)
     sizes = [plan.message_size(party) for party in range(len(plan.local))]
-    _ = plan.digest(), plan.fingerprint, plan.summary().encode(), str(plan.standing), largest_message(plan), plan.schema.remarks()
+    _ = (
+        plan.digest(),
+        plan.fingerprint,
+        plan.summary().encode(),
+        str(plan.standing),
+        largest_message(plan),
+        plan.schema.remarks(),
+    )
     if plan.public_keys is not None and use.rng.random() < 0.1:
         seal(b"", "secret", plan.digest(), plan.public_keys, use.seeds.keys["hospital"], None)
     predicted = forecast(plan)
@@ -289,17 +344,27 @@ def follow(plan: Plan, sizes: Sequence[int], predicted: Sequence[Forecast], use:
         if not use.allows(own.memory - PROCESS_BYTES, own.work):
             return
         part = plan.schema.part(name)
-        codes = np.array([use.rng.integers(0, attribute.size, rows) for attribute in part], np.uint16)
+        codes = np.array(
+            [use.rng.integers(0, attribute.size, rows) for attribute in part], np.uint16
+        )
         impossible = np.zeros(rows, bool)
         for combination in plan.schema.combinations_at(name).values():
-            impossible |= np.all([np.isin(codes[place], ruled_out) for place, ruled_out in combination], axis=0)
+            impossible |= np.all(
+                [np.isin(codes[place], ruled_out) for place, ruled_out in combination], axis=0
+            )
         codes[:, impossible] = codes[:, ~impossible][:, :1]
         digests = np.arange(rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         persons = digests if plan.records_per_person > 1 else None
-        message = Party(plan, name, use.seeds.secret, options=QUIET).run(Table(part, digests, codes, persons))
+        message = Party(plan, name, use.seeds.secret, options=QUIET).run(
+            Table(part, digests, codes, persons)
+        )
         received.append(Message.from_bytes(message.to_bytes(plan), plan))
     whole = forecast(plan)
-    if plan.encoder != "published" and whole is not None and use.allows(whole.server.memory - PROCESS_BYTES, whole.server.work):
+    if (
+        plan.encoder != "published"
+        and whole is not None
+        and use.allows(whole.server.memory - PROCESS_BYTES, whole.server.work)
+    ):
         server = Server(plan, replace(QUIET, rows=rows))
         _ = server.run(server.read(received)).table
 
@@ -315,14 +380,18 @@ def read_message(path: Path, name: str, use: Use) -> Message:
         if predicted is not None:
             use.allows(predicted.server.memory - PROCESS_BYTES, predicted.server.work)
         server = Server(plan, QUIET)
-        result = server.run(server.read(list({**use.seeds.messages[which], party: message}.values())))
+        result = server.run(
+            server.read(list({**use.seeds.messages[which], party: message}.values()))
+        )
         _ = result.table, result.to_json()
     return message
 
 
 def read_offer(path: Path, name: str, use: Use) -> PublicKeys:
     """An offer beside the others'."""
-    offers = [Offer.load(path)] + [use.seeds.keys[own].offer for own in (*NAMES, None) if f"{own or 'server'}.offer" != name]
+    offers = [Offer.load(path)] + [
+        use.seeds.keys[own].offer for own in (*NAMES, None) if f"{own or 'server'}.offer" != name
+    ]
     keys = PublicKeys.of(offers, NAMES)
     seal(b"x", "secret", bytes(32), keys, use.seeds.keys["hospital"], None)
     return keys
@@ -347,7 +416,9 @@ def read_envelopes(path: Path, name: str, use: Use) -> Secret:
     """Envelopes as a party opens its own."""
     content = read_json(path, "file of envelopes", MessageError, MAX_KEY)
     plan = use.seeds.plans[name.split(".")[0]]
-    _, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), use.seeds.keys["registry"])
+    _, secret = open_envelope(
+        content, plan.digest(), plan.sealing_keys(), use.seeds.keys["registry"]
+    )
     return secret
 
 
@@ -369,7 +440,11 @@ def read_model(path: Path, name: str, use: Use) -> Model:
         names = model.schema.names
         model.marginal([picked(use.rng, names)])
         first = model.schema.attributes[0]
-        held = decode(np.zeros((1, 1), np.int64), [first], np.random.default_rng(0)).column(0)[0].as_py()
+        held = (
+            decode(np.zeros((1, 1), np.int64), [first], np.random.default_rng(0))
+            .column(0)[0]
+            .as_py()
+        )
         if held is not None:
             model.sample(10, given={names[0]: held}, seed=1)
         if use.rng.random() < 0.3:
@@ -389,7 +464,9 @@ def read_schema_file(path: Path, name: str, use: Use) -> Schema:
         encode_table(table, None, schema.attributes, keys=IdKeys.drawn())
     if use.rng.random() < 0.05 and len(schema.attributes) < 40 and max(schema.sizes) < 5000:
         use.seconds += 2.0
-        plan = plan_with(schema, epsilon=1.0, expected_records=1000, message_bytes=100_000, tau=10_000)
+        plan = plan_with(
+            schema, epsilon=1.0, expected_records=1000, message_bytes=100_000, tau=10_000
+        )
         Plan.from_json(json.loads(json.dumps(plan.to_json())))
     return schema
 
@@ -411,7 +488,11 @@ def read_domains(path: Path, name: str, use: Use) -> Any:
         table = pa.table({name: ["a"] for name in part.wanted})
         search = Search(part, use.seeds.path("open.toml"), "table", table)
         found, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
-    return none_found(part, found) or close(part, found) if set(part.wanted) <= {f.domain.name for f in found} else found
+    return (
+        none_found(part, found) or close(part, found)
+        if set(part.wanted) <= {f.domain.name for f in found}
+        else found
+    )
 
 
 def read_release(path: Path, name: str, use: Use) -> bytes:
@@ -436,7 +517,10 @@ def read_anything(path: Path, name: str, use: Use) -> str:
     """Any file as ``inspect`` shows it, with a key and a plan or without."""
     key = plan = None
     if use.rng.random() < 0.5:
-        key, plan = use.seeds.keys[picked(use.rng, [None, "hospital"])], use.seeds.plans[picked(use.rng, PLANS)]
+        key, plan = (
+            use.seeds.keys[picked(use.rng, [None, "hospital"])],
+            use.seeds.plans[picked(use.rng, PLANS)],
+        )
     text = describe(path, key, plan)
     text.encode()
     return text
@@ -462,7 +546,9 @@ def read_table(path: Path, name: str, use: Use) -> Table:
     if use.rng.random() < 0.3:
         for piece in open_pieces(path).read():
             _ = piece.num_rows
-    return encode_table(path, "id", part, read=ReadOptions(ignore_extra=True, person="person"), keys=IdKeys.drawn())
+    return encode_table(
+        path, "id", part, read=ReadOptions(ignore_extra=True, person="person"), keys=IdKeys.drawn()
+    )
 
 
 def inflated(path: Path) -> int:
@@ -481,19 +567,53 @@ def inflated(path: Path) -> int:
 
 SEALED = tuple(f"{plan}-{party}.message" for plan in PLANS for party in NAMES)
 PLAN_FILES = tuple(f"{plan}.plan.json" for plan in PLANS)
-TABLES = tuple(f"{party}{suffix}" for party in ("hospital", "insurer") for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"))
+TABLES = tuple(
+    f"{party}{suffix}"
+    for party in ("hospital", "insurer")
+    for suffix in (".csv", ".csv.gz", ".parquet", ".arrow")
+)
 RELEASE = "message.release"
 KINDS: tuple[Kind, ...] = (
     Kind("plan", 0.16, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
     Kind("message", 0.29, SEALED, as_sealed, read_message),
-    Kind("offer", 0.03, tuple(f"{party}.offer" for party in (*NAMES, "server")), as_json("hospital.key"), read_offer),
-    Kind("key", 0.03, tuple(f"{party}.key" for party in (*NAMES, "server")), as_json("hospital.offer"), read_key),
+    Kind(
+        "offer",
+        0.03,
+        tuple(f"{party}.offer" for party in (*NAMES, "server")),
+        as_json("hospital.key"),
+        read_offer,
+    ),
+    Kind(
+        "key",
+        0.03,
+        tuple(f"{party}.key" for party in (*NAMES, "server")),
+        as_json("hospital.offer"),
+        read_key,
+    ),
     Kind("secret", 0.02, ("parties.secret",), as_json("hospital.key"), read_secret),
-    Kind("envelopes", 0.04, tuple(f"{plan}.envelopes.json" for plan in ("count", "pairs")), as_envelopes, read_envelopes),
+    Kind(
+        "envelopes",
+        0.04,
+        tuple(f"{plan}.envelopes.json" for plan in ("count", "pairs")),
+        as_envelopes,
+        read_envelopes,
+    ),
     Kind("id sample", 0.02, ("ids.sample.json",), as_envelopes, read_sample),
-    Kind("model", 0.08, tuple(f"{plan}.model" for plan in ("count", "persons", "outer", "classes")), as_container, read_model),
+    Kind(
+        "model",
+        0.08,
+        tuple(f"{plan}.model" for plan in ("count", "persons", "outer", "classes")),
+        as_container,
+        read_model,
+    ),
     Kind("schema", 0.07, ("schema.toml",), as_toml, read_schema_file),
-    Kind("schema json", 0.07, ("schema.json", "found.json", "domain.json"), as_json("schema.json"), read_schema_file),
+    Kind(
+        "schema json",
+        0.07,
+        ("schema.json", "found.json", "domain.json"),
+        as_json("schema.json"),
+        read_schema_file,
+    ),
     Kind("open schema", 0.05, ("open.toml",), as_toml, read_open_schema),
     Kind("domain record", 0.03, ("domains.json",), as_json("open.json"), read_domains),
     Kind("release record", 0.03, (RELEASE,), as_release, read_release),
@@ -502,12 +622,25 @@ KINDS: tuple[Kind, ...] = (
     Kind("table", 0.07, TABLES, as_table, read_table),
     Kind("report", 0.01, ("report.json",), as_json("ledger.json"), read_anything),
     Kind(
-        "inspect", 0.03,
-        (*PLAN_FILES, "count.model", "count-hospital.message", "hospital.offer", "hospital.key",
-         "ledger.json", "parties.secret", "report.json", "schema.toml", "schema.json", "count.envelopes.json",
-         "hospital.parquet", "hospital.csv",
-         RELEASE),
-        as_anything, read_anything,
+        "inspect",
+        0.03,
+        (
+            *PLAN_FILES,
+            "count.model",
+            "count-hospital.message",
+            "hospital.offer",
+            "hospital.key",
+            "ledger.json",
+            "parties.secret",
+            "report.json",
+            "schema.toml",
+            "schema.json",
+            "count.envelopes.json",
+            "hospital.parquet",
+            "hospital.csv",
+            RELEASE,
+        ),
+        as_anything,
+        read_anything,
     ),
-)  # fmt: skip
-
+)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +74,9 @@ class Seeds:
     @cached_property
     def keys(self) -> dict[str | None, PrivateKey]:
         """Everyone's private keys; None is the server."""
-        return {name: PrivateKey.load(self.path(f"{name or 'server'}.key")) for name in (*NAMES, None)}
+        return {
+            name: PrivateKey.load(self.path(f"{name or 'server'}.key")) for name in (*NAMES, None)
+        }
 
     @cached_property
     def secret(self) -> Secret:
@@ -90,14 +92,25 @@ class Seeds:
     def messages(self) -> dict[str, dict[str, Message]]:
         """By plan and party."""
         return {
-            plan: {name: Message.load(self.path(f"{plan}-{name}.message"), self.plans[plan], self.keys[None]) for name in NAMES}
+            plan: {
+                name: Message.load(
+                    self.path(f"{plan}-{name}.message"), self.plans[plan], self.keys[None]
+                )
+                for name in NAMES
+            }
             for plan in PLANS
         }
 
     def table(self, plan: str, party: str) -> Table:
         """A party's records, encoded for a plan."""
         part = self.plans[plan].schema.part(party)
-        return encode_table(self.path(f"{party}.parquet"), "id", part, read=ReadOptions(ignore_extra=True, person="person"), keys=KEYS)
+        return encode_table(
+            self.path(f"{party}.parquet"),
+            "id",
+            part,
+            read=ReadOptions(ignore_extra=True, person="person"),
+            keys=KEYS,
+        )
 
 
 def schema() -> Schema:
@@ -106,23 +119,39 @@ def schema() -> Schema:
     return Schema.of(
         {
             "hospital": [
-                ward, Attribute.numeric("age", [0, 15, 40, 65, 120], integral=True),
+                ward,
+                Attribute.numeric("age", [0, 15, 40, 65, 120], integral=True),
                 Attribute.categorical("smoker", [True, False]),
             ],
             "insurer": [
-                Attribute.integer("tariff", 4), Attribute.numeric("cost", [0, 1.5, 10], resolution=0.5, clamp=True),
-                Attribute.temporal("since", "date", [date(2000, 1, 1), date(2010, 1, 1), date(2020, 1, 1)]),
+                Attribute.integer("tariff", 4),
+                Attribute.numeric("cost", [0, 1.5, 10], resolution=0.5, clamp=True),
+                Attribute.temporal(
+                    "since", "date", [date(2000, 1, 1), date(2010, 1, 1), date(2020, 1, 1)]
+                ),
             ],
-            "registry": [ward, Attribute.integer("children", 3), Attribute.categorical("level", [1.0, 2.5])],
+            "registry": [
+                ward,
+                Attribute.integer("children", 3),
+                Attribute.categorical("level", [1.0, 2.5]),
+            ],
         },
-        impossible=[Impossible.of(age={"below": 15}, smoker=True), Impossible.of(children=2, tariff=[0, 3])],
-    )  # fmt: skip
+        impossible=[
+            Impossible.of(age={"below": 15}, smoker=True),
+            Impossible.of(children=2, tariff=[0, 3]),
+        ],
+    )
 
 
 def plain_schema() -> Schema:
     """For encoders that take neither shared columns nor impossible combinations."""
     sizes = {"hospital": {"h0": 3, "h1": 2}, "insurer": {"i0": 4}, "registry": {"r0": 2, "r1": 3}}
-    return Schema.of({party: [Attribute.integer(name, size) for name, size in own.items()] for party, own in sizes.items()})
+    return Schema.of(
+        {
+            party: [Attribute.integer(name, size) for name, size in own.items()]
+            for party, own in sizes.items()
+        }
+    )
 
 
 def rows_of(attributes: Sequence[Attribute], count: int, seed: int) -> pa.Table:
@@ -131,15 +160,19 @@ def rows_of(attributes: Sequence[Attribute], count: int, seed: int) -> pa.Table:
     codes = np.array([rng.integers(0, attribute.size, count) for attribute in attributes])
     table = decode(codes, attributes, rng)
     ids = pa.array([f"{i:05d}" for i in range(count)])
-    return pa.table({"id": ids, "person": pa.array([f"p{i // 2}" for i in range(count)])} | dict(zip(
-        table.column_names, table.columns, strict=True)))  # fmt: skip
+    return pa.table(
+        {"id": ids, "person": pa.array([f"p{i // 2}" for i in range(count)])}
+        | dict(zip(table.column_names, table.columns, strict=True))
+    )
 
 
 def people(seed: int) -> pa.Table:
     """All parties' records in one table, without what the schema calls impossible."""
     whole = schema()
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
-    codes = encode_table(tables, "id", whole.attributes, read=ReadOptions(ignore_extra=True), keys=KEYS).codes
+    codes = encode_table(
+        tables, "id", whole.attributes, read=ReadOptions(ignore_extra=True), keys=KEYS
+    ).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
         kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
@@ -148,22 +181,49 @@ def people(seed: int) -> pa.Table:
 
 def plans(keys: KeyRing) -> dict[str, Plan]:
     """One of every encoder, and one for persons with several records, domains that cost something, and a workload."""
-    spent = LedgerEntry(GeometricEvent(200.0, 2), "insurer", "bounds and bins of 'cost'", "two-sided geometric", "cafe-0")
-    common = {"epsilon": 2.0, "expected_records": ROWS, "delta": 1e-6, "public_keys": keys.public, "tau": 2000}
+    spent = LedgerEntry(
+        GeometricEvent(200.0, 2),
+        "insurer",
+        "bounds and bins of 'cost'",
+        "two-sided geometric",
+        "cafe-0",
+    )
+    common = {
+        "epsilon": 2.0,
+        "expected_records": ROWS,
+        "delta": 1e-6,
+        "public_keys": keys.public,
+        "tau": 2000,
+    }
     whole = schema()
     return {
         "count": plan_with(whole, nonce="count", keys=256, **common),
-        "pairs": plan_with(plain_schema(), nonce="pairs", encoder="scheduled-pairs", keys=400, **common),
+        "pairs": plan_with(
+            plain_schema(), nonce="pairs", encoder="scheduled-pairs", keys=400, **common
+        ),
         "grr": plan_with(plain_schema(), nonce="grr", encoder="grr", **common),
         "published": plan_with(
-            plain_schema(), nonce="published", encoder="published", keys=64, claim_as_published=True, **common
+            plain_schema(),
+            nonce="published",
+            encoder="published",
+            keys=64,
+            claim_as_published=True,
+            **common,
         ),
         "persons": plan_with(
-            replace(plain_schema(), spent=(spent,)), nonce="persons", keys=256, records_per_person=2,
-            prior=[LedgerEntry(GeometricEvent(300.0, 2), "coordinator", "record count", "two-sided geometric")],
-            workload={("h0", "r1"): 2.0, ("i0",): 1.0}, **common,
+            replace(plain_schema(), spent=(spent,)),
+            nonce="persons",
+            keys=256,
+            records_per_person=2,
+            prior=[
+                LedgerEntry(
+                    GeometricEvent(300.0, 2), "coordinator", "record count", "two-sided geometric"
+                )
+            ],
+            workload={("h0", "r1"): 2.0, ("i0",): 1.0},
+            **common,
         ),
-    }  # fmt: skip
+    }
 
 
 def build(folder: Path) -> Seeds:
@@ -180,11 +240,15 @@ def build(folder: Path) -> Seeds:
     for name, plan in made.items():
         plan.save(folder / f"{name}.plan.json")
         (folder / f"{name}.envelopes.json").write_text(
-            json.dumps(seal_secret(secret, plan.digest(), plan.sealing_keys(), keys.parties["hospital"]))
+            json.dumps(
+                seal_secret(secret, plan.digest(), plan.sealing_keys(), keys.parties["hospital"])
+            )
         )
         _messages(folder, name, plan, table, keys, secret)
     sample = sample_ids([table["id"]], secret, made["count"], "The table")
-    (folder / "ids.sample.json").write_text(json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"])))
+    (folder / "ids.sample.json").write_text(
+        json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"]))
+    )
     _schemas(folder, table)
     (folder / "ledger.json").write_text(json.dumps(made["persons"].ledger().to_json()))
     return Seeds(folder)
@@ -198,10 +262,18 @@ def _tables(folder: Path, table: pa.Table) -> None:
     assert (folder / f"hospital.csv{STANDING_FILE}").exists()
 
 
-def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
+def _messages(
+    folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret
+) -> None:
     received = []
     for number, party in enumerate(NAMES):
-        records = encode_table(table, "id", plan.schema.part(party), read=ReadOptions(ignore_extra=True, person="person"), keys=KEYS)
+        records = encode_table(
+            table,
+            "id",
+            plan.schema.part(party),
+            read=ReadOptions(ignore_extra=True, person="person"),
+            keys=KEYS,
+        )
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
         message.save(folder / f"{name}-{party}.message", plan, keys.parties[party])
         received.append(message)
@@ -210,7 +282,9 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
             own = keys.parties[party]
             release = Release(digest, number, table_digest(InMemory(records), own, digest))
             Releases(folder / "releases").once(
-                release, lambda: message.seal(plan, keys.parties[party]), lambda: ""  # noqa: B023
+                release,
+                partial(message.seal, plan, keys.parties[party]),
+                lambda: "",
             )
     if name in ("count", "persons"):
         result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
@@ -236,20 +310,38 @@ def _model_in_classes(folder: Path, released: Model) -> None:
 def _model_with_more(folder: Path, released: Model) -> None:
     """A model with factors beyond its cliques."""
     shape = released.schema.sizes[0], released.schema.sizes[-1]
-    beyond = Factor((0, len(released.schema.sizes) - 1), np.arange(float(math.prod(shape))).reshape(shape) / math.prod(shape))
+    beyond = Factor(
+        (0, len(released.schema.sizes) - 1),
+        np.arange(float(math.prod(shape))).reshape(shape) / math.prod(shape),
+    )
     replace(released, field=released.field.weighed([beyond])).save(folder / "beyond.model")
 
 
 def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -> None:
     """A model of everybody that any party holds."""
     plan = plan_with(
-        plain_schema(), epsilon=50.0, expected_records=ROWS, delta=1e-6, keys=1024, tau=2000, nonce="outer", population="outer"
+        plain_schema(),
+        epsilon=50.0,
+        expected_records=ROWS,
+        delta=1e-6,
+        keys=1024,
+        tau=2000,
+        nonce="outer",
+        population="outer",
     )
     for _ in range(5):
         received = []
         for number, party in enumerate(NAMES):
-            records = encode_table(table.slice(40 * number, ROWS - 80), "id", plan.schema.part(party), read=ReadOptions(ignore_extra=True, person="person"), keys=KEYS)  # fmt: skip
-            received.append(Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records))
+            records = encode_table(
+                table.slice(40 * number, ROWS - 80),
+                "id",
+                plan.schema.part(party),
+                read=ReadOptions(ignore_extra=True, person="person"),
+                keys=KEYS,
+            )
+            received.append(
+                Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
+            )
         try:
             result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
             break
@@ -266,18 +358,35 @@ def _schemas(folder: Path, table: pa.Table) -> None:
     (folder / "domain.json").write_text(json.dumps({"a": 3, "b": 2, "c": 12}))
     asked = {
         "party": [
-            {"name": "insurer", "attribute": [
-                {"name": "tariff", "codes": 4},
-                {"name": "cost", "bins": "private", "bounds": [0, 10], "resolution": 0.5, "clamp": True},
-                {"name": "since", "bins": "private", "bounds": [date(2000, 1, 1), date(2030, 1, 1)], "calendar": "date"},
-            ]},
-            {"name": "hospital", "attribute": [
-                {"name": "ward", "values": "private", "most": 20, "missing": True},
-                {"name": "age", "bounds": [0, 120], "bins": 6, "integral": True},
-            ]},
+            {
+                "name": "insurer",
+                "attribute": [
+                    {"name": "tariff", "codes": 4},
+                    {
+                        "name": "cost",
+                        "bins": "private",
+                        "bounds": [0, 10],
+                        "resolution": 0.5,
+                        "clamp": True,
+                    },
+                    {
+                        "name": "since",
+                        "bins": "private",
+                        "bounds": [date(2000, 1, 1), date(2030, 1, 1)],
+                        "calendar": "date",
+                    },
+                ],
+            },
+            {
+                "name": "hospital",
+                "attribute": [
+                    {"name": "ward", "values": "private", "most": 20, "missing": True},
+                    {"name": "age", "bounds": [0, 120], "bins": 6, "integral": True},
+                ],
+            },
         ],
         "impossible": [{"age": {"below": 20}, "ward": "c"}],
-    }  # fmt: skip
+    }
     (folder / "open.toml").write_text(tomli_w.dumps(asked))
     (folder / "open.json").write_text(json.dumps(asked, default=str))
     part = OpenSchema.load(folder / "open.toml")

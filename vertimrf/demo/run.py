@@ -19,6 +19,7 @@ from ..model.sample import sample
 from ..named_model import Model
 from ..options import RunOptions
 from ..plan.options import PlanOptions
+from ..plan.plan import Plan
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT
@@ -26,7 +27,7 @@ from ..report.page import write_page
 from ..report.run import Run
 from ..tables.arrow import write_table
 from ..tables.table import align
-from ..trial import open_tables, run_protocol
+from ..trial import Trial, open_tables, run_protocol
 from .flights import FLIGHT_ID, flights
 
 __all__ = ["check_installed", "run_demo"]
@@ -104,25 +105,9 @@ def run_demo(
     truth = align(parts)
     # Model of the parties' marginals alone. Without sketches these could use all of epsilon, and be 1 to 2 % more accurate.
     apart = sample(trial.result.initial, truth.shape[1], np.random.default_rng(options.seed))
-    say("\nEvery release that reads data:")
-    say(trial.ledger.table())
-    say(
-        "\nSeconds per phase: "
-        + ", ".join(f"{phase} {spent:.1f}" for phase, spent in trial.seconds.items())
-    )
-    say(
-        "Message bytes: "
-        + ", ".join(f"{name} {size:,}" for name, size in trial.message_bytes.items())
-    )
-    opening = f"{folder / plan.party_names[0]}.message --key {folder / 'server.key'} --plan {folder / 'plan.json'}"
-    say(f"They are sealed for the server; this opens one: vertimrf inspect {opening}")
+    _say_releases(say, trial, plan, folder)
     distances = _distances(truth, trial.result.codes, apart, schema)
-    say(
-        f"\nMean total variation distance to the joined truth (known here only), random marginals. These figures: {EXACT}"
-    )
-    say(f"{'marginals':34}{'this protocol':>16}{'without sketches':>22}")
-    for label, row in distances.items():
-        say(f"{label:34}{row['protocol']:16.4f}{row['independent']:22.4f}")
+    _say_distances(say, distances)
     figures = trial.to_json() | {"tvd": distances}
     # The synthetic table and the model are private, as their labels say. These figures and the report are not.
     figures |= {
@@ -145,6 +130,32 @@ def run_demo(
     )
     say(f"All of it on one page, beside the truth (for your own eyes): {folder / 'report.html'}")
     return figures
+
+
+def _say_releases(say: Callable[[str], None], trial: Trial, plan: Plan, folder: Path) -> None:
+    """The ledger, the time, and the messages."""
+    say("\nEvery release that reads data:")
+    say(trial.ledger.table())
+    say(
+        "\nSeconds per phase: "
+        + ", ".join(f"{phase} {spent:.1f}" for phase, spent in trial.seconds.items())
+    )
+    say(
+        "Message bytes: "
+        + ", ".join(f"{name} {size:,}" for name, size in trial.message_bytes.items())
+    )
+    opening = f"{folder / plan.party_names[0]}.message --key {folder / 'server.key'} --plan {folder / 'plan.json'}"
+    say(f"They are sealed for the server; this opens one: vertimrf inspect {opening}")
+
+
+def _say_distances(say: Callable[[str], None], distances: dict[str, dict[str, float]]) -> None:
+    """Distances to the truth, a line for each set of marginals."""
+    say(
+        f"\nMean total variation distance to the joined truth (known here only), random marginals. These figures: {EXACT}"
+    )
+    say(f"{'marginals':34}{'this protocol':>16}{'without sketches':>22}")
+    for label, row in distances.items():
+        say(f"{label:34}{row['protocol']:16.4f}{row['independent']:22.4f}")
 
 
 def _distances(

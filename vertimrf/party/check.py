@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,12 +112,7 @@ def check_table(
             f"{table.records:,} it stays private, but another plan would be more accurate."
         )
     if watched.shapes:
-        listed = ", ".join(
-            f"{shape} ({count:,})" for shape, count in list(watched.shapes.items())[:SHAPES]
-        )
-        facts.append(
-            f"The shapes of ids: {listed}{', ...' if len(watched.shapes) > SHAPES else ''}."
-        )
+        facts.append(_shapes_in_words(watched.shapes))
     if len(watched.shapes) > 1:
         notes.append(
             "Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way."
@@ -129,6 +124,12 @@ def check_table(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
+
+
+def _shapes_in_words(shapes: Mapping[str, int]) -> str:
+    """The most frequent shapes of ids."""
+    listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(shapes.items())[:SHAPES])
+    return f"The shapes of ids: {listed}{', ...' if len(shapes) > SHAPES else ''}."
 
 
 def _present(columns: Columns, names: Sequence[str]) -> Columns:

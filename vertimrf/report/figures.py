@@ -225,15 +225,9 @@ def attribute_graph(
         edges: pairs of neighbours, the most dependent first. Those of :func:`drawn_edges` are drawn.
         dependence: dependence of pairs.
     """
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     d = len(names)
     size = 6.2 if d <= WIDE else 9.0
     drawn = drawn_edges(edges, dependence)
-    strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in drawn]))
-    most = max(float(strengths.max(initial=0.0)), 1e-9)
-    widest = 4.0 if len(drawn) <= MOST_EDGES else 2.4
     # Parties are separated by a gap of a step and a half.
     gaps = np.cumsum([0.0, *(1.5 * (a != b) for a, b in itertools.pairwise(parties))])
     step = 2 * math.pi / (d + gaps[-1] + (1.5 if len(set(parties)) > 1 else 0.0))
@@ -247,23 +241,7 @@ def attribute_graph(
         reach = 1.08 / (1 - 2 * max(_width(shown(name, LONG), font) for name in names) / size)
         axes.set_xlim(-reach, reach)
         axes.set_ylim(-reach, reach)
-        for (a, b), strength in sorted(
-            zip(drawn, strengths, strict=True), key=lambda edge: edge[1]
-        ):
-            across = bool(dependence.across[a, b])
-            path = Path(
-                [(x[a], y[a]), (0.3 * (x[a] + x[b]), 0.3 * (y[a] + y[b])), (x[b], y[b])], [1, 3, 3]
-            )
-            axes.add_patch(
-                PathPatch(
-                    path,
-                    fill=False,
-                    edgecolor=CROSSING if across else GREY,
-                    linestyle="-" if across else (0, (3, 2)),
-                    linewidth=0.4 + (1.0 if across else 0.6) * widest * strength / most,
-                    alpha=0.85 if across else 0.6,
-                )
-            )
+        _draw_edges(axes, (x, y), drawn, dependence)
         for party, called in enumerate(party_names):
             mine = [a for a in range(d) if parties[a] == party]
             if not mine:
@@ -306,12 +284,42 @@ def attribute_graph(
         axes.legend(
             loc="lower left", fontsize=8, frameon=False, borderaxespad=0.2, labelspacing=0.3
         )
-        crossing = sum(bool(dependence.across[pair]) for pair in edges)
         words = (
             f"{d} attributes of {len(party_names)} parties in a circle; {len(edges)} pairs are neighbours in the model's graph, "
-            f"{crossing} of them held by different parties. The tables below list the strongest."
+            f"{sum(bool(dependence.across[pair]) for pair in edges)} of them held by different parties. The tables below list the strongest."
         )
         return _svg(figure, "The model's graph of attributes", words)
+
+
+def _draw_edges(
+    axes: Any,
+    places: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    edges: Sequence[tuple[int, int]],
+    dependence: Dependence,
+) -> None:
+    """Lines between neighbours, the strongest on top."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    x, y = places
+    strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in edges]))
+    most = max(float(strengths.max(initial=0.0)), 1e-9)
+    widest = 4.0 if len(edges) <= MOST_EDGES else 2.4
+    for (a, b), strength in sorted(zip(edges, strengths, strict=True), key=lambda edge: edge[1]):
+        across = bool(dependence.across[a, b])
+        path = Path(
+            [(x[a], y[a]), (0.3 * (x[a] + x[b]), 0.3 * (y[a] + y[b])), (x[b], y[b])], [1, 3, 3]
+        )
+        axes.add_patch(
+            PathPatch(
+                path,
+                fill=False,
+                edgecolor=CROSSING if across else GREY,
+                linestyle="-" if across else (0, (3, 2)),
+                linewidth=0.4 + (1.0 if across else 0.6) * widest * strength / most,
+                alpha=0.85 if across else 0.6,
+            )
+        )
 
 
 def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> list[tuple[int, int]]:

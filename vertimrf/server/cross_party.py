@@ -293,6 +293,15 @@ def _counted_marginals(
                     (a, other): one_axis(of_group, axis)
                     for axis, a in enumerate(groups[g].attributes)
                 }
+    return CrossParty(_between_groups(plan, sketch, bins, cells), matches, shared)
+
+
+def _between_groups(
+    plan: Plan, sketch: CountSketchPlan, bins: Sequence[BinMaps], cells: Cells
+) -> tuple[Measurement, ...]:
+    """A measurement for every two groups of which the sketches tell something new."""
+    groups, parties = plan.groups, plan.schedule.parties
+    first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
         if 1 in (groups[i].size, groups[j].size):
@@ -313,7 +322,7 @@ def _counted_marginals(
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
-    return CrossParty(tuple(out), matches, shared)
+    return tuple(out)
 
 
 @dataclass(frozen=True)

@@ -140,12 +140,7 @@ def _grown(
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
-    value = np.array(
-        [
-            math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes)
-            for m in larger
-        ]
-    )
+    value = _values(plan, larger)
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
@@ -204,18 +199,40 @@ def _grown(
             options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
         )
         # A model that explains more leaves smaller misfits: only what would still come first is compared again.
-        pairs = [i for i in waiting if len(larger[i].attributes) == 2]
-        scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]
-        stale = waiting.difference(pairs)
-        while worst := sorted(
-            stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[: COMPARED * batch])
-        ):
-            scores[worst] = _misfits([larger[i] for i in worst], fitted) * value[worst]
-            stale.difference_update(worst)
+        _compare_again(larger, fitted, value, scores, waiting, COMPARED * batch)
         added, refused = enter(order(), batch)
         if added < batch:
             # All that stood above the noise has been tried.
             return budget.tree(), fitted
+
+
+def _values(plan: Plan, larger: Sequence[Measurement]) -> npt.NDArray[np.float64]:
+    """What a unit of misfit of each marginal counts for."""
+    return np.array(
+        [
+            math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes)
+            for m in larger
+        ]
+    )
+
+
+def _compare_again(
+    larger: Sequence[Measurement],
+    fitted: MarkovRandomField,
+    value: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+    waiting: set[int],
+    first: int,
+) -> None:
+    """Scores by another model, in place: of all pairs, and of the others among so many of the highest."""
+    pairs = [i for i in waiting if len(larger[i].attributes) == 2]
+    scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]
+    stale = waiting.difference(pairs)
+    while worst := sorted(
+        stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[:first])
+    ):
+        scores[worst] = _misfits([larger[i] for i in worst], fitted) * value[worst]
+        stale.difference_update(worst)
 
 
 def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> list[int]:

@@ -341,11 +341,8 @@ class Columns:
                 persons.append(owners if every else owners[fits])
             for parts, attribute, row in zip(codes, self.attributes, rows, strict=True):
                 # Codes wait to be joined in the narrowest type.
-                parts.append(
-                    (row if every else row[fits]).astype(
-                        np.uint8 if attribute.size <= 1 << 8 else np.uint16
-                    )
-                )
+                narrow = np.uint8 if attribute.size <= 1 << 8 else np.uint16
+                parts.append((row if every else row[fits]).astype(narrow))
             if not every:
                 left_out.append(records + np.flatnonzero(~fits))
             records += piece.num_rows

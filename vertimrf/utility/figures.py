@@ -25,6 +25,27 @@ LEAST_ROWS = 100
 SDMETRICS = "SDMetrics"
 
 
+def _place_of(label: str, attributes: Sequence[Attribute], real: Codes, synthetic: Codes) -> int:
+    """The label's place among the attributes; refuses what trees cannot be compared on."""
+    names = [attribute.name for attribute in attributes]
+    if label not in names:
+        raise SchemaError(
+            f"There is no attribute {label!r} to be a label; the attributes are {', '.join(names)}."
+        )
+    if len(names) == 1:
+        raise SchemaError(f"{label!r} is the only attribute: there is nothing to tell it from.")
+    place = names.index(label)
+    if not 2 <= attributes[place].size <= MOST_CLASSES:
+        raise SchemaError(
+            f"{label!r} has {attributes[place].size} values; a label has 2 to {MOST_CLASSES}: name another attribute."
+        )
+    if min(real.shape[1], synthetic.shape[1]) < LEAST_ROWS:
+        raise TableError(
+            f"There are {real.shape[1]:,} real and {synthetic.shape[1]:,} synthetic records; utility needs {LEAST_ROWS} of each."
+        )
+    return place
+
+
 def utility(
     real: Codes,
     synthetic: Codes,
@@ -63,22 +84,7 @@ def utility(
         PlanError: scikit-learn is not installed.
     """
     known = learners()
-    names = [attribute.name for attribute in attributes]
-    if label not in names:
-        raise SchemaError(
-            f"There is no attribute {label!r} to be a label; the attributes are {', '.join(names)}."
-        )
-    if len(names) == 1:
-        raise SchemaError(f"{label!r} is the only attribute: there is nothing to tell it from.")
-    place = names.index(label)
-    if not 2 <= attributes[place].size <= MOST_CLASSES:
-        raise SchemaError(
-            f"{label!r} has {attributes[place].size} values; a label has 2 to {MOST_CLASSES}: name another attribute."
-        )
-    if min(real.shape[1], synthetic.shape[1]) < LEAST_ROWS:
-        raise TableError(
-            f"There are {real.shape[1]:,} real and {synthetic.shape[1]:,} synthetic records; utility needs {LEAST_ROWS} of each."
-        )
+    place = _place_of(label, attributes, real, synthetic)
     rng = np.random.default_rng(seed)
     order = rng.permutation(real.shape[1])
     tried, kept = real[:, order[: len(order) // 2][:MOST_ROWS]], real[:, order[len(order) // 2 :]]

@@ -116,7 +116,8 @@ class RowDual(StepDual):
     @property
     def effective(self) -> float:
         """The part of the rows, and of fresh ones, that weighed ones are worth: the lesser one (Kish's effective sample size over
-        their number). Weights may suit the rows that they were found with alone."""
+        their number). Weights may suit the rows that they were found with alone.
+        """
         logs = np.zeros(self._fresh.shape[1])
         arguments = self._fresh, self._tables, self._terms, self.theta
         in_slices(

@@ -237,7 +237,8 @@ def _halved(
     alone: bool,
 ) -> Codes:
     """Rows of which so many times one of two is taken, with counts close to half; counted on several threads where no other
-    batch has them."""
+    batch has them.
+    """
     rows = np.ascontiguousarray(pool.T)
     stems, lasts, cells = stems_of(sizes, evened)
     counts = np.zeros(cells)
@@ -262,7 +263,8 @@ def stems_of(
     sizes: Sequence[int], evened: Sequence[tuple[int, ...]]
 ) -> tuple[Unsigned, Unsigned, int]:
     """Stems and last attributes of marginals of one to three attributes, as the kernels want them
-    (:func:`vertimrf.kernels.rows.even_out`), and how many cells there are."""
+    (:func:`vertimrf.kernels.rows.even_out`), and how many cells there are.
+    """
     after: dict[tuple[int, ...], list[int]] = {}
     for own in evened:
         after.setdefault(own[:-1], []).append(own[-1])

@@ -147,7 +147,8 @@ def _present(columns: Columns, names: Sequence[str]) -> Columns:
 
 class _Watched:
     """What somebody should look at although it is no error, taken in piece by piece: shapes of ids, bounds that clip much, and
-    values that are mostly `other`."""
+    values that are mostly `other`.
+    """
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns

@@ -151,7 +151,8 @@ def _cells(
     domain: PrivateDomain, table: pa.Table
 ) -> tuple[npt.NDArray[np.float64] | dict[str, int], list[str]]:
     """A column's numbers, or how many records have each text, and sentences on the cells that do not fit, which are left out:
-    each by itself, so that whether a domain is found hangs on no single record."""
+    each by itself, so that whether a domain is found hangs on no single record.
+    """
     where = f"Column {domain.name!r}"
     found, missing, wrong = (
         _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)

@@ -294,7 +294,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
-    """zCDP of the Gaussian mechanism that spends (epsilon, delta), to one part in 10^9 (Balle and Wang, 2018)."""
+    """ZCDP of the Gaussian mechanism that spends (epsilon, delta), to one part in 10^9 (Balle and Wang, 2018)."""
 
     def excess(log_mu: float) -> float:
         mu = math.exp(log_mu)
@@ -429,7 +429,7 @@ class Loss:
         return out
 
     def log_moments(self, tilts: Floats) -> Floats:
-        """log E exp(tilt X) of all repetitions at each tilt [shape=(t,), float64]."""
+        """Log E exp(tilt X) of all repetitions at each tilt [shape=(t,), float64]."""
         occupied = self.mass > 0
         log_terms = np.log(self.mass[occupied]) + tilts[:, None] * self.losses[occupied]
         top = log_terms.max(axis=1)

@@ -277,7 +277,7 @@ def highest_order(orders: Floats, rho: float) -> int:
 
 
 def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
-    """log E l^k of a bucket's ratio l for k = 0 to ``most`` [shape=(most + 1,)]; ``weight`` as in :func:`bucket_ratio`."""
+    """Log E l^k of a bucket's ratio l for k = 0 to ``most`` [shape=(most + 1,)]; ``weight`` as in :func:`bucket_ratio`."""
     half = weight**2 * groups / (2 * variance)
     out = np.empty(most + 1)
     every = np.arange(most + 1)

@@ -1,6 +1,7 @@
 """The published encoder (VertiMRF, Algorithm 3): all attributes under every key.
 
-It serves reproduction, and its privacy is what the exact accountant says, not the paper's Theorem 4."""
+It serves reproduction, and its privacy is what the exact accountant says, not the paper's Theorem 4.
+"""
 
 from __future__ import annotations
 

@@ -176,7 +176,8 @@ def drawn_inside(
     rng: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
     """A number inside the bin of every code [shape=(n,)]; bin i is from bounds[i] to bounds[i + 1], and of all numbers
-    ``counts[i]`` lie in it."""
+    ``counts[i]`` lie in it.
+    """
     width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
     density = counts / width
     # Beyond the bounds there is nothing.

@@ -35,7 +35,7 @@ def claimed_floor(epsilon: float, delta: float, keys: int, attributes: int) -> i
 
 
 def _each(epsilon: float, delta: float, keys: int, attributes: int) -> float:
-    """eps' of one sketch (Algorithm 3, line 2)."""
+    """Eps' of one sketch (Algorithm 3, line 2)."""
     if not (math.isfinite(epsilon) and epsilon > 0 and 0 < delta < 1):
         raise PrivacyError(
             f"The paper's claim needs an epsilon above 0 and a delta within 0 and 1, not {epsilon} and {delta}."

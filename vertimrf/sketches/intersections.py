@@ -48,7 +48,7 @@ class Side:
 
 
 def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
-    """log P(level <= x) of one hash for x = floor .. ceiling, clipped: 0 at the ceiling [shape=(levels,), float64]."""
+    """Log P(level <= x) of one hash for x = floor .. ceiling, clipped: 0 at the ceiling [shape=(levels,), float64]."""
     levels = np.arange(plan.floor, plan.ceiling + 1, dtype=np.float64)
     # No draw has level 0: any logarithm whose exponential vanishes, but not -inf, which has no products with 0.
     log_cdf = np.log(np.maximum(-np.expm1(-levels * np.log(2)), 1e-300))

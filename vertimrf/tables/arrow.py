@@ -345,7 +345,7 @@ def check_sound(batch: pa.RecordBatch) -> None:
 
 
 def mended(column: pa.Array) -> pa.Array:
-    """A column with valid UTF-8 text; invalid bytes are written as ``\\xNN``, as in a CSV file."""
+    r"""A column with valid UTF-8 text; invalid bytes are written as ``\\xNN``, as in a CSV file."""
     if pa.types.is_dictionary(column.type) and column.type.value_type in RAW:
         texts = mended(column.dictionary)
         return (
@@ -367,7 +367,7 @@ def mended(column: pa.Array) -> pa.Array:
 
 
 class _Decoded:
-    """A file's text as UTF-8; bytes that are invalid in its encoding are written as ``\\xNN``.
+    r"""A file's text as UTF-8; bytes that are invalid in its encoding are written as ``\\xNN``.
 
     Arrow refuses a file with one such byte, and some codec errors crash it.
     """

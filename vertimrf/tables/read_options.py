@@ -33,7 +33,7 @@ def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table is read: records of one person, normalised ids, and the format of CSV files.
+    r"""How a table is read: records of one person, normalised ids, and the format of CSV files.
 
     Attributes:
         person: column of person ids, if people have several records; None if every record is a different person.

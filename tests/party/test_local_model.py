@@ -321,10 +321,10 @@ def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
         schema = Schema.of({who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(own)] for who, own in parties.items()})
         return [local.contrasts for local in plan_with(schema, epsilon=1.0, expected_records=1_000).local]
 
-    assert plan_with(one=(2, 2, 2)) == [True]
-    assert plan_with(one=(2, 1, 2)) == [True]
-    assert plan_with(one=(2, 3, 2)) == [False]
-    assert plan_with(one=(2, 2, 2), two=(2,)) == [False, False]
+    assert planned(one=(2, 2, 2)) == [True]
+    assert planned(one=(2, 1, 2)) == [True]
+    assert planned(one=(2, 3, 2)) == [False]
+    assert planned(one=(2, 2, 2), two=(2,)) == [False, False]
 
 
 def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():

@@ -121,6 +121,7 @@ def check_new(path: str, kept: str) -> None:
 
 
 def check_schema_file(path: str) -> None:
+    """Refuse a schema file that exists, or whose name says no format."""
     check_new(path, "may hold edits")
     if Path(path).suffix not in (".toml", ".json"):
         raise PlanError(f"A schema file ends in .toml or .json, not {path}.")

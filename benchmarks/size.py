@@ -22,12 +22,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What is counted: its ceiling today, and the bar that it is to come down to.
 CEILINGS = {
-    "tokens of vertimrf/": (242_000, 175_000),
-    "tokens of tests/ and benchmarks/": (379_000, 240_000),
-    "words of README.md and docs/": (55_000, 25_000),
+    "tokens of vertimrf/": (231_000, 175_000),
+    "tokens of tests/ and benchmarks/": (377_000, 240_000),
+    "words of README.md and docs/": (25_000, 25_000),
     "commands": (15, 16),
-    "lines of the longest function": (168, 80),
-    "parameters of the function with the most": (19, 8),
+    "lines of the longest function": (80, 80),
+    # mbi prescribes the parameters of its estimators: adapters/mbi2.py has nine.
+    "parameters of the function with the most": (9, 8),
 }
 LAYOUT = {
     tokenize.COMMENT,

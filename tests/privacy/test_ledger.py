@@ -108,7 +108,7 @@ def test_an_entry_keeps_what_it_is_in_a_file():
         {"weights": 7},
         {"weights": ["a", "b"]},
     ):
-        with pytest.raises(PrivacyError, match="no ledger entry"):
+        with pytest.raises(PrivacyError, match="not a ledger entry"):
             LedgerEntry.from_json(weighted.to_json() | change)
 
 

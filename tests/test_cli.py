@@ -360,7 +360,7 @@ def test_tables_of_other_dialects_and_more_columns(folder):
     result = run(*checked, *dialect, "--ignore-extra-columns")
     assert "is ready for the plan" in result.output, result.output
     refused(run(*checked, "--delimiter", ";;"), "one ASCII character")
-    refused(run(*checked, "--encoding", "klingon"), "no encoding 'klingon'")
+    refused(run(*checked, "--encoding", "klingon"), "no text encoding 'klingon'")
     drafted = run(
         "schema",
         "draft",

@@ -183,7 +183,7 @@ def test_a_plan_without_this_partys_key_or_name_is_refused_and_the_right_one_tak
     unnamed = foreign.replace(b'"hospital"', b'"hospitals"')
     for plan, said in (
         (foreign, "another key"),
-        (unnamed, "does not name"),
+        (unnamed, "which the plan does not have"),
         (b"", "not valid JSON"),
         (b"{}", "incomplete"),
         (b"[" * 100_000, "not valid JSON"),

@@ -61,7 +61,7 @@ class RemoteStore:
             return None
         if not info.is_file:
             raise ObstacleError(
-                f"{self._root}/{name} is no file: it is passed over until it is removed."
+                f"{self._root}/{name} is not a file; it is ignored until you remove it."
             )
         with self._fs.open_input_stream(f"{self._root}/{name}") as file:
             data: bytes = file.read(min(info.size, most) + 1)

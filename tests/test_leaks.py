@@ -296,20 +296,21 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
         release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
     ]
     published = [table for one in releases for table in one.message.sketches]
-    assert len(published) == event.groups == len(plan.groups)
+    weights = [plan.sketch.weight(group) for group in range(len(plan.groups))]
+    assert len(published) == len(plan.groups)
+    # A record that moves a counter by w is priced as w groups.
+    assert event.groups == sum(weights) > len(weights)
     assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
-    noise = np.arange(-100, 100) + 0.5
-    law = np.exp(-(noise**2) / (2 * event.variance))
-    for one in releases:
-        one_way = [m for m in one.message.marginals if len(m.attributes) == 1]
-        for table, marginal in zip(one.message.sketches, one_way, strict=True):
-            for codes, step in zip(
-                table, code_steps(plan.sketch, marginal.counts.astype(float)), strict=True
-            ):
-                half = 1 << (plan.sketch.bits - 1)
-                at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
-                expected = np.bincount(at, law / law.sum(), minlength=2 * half)
-                assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / 26
+    noise = np.arange(-400, 400) + 0.5
+    one_way = [m for one in releases for m in one.message.marginals if len(m.attributes) == 1]
+    half = 1 << (plan.sketch.bits - 1)
+    for table, marginal, weight in zip(published, one_way, weights, strict=True):
+        law = np.exp(-(noise**2) / (2 * weight * event.variance))
+        steps = code_steps(plan.sketch, marginal.counts.astype(float), weight)
+        for codes, step in zip(table, steps, strict=True):
+            at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
+            expected = np.bincount(at, law / law.sum(), minlength=2 * half)
+            assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / 26
 
 
 def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():

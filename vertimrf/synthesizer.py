@@ -21,7 +21,7 @@ from .party.party import Party
 from .party.secret import Secret
 from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
-from .plan.options import PlanOptions
+from .plan.options import PlanOptions, flag
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
@@ -51,7 +51,6 @@ ACROSS = (
     "population",
     "split",
 )
-ON_THE_COMMAND_LINE = {"message_bytes": "--message-mb"}
 
 
 def check_alone(planning: PlanOptions) -> None:
@@ -61,10 +60,9 @@ def check_alone(planning: PlanOptions) -> None:
         PlanError: such an option is given.
     """
     if given := [name for name in ACROSS if getattr(planning, name) != getattr(PLANNING, name)]:
-        option = ON_THE_COMMAND_LINE.get(given[0], "--" + given[0].replace("_", "-"))
         raise PlanError(
-            f"One holder has no sketches and all the people: leave {given[0]} ({option}) out, or deal the columns to parties "
-            "(--split)."
+            f"One holder has no sketches and all the people: leave {given[0]} ({flag(given[0])}) out, or deal the columns to "
+            "parties (--split)."
         )
 
 

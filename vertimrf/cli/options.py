@@ -11,20 +11,20 @@ import click
 
 from ..errors import PlanError
 from ..plan.defaults import POPULATIONS
-from ..plan.options import PlanOptions
+from ..plan.options import PlanOptions, flag
 from ..tables.read_options import ReadOptions
 
 __all__ = ["makes_plan", "missing_options", "parse_numbers", "reads_tables", "runs"]
 
-# How an attribute of PlanOptions or ReadOptions is given where its name and a text do not say it.
+# How an attribute of PlanOptions or ReadOptions is given where its default does not say it.
 GIVEN: dict[str, dict[str, Any]] = {
     "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
     "delta": {"type": float},
     "expected_records": {"type": int},
     "id_format": {"default": ""},
-    "ignore_extra": {"option": "--ignore-extra-columns", "is_flag": True},
-    "message_bytes": {"option": "--message-mb", "type": float},
+    "ignore_extra": {"is_flag": True},
+    "message_bytes": {"type": float},
     "population": {"type": click.Choice(POPULATIONS)},
     "records_per_person": {"type": click.IntRange(min=1)},
     "split": {"type": str},
@@ -133,10 +133,8 @@ def _options(
         for attribute in reversed(fields(kind)):
             if attribute.name in names:
                 how = {"default": attribute.default} | GIVEN.get(attribute.name, {})
-                option = how.pop("option", "--" + attribute.name.replace("_", "-"))
-                out = click.option(option, attribute.name, help=attribute.metadata["help"], **how)(
-                    out
-                )
+                named = (flag(attribute.name), attribute.name)
+                out = click.option(*named, help=attribute.metadata["help"], **how)(out)
         return out
 
     return decorate

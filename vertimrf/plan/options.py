@@ -22,10 +22,19 @@ from .defaults import (
     TAU,
 )
 
-__all__ = ["DEFAULT", "LEAST_MESSAGE_BYTES", "PlanOptions"]
+__all__ = ["DEFAULT", "LEAST_MESSAGE_BYTES", "PlanOptions", "flag"]
 
 # Smaller messages hold no sketches worth making.
 LEAST_MESSAGE_BYTES = 1000
+
+
+# Command-line options that are not called like the attribute they give.
+FLAGS = {"ignore_extra": "--ignore-extra-columns", "message_bytes": "--message-mb"}
+
+
+def flag(name: str) -> str:
+    """The command-line option that gives an attribute of ``PlanOptions`` or ``ReadOptions``."""
+    return FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
 def _option(default: Any, text: str) -> Any:

@@ -51,7 +51,7 @@ from vertimrf.privacy.events import GaussianEvent
 
 EPSILON = 1.0
 # Cells of a model's cliques that AIM may reach at the end (80 MB, as it is published).
-MOST_CELLS = 10_000_000
+MAX_CELLS = 10_000_000
 # Rounds, an attribute, among which AIM as published shares its budget at first.
 PLANNED_ROUNDS = 16
 
@@ -283,7 +283,7 @@ class AIM(Mechanism):
 
     def round(self, sigma: float, epsilon: float, reached: float) -> Clique:
         """Measure what the model fits worst, among what keeps it within its share of cells, and fit."""
-        candidates = [c for c in self.weights if self.cells_with(c) <= MOST_CELLS * reached]
+        candidates = [c for c in self.weights if self.cells_with(c) <= MAX_CELLS * reached]
         scores = [
             self.weights[c]
             * (float(np.abs(self.exact(c) - answer).sum()) - noise_of(sigma, answer.size))

@@ -40,7 +40,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import contradiction, never
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import MOST_ATTRIBUTES, Schema
+from vertimrf.plan.schema import MAX_ATTRIBUTES, Schema
 from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
@@ -195,7 +195,7 @@ def test_names_that_no_file_can_hold_are_refused():
 
 
 def test_a_schema_has_so_many_attributes_and_no_more():
-    every = [{"name": f"x{i}", "codes": 1} for i in range(MOST_ATTRIBUTES + 1)]
+    every = [{"name": f"x{i}", "codes": 1} for i in range(MAX_ATTRIBUTES + 1)]
     begun = time.process_time()
     with pytest.raises(SchemaError, match="10,001 attributes"):
         Schema.from_json({"party": [{"name": "a", "attribute": every}]})

@@ -38,7 +38,7 @@ DENSE_PAIRS = 200_000_000
 PYTHON_PAIRS = 200_000
 TILE = 512
 # Count sketches: largest number of buckets of a repetition, and number of records whose places fit into the second-level cache.
-MOST_BUCKETS = 2048
+MAX_BUCKETS = 2048
 PLACES = 1 << 14
 
 
@@ -68,7 +68,7 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
 
 def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketchPlan:
     """A plan for count sketches with about as many counters for each value as there are keys."""
-    buckets = max((b for b in BUCKETS if b <= min(keys, MOST_BUCKETS)), default=BUCKETS[0])
+    buckets = max((b for b in BUCKETS if b <= min(keys, MAX_BUCKETS)), default=BUCKETS[0])
     return CountSketchPlan(
         max(keys // buckets, 1), buckets, 2.0 * attributes, 4, (values,) * attributes
     )

@@ -128,8 +128,8 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
     tables: int,
 ) -> None:
     rows = 1 << 17
-    monkeypatch.setattr(beyond, "MOST_LOOKUPS", lookups * rows)
-    monkeypatch.setattr(beyond, "MOST_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
+    monkeypatch.setattr(beyond, "MAX_LOOKUPS", lookups * rows)
+    monkeypatch.setattr(beyond, "MAX_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
     monkeypatch.setattr(beyond, "ROWS_PER_CELL", rows_per_cell)
     joint = truth()
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 13)
@@ -161,7 +161,7 @@ def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones
     monkeypatch.setattr(RowDual, "step", noted)
     # Nothing else ends the steps.
     monkeypatch.setattr(beyond, "NOISE_ALONE", 0.0)
-    monkeypatch.setattr(beyond, "LEAST_IMPROVEMENT", -np.inf)
+    monkeypatch.setattr(beyond, "MIN_IMPROVEMENT", -np.inf)
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 14)
     fitted = fit_beyond(of_chain(measurements), measurements)[0]
     np.testing.assert_allclose(np.divide(weights, weights[0]), steps)

@@ -15,7 +15,7 @@ from vertimrf.errors import ModelError
 from vertimrf.files import container
 from vertimrf.kernels.jit import threads
 from vertimrf.model import propagation as layout
-from vertimrf.model.fit import LEAST_ON_TOP, FitOptions, _free_parts, fit, summarize
+from vertimrf.model.fit import MIN_ON_TOP, FitOptions, _free_parts, fit, summarize
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
@@ -502,7 +502,7 @@ def test_a_warm_start_goes_on_as_long_as_steps_gain_something() -> None:
         measurements,
         1500.0,
         warm=first,
-        options=FitOptions(min_improvement=LEAST_ON_TOP),
+        options=FitOptions(min_improvement=MIN_ON_TOP),
     )
     for pair in ((0, 1), (1, 2)):
         np.testing.assert_array_equal(again.marginal(pair), stated.marginal(pair))

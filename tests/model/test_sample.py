@@ -226,7 +226,7 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     model = model.weighed([Factor((0, 2), rng.normal(size=(97, 83)))])
     picked = sample_module._pool(model, rows, np.random.default_rng(3))
     # The proposals come first of what the generator gives.
-    proposals = propose(model, max(rows, sample_module.LEAST_WEIGHED), np.random.default_rng(3))
+    proposals = propose(model, max(rows, sample_module.MIN_WEIGHED), np.random.default_rng(3))
     weights = sample_module._weights(model, proposals)
     assert weights.sum() == pytest.approx(1)
     assert picked.shape == (3, rows)

@@ -21,7 +21,7 @@ from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.plan import LEAST_UNIT_SIGMA, SCORE_GRID, LocalPlan
+from vertimrf.plan.plan import MIN_UNIT_SIGMA, SCORE_GRID, LocalPlan
 from vertimrf.plan.planner import UNITS, plan_local
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
@@ -177,7 +177,7 @@ def test_edge_cases_of_the_table():
 @pytest.mark.parametrize("units", [2, 5])
 def test_units_of_noise_add_up_to_a_discrete_gaussian(units):
     """The claim behind LocalPlan: the ratio of probabilities is 1 but for 10 k exp(-pi^2 sigma^2), here below rounding."""
-    sigma = LEAST_UNIT_SIGMA
+    sigma = MIN_UNIT_SIGMA
 
     def law(scale, reach):
         x = np.arange(-reach, reach + 1)
@@ -194,8 +194,8 @@ def test_units_of_noise_add_up_to_a_discrete_gaussian(units):
 
 
 def test_noise_of_a_unit_has_a_least_value():
-    assert plan_of((3, 3), rho=1e6).unit_sigma == LEAST_UNIT_SIGMA
-    assert plan_of((3, 3), rho=0.1).unit_sigma > LEAST_UNIT_SIGMA
+    assert plan_of((3, 3), rho=1e6).unit_sigma == MIN_UNIT_SIGMA
+    assert plan_of((3, 3), rho=0.1).unit_sigma > MIN_UNIT_SIGMA
 
 
 def message_and_plan():

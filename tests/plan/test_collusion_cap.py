@@ -18,7 +18,7 @@ from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import LEAST_MESSAGE_BYTES
+from vertimrf.plan.planner import MIN_MESSAGE_BYTES
 from vertimrf.plan.schema import Schema
 from vertimrf.runs.server_run import ServerRun, make
 
@@ -61,7 +61,7 @@ def test_a_cap_that_the_usual_size_keeps_changes_nothing():
 
 
 def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
-    least = plan_with(TWO, **KNOWN, message_bytes=LEAST_MESSAGE_BYTES).ledger().colluding_epsilon
+    least = plan_with(TWO, **KNOWN, message_bytes=MIN_MESSAGE_BYTES).ledger().colluding_epsilon
     with pytest.raises(
         PlanError,
         match=rf"^No message is so small.*the smallest reach {least:.3g}; raise the cap, or lower eps",

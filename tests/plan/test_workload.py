@@ -13,7 +13,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party.local_model import choose_marginals
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
-from vertimrf.plan.workload import LEAST_RELEVANCE, Workload
+from vertimrf.plan.workload import MIN_RELEVANCE, Workload
 from vertimrf.trial import run_protocol
 
 SCHEMA = schema_of(one={"a": 4, "b": 3, "c": 2}, two={"x": 4, "y": 2})
@@ -28,7 +28,7 @@ def test_relevance_by_hand():
     assert wanted.relevance((0, 1)) == wanted.relevance((0, 1, 3)) == 1
     assert wanted.relevance((0, 1, 2)) == pytest.approx(1 / 3)
     assert wanted.relevance((2, 4)) == 0.25
-    assert wanted.relevance((0, 2)) == LEAST_RELEVANCE
+    assert wanted.relevance((0, 2)) == MIN_RELEVANCE
     assert Workload.of(SCHEMA, [["b", "a"], ["a", "b"]]).marginals == (((0, 1), 2.0),)
     assert wanted.part((2, 3, 4)).marginals == (((1,), 4.0), ((0, 2), 1.0))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertimrf.plan.attribute import Attribute
-from vertimrf.report.content import MOST_BARS, MOST_CLASSES, MOST_LYING, classes_of, content
+from vertimrf.report.content import MAX_BARS, MAX_CLASSES, MAX_LYING, classes_of, content
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +31,11 @@ def test_shares_of_single_attributes(made: Any, shown: Any) -> None:
             assert series.distance < 3 * series.noise + 0.01
     # Bars of values without an order: the most frequent first; what has no room is one bar.
     first = shown.columns[0]
-    assert len(first.labels) == MOST_LYING - 1
-    assert first.labels[-1] == f"{30 - MOST_LYING + 2} others"
+    assert len(first.labels) == MAX_LYING - 1
+    assert first.labels[-1] == f"{30 - MAX_LYING + 2} others"
     assert (np.diff(first.model[:-1]) <= 1e-12).all()
     numeric = shown.columns[1]
-    assert len(numeric.labels) == MOST_BARS
+    assert len(numeric.labels) == MAX_BARS
     assert numeric.labels[0] == "0"
     assert numeric.labels[-1] == "missing"
 
@@ -82,14 +82,14 @@ def test_classes_leave_no_value_out(size: int, ordered: bool, missing: bool) -> 
     )
     counts = np.random.default_rng(size).random(attribute.size)
     classes = classes_of(attribute, counts)
-    if attribute.size <= MOST_CLASSES:
+    if attribute.size <= MAX_CLASSES:
         assert classes is None
         return
-    assert sorted(set(classes.tolist())) == list(range(MOST_CLASSES))
+    assert sorted(set(classes.tolist())) == list(range(MAX_CLASSES))
     if ordered:
         assert (np.diff(classes) >= 0).all()
         assert not missing or (classes == classes[-1]).sum() == 1
     else:
         # All but the last class have one value, none rarer than those merged.
-        merged = classes == MOST_CLASSES - 1
+        merged = classes == MAX_CLASSES - 1
         assert counts[~merged].min() >= counts[merged].max()

@@ -185,7 +185,7 @@ def test_what_is_too_wide_to_compute_is_compared_with_independent_attributes(mon
     sizes = (4,) * 6
     local, crossing = everything(chain(sizes, 0.3), sizes, 3)
     expected = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
-    monkeypatch.setattr("vertimrf.server.global_graph.MOST_CELLS", 1)
+    monkeypatch.setattr("vertimrf.server.global_graph.MAX_CELLS", 1)
     found = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
     assert found.largest <= 16
     assert found.covering((2, 3)) >= 0

@@ -215,7 +215,7 @@ def test_other_plans_secrets_and_states_do_not_mix():
 
 
 def test_more_records_than_counters_hold_are_refused(monkeypatch):
-    monkeypatch.setattr(count_sketch, "MOST_RECORDS", N + 10)
+    monkeypatch.setattr(count_sketch, "MAX_RECORDS", N + 10)
     one = fed()
     one.update(DIGESTS[:10], CODES[[0, 3]][:, :10])
     before = one.state()
@@ -229,7 +229,7 @@ def test_more_records_than_counters_hold_are_refused(monkeypatch):
     assert one.state() == before
     # As many as are allowed cannot overflow, whatever their signs and noise.
     monkeypatch.undo()
-    assert 2 * (count_sketch.MOST_RECORDS + 14 * 1000) < 2**31
+    assert 2 * (count_sketch.MAX_RECORDS + 14 * 1000) < 2**31
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ WITH_EVENTS = (
     "domain record",
 )
 # What a worker may take at all: beyond it, an allocation fails.
-MOST_BYTES = 6 << 30
+MAX_BYTES = 6 << 30
 LONGEST_SENTENCE = 1500
 # One of so many cases of a worker is preceded by a look for garbage.
 TIDY = 200
@@ -306,7 +306,7 @@ def _work(
     kinds = {kind.name: kind for kind in KINDS}
     sound = _warm(seeds, {kinds[name] for name, _ in cases})
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + MOST_BYTES, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + MAX_BYTES, resource.RLIM_INFINITY))
     scratch = scratch / f"worker-{os.getpid()}"
     scratch.mkdir()
     gc.freeze()

@@ -67,7 +67,7 @@ VICTIMS = ("first party", "other party", "server", "transport")
 KILL, FULL = "kill", "full disk"
 RECORDS = 200
 MESSAGE_BYTES = 20_000
-MOST_TURNS = 14
+MAX_TURNS = 14
 STEPS = {
     "open",
     "os.rename",
@@ -246,7 +246,7 @@ def rehearsal(folder: Path) -> None:
     run = folder / "rehearsal"
     run.mkdir()
     (run / "x").mkdir()
-    for _ in range(MOST_TURNS):
+    for _ in range(MAX_TURNS):
         if [turn(folder, run, role) for role in (*NAMES, SERVER)] == [True] * 3:
             break
     shutil.rmtree(run)
@@ -321,7 +321,7 @@ class Play:
         run = self.folder() if run is None else run
         untyped: list[str] = []
         ended = False
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_TURNS):
             ends = [self.process(run, role) for role in (*NAMES, SERVER)]
             if 1 in ends:
                 untyped.append((run / "crash").read_text())

@@ -135,7 +135,7 @@ UNJUDGED |= {
     "BLOCK_KEYS",
     "TRIPLE_WEIGHT",
     "ENOUGH_MARGINALS",
-    "MOST_CELLS",
+    "MAX_CELLS",
 }
 UNJUDGED |= {
     "ORDERS",

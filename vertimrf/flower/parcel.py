@@ -20,7 +20,7 @@ NOTE, FILES = "vertimrf", "files"
 KIND = "vertimrf.file"
 NAME = re.compile(r"[a-z][a-z-]{0,39}")
 # Largest number of files in a message. A run has fewer.
-MOST_FILES = 16
+MAX_FILES = 16
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Parcel:
 
     def __post_init__(self) -> None:
         names = [*self.wants, *self.files, *([self.word] if self.word else [])]
-        if len(names) > MOST_FILES or not all(NAME.fullmatch(name) for name in names):
+        if len(names) > MAX_FILES or not all(NAME.fullmatch(name) for name in names):
             raise MessageError(
                 "A Flower message has files that no run has; is another app, or another version, at work there?"
             )

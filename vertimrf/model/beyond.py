@@ -33,13 +33,13 @@ Integers = npt.NDArray[np.int64]
 
 # Rows that stand for the model, as a multiple of the records, and at least and at most: fewer say too little of marginals that
 # no clique holds, and weights follow that (Fire lost all gain with half as many rows as records).
-ROWS, LEAST_ROWS, MOST_ROWS = 3.0, 1 << 17, 1 << 18
+ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18
 # Most cells of a factor beyond the tree, and most lookups, rows by tables, in one evaluation: of any tables, and of those that
 # have one cell for so many rows, all together. Tables of few values are many before they follow noise (81 attributes of PISA cut
 # to two values at epsilon 3.2: 0.0110 with 499 tables, 0.0071 with 1,999; cut to three at 0.8: 0.0284 and, with 1,424, 0.0238; as
 # they are, in 14,000 cells already, 0.0430 and, with 999, 0.0442).
-MOST_CELLS = 1 << 20
-MOST_LOOKUPS, MOST_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
+MAX_CELLS = 1 << 20
+MAX_LOOKUPS, MAX_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
 # A measured marginal stands out where its mean squared residual, in units of sigma, is by so many of its standard deviations
 # above that of noise alone: one in twenty does so by chance. The others hold to the model: unheld, or held to what was measured,
 # they go by the noise of the sketches and of the weights, and BR2000 lost 7 % where Adult gained 9.
@@ -47,12 +47,12 @@ STANDS_OUT = 1.645
 # Cells that fewer of the rows fall into are not held to anything: hardly a row holds their parameters back.
 FEW_ROWS = 8
 # Steps end where the mean squared residual is as large as noise has it (Morozov's discrepancy principle, 1966), or falls by less.
-NOISE_ALONE, LEAST_IMPROVEMENT = 1.0, 0.005
+NOISE_ALONE, MIN_IMPROVEMENT = 1.0, 0.005
 STEPS = 50
 # Where rows, or fresh ones, are worth less than this part of them after a step, it is taken back, and one so much shorter tried,
 # once, or so often where no step has stood yet. Weights that suit the fit's rows alone let a few others outweigh the rest (the
 # flights at epsilon 3.2: 0.40, not 0.04), and steps that are ever shorter lead where they nearly do (0.042, and not 0.040).
-LEAST_EFFECTIVE, SHORTER, TIMES_SHORTER = 0.3, 5.0, 3
+MIN_EFFECTIVE, SHORTER, TIMES_SHORTER = 0.3, 5.0, 3
 # Solved so far: half of it gained nothing on Adult, Fire and a payroll of long domains.
 TOLERANCE = 0.2
 
@@ -165,12 +165,12 @@ def fit_beyond(
     """
     sizes, tree = model.sizes, model.tree
     best = best_measured(
-        [m for m in measurements if math.prod(sizes[a] for a in m.attributes) <= MOST_CELLS]
+        [m for m in measurements if math.prod(sizes[a] for a in m.attributes) <= MAX_CELLS]
     )
     outside = [m for m in best if tree.covering(m.attributes) < 0]
     if not outside:
         return model, frozenset()
-    rows = int(min(max(ROWS * model.total, LEAST_ROWS), MOST_ROWS))
+    rows = int(min(max(ROWS * model.total, MIN_ROWS), MAX_ROWS))
     codes = propose(model, rows, np.random.default_rng(0))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
     by_model = _counted([*outside, *others], codes, model.total)
@@ -217,7 +217,7 @@ def _descend(
     for step in range(STEPS):
         report = None if progress is None else functools.partial(progress, step)
         theta, expected = dual.step(weight, theta, tolerance, iterations, report)
-        if dual.effective < LEAST_EFFECTIVE:
+        if dual.effective < MIN_EFFECTIVE:
             dual.undo(theta)
             if shorter >= (TIMES_SHORTER if math.isinf(misfit) else 1):
                 return
@@ -227,7 +227,7 @@ def _descend(
             continue
         squares = np.square((dual.contrasted(expected) - dual.measured) / dual.sigma)[:cells][held]
         before, misfit = misfit, float(squares.sum() / noise.sum())
-        if misfit < NOISE_ALONE or before - misfit < LEAST_IMPROVEMENT:
+        if misfit < NOISE_ALONE or before - misfit < MIN_IMPROVEMENT:
             return
 
 
@@ -236,9 +236,9 @@ def _affordable(measurements: Sequence[Measurement], rows: int) -> Sequence[Meas
     cells = np.cumsum([m.counts.size for m in measurements])
     of_few_cells = min(
         int(np.searchsorted(cells, rows / ROWS_PER_CELL, side="right")),
-        int(MOST_LOOKUPS_OF_FEW_CELLS / rows),
+        int(MAX_LOOKUPS_OF_FEW_CELLS / rows),
     )
-    return measurements[: max(int(MOST_LOOKUPS / rows), of_few_cells, 1)]
+    return measurements[: max(int(MAX_LOOKUPS / rows), of_few_cells, 1)]
 
 
 def _counted(

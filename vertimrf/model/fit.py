@@ -20,13 +20,13 @@ from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_wi
 __all__ = ["FitOptions", "fit", "summarize"]
 
 # Of a marginal that says no more than independent attributes do, steps take this part of what they would take of others.
-LEAST_FOLLOWED = 0.02
+MIN_FOLLOWED = 0.02
 # Noise moves a step in fewer directions than there are cells, as marginals share what they say of fewer attributes: in as many
 # as between the degrees of freedom that each shares with no other and all its cells, the geometric mean, and of those so many.
 NOISE_DIRECTIONS = 0.65
 # Steps end where they lower the mean squared residual by less than the first, whatever the noise: there is nothing left to gain.
 # From a model that has most of it, and some noise as well, they end at the second.
-LEAST_IMPROVEMENT, LEAST_ON_TOP = 0.001, 0.02
+MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
 # A sum of counts this many standard deviations (and half the records) off is no noise.
 CONTRADICTION = 30.0
 
@@ -224,7 +224,7 @@ def _descend(
     weight = np.full_like(theta, options.proximal_weight / dual.typical)
     freedom = np.ones_like(theta)
     if min_improvement is None and warm:
-        min_improvement = LEAST_ON_TOP
+        min_improvement = MIN_ON_TOP
     if min_improvement is None:
         weight /= _followed(measurements, expected)
         freedom = np.sqrt(_free_parts(measurements))
@@ -243,7 +243,7 @@ def _descend(
             # squared error of what was measured grows, where the squared residual falls by less than twice the part.
             left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
             least = max(
-                LEAST_IMPROVEMENT,
+                MIN_IMPROVEMENT,
                 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()),
             )
             unfollowed = left
@@ -283,7 +283,7 @@ def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
     Those of one attribute are whole: independent attributes have them.
     """
     told = [
-        1.0 if len(m.attributes) == 1 else max(m.told(table), LEAST_FOLLOWED)
+        1.0 if len(m.attributes) == 1 else max(m.told(table), MIN_FOLLOWED)
         for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     ]
     return _per_cell(measurements, told)

@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 # Half a gibibyte per table.
 MAX_CELLS = 1 << 26
 # Bounds of what a file may say, beyond any model that is made: cells of all cliques, records, and logs of cells.
-MOST_CELLS, MOST_RECORDS, MOST_LOG = 1 << 29, 1e15, 1e9
+MAX_TREE_CELLS, MAX_RECORDS, MAX_LOG = 1 << 29, 1e15, 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +278,7 @@ class MarkovRandomField:
             ModelError, KeyError, TypeError, ValueError: these are no parts of one.
         """
         tree = checked_tree(header["sizes"], header["cliques"], header["parents"])
-        if tree.largest > MAX_CELLS or tree.cells > MOST_CELLS:
+        if tree.largest > MAX_CELLS or tree.cells > MAX_TREE_CELLS:
             raise ModelError(
                 f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has."
             )
@@ -288,7 +288,7 @@ class MarkovRandomField:
             raise ModelError(
                 "The model's number of records, or its loss, is larger than any number."
             ) from None
-        if not (0 < total < MOST_RECORDS and math.isfinite(loss)):
+        if not (0 < total < MAX_RECORDS and math.isfinite(loss)):
             raise ModelError(
                 f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers."
             )
@@ -305,7 +305,7 @@ class MarkovRandomField:
             for i, names in enumerate(header.get("beyond", []))
         ]
         model = cls(tree, total, factors, loss, classes=classes, beyond=beyond)
-        if not all(_fits(f, model.sizes) and bool((f.logs > -MOST_LOG).all()) for f in beyond):
+        if not all(_fits(f, model.sizes) and bool((f.logs > -MAX_LOG).all()) for f in beyond):
             raise ModelError(
                 "A factor beyond the model's cliques does not fit its attributes, or holds what is no logarithm."
             )
@@ -491,7 +491,7 @@ def _fits(factor: Factor, sizes: Sequence[int]) -> bool:
     ):
         return False
     right = logs.shape == tuple(sizes[a] for a in own) and logs.dtype == np.float64
-    return right and bool((logs < MOST_LOG).all())
+    return right and bool((logs < MAX_LOG).all())
 
 
 def _taking(factor: Factor, attribute: int, codes: npt.NDArray[np.int64]) -> Factor:

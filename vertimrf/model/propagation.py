@@ -36,7 +36,7 @@ LINE = 8
 # Columns that follow each other in a table are worth a loop of their own from here on.
 SHORTEST_RUN = 4
 # Fewest cells of a block of rows that a thread takes at once, and most blocks: fixed, so that results are.
-BLOCK_CELLS, MOST_BLOCKS = 1 << 18, 16
+BLOCK_CELLS, MAX_BLOCKS = 1 << 18, 16
 # Below this many cells in a stage, starting threads costs more than it gains, and much more on a busy machine.
 PARALLEL_CELLS = 1 << 19
 # Tables from this size on, and from this share of their clique, are worth an order of axes of their own.
@@ -656,7 +656,7 @@ class _Program:
     def _add_blocks(self, walk: _Walk, groups: Sequence[Sequence[int]], sums: int) -> None:
         """Cut the rows between runs; where tables are written in place, so that no two blocks meet in one row."""
         unit = walk.run
-        pieces = min(MOST_BLOCKS, walk.rows * walk.width // BLOCK_CELLS)
+        pieces = min(MAX_BLOCKS, walk.rows * walk.width // BLOCK_CELLS)
         if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
             apart = all(walk.outer[0] in u for u in walk.spans if walk.crossing(walk.writes, u))
             unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows

@@ -34,7 +34,7 @@ OUT_OF_RANGE = "The model has left the range of double precision; give a larger 
 # Steps that the quasi-Newton method remembers.
 MEMORY = 12
 # Smallest standard deviation that is told apart, as a share of the typical one.
-LEAST_SIGMA = 1 / 30
+MIN_SIGMA = 1 / 30
 # Logs this far above their mean call for moving what factors share into one of them.
 LARGE_LOG, SWEEPS = 30.0, 20
 # Log of a combination that cannot occur: its probability is exactly 0, and no parameter of a fit is large enough to change that;
@@ -202,7 +202,7 @@ class StepDual(abc.ABC):
         self.typical = (
             float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
         )
-        self.sigma = np.maximum(sigma, LEAST_SIGMA * self.typical).astype(np.float64)
+        self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
 
     @abc.abstractmethod
     def calibrate(self, theta: Array) -> tuple[float, Array]:

@@ -37,13 +37,13 @@ Unsigned = npt.NDArray[np.uint64]
 
 # Rows that are drawn together at most. Of rows up to MANY 2^HALVINGS times as many are drawn and halved, of more 2^FEWER times;
 # and at least so many are weighed, for what is picked from fewer follows their weights less.
-BATCH, HALVINGS, MANY, FEWER, LEAST_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
+BATCH, HALVINGS, MANY, FEWER, MIN_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
 # Rows that stand for a marginal.
 MARGINAL_ROWS = 1 << 18
 # Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
 # lookups (a second or two), and none where there are more of an order; how often pairs of rows are gone through again at the last
 # halving.
-CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
+CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
 AGAIN = 1
 
 
@@ -219,7 +219,7 @@ def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Code
     """Rows of the model, no two of them drawn independently and none of them evened out yet [shape=(d, rows)]."""
     if not model.beyond:
         return propose(model, rows, rng)
-    codes = propose(model, max(rows, LEAST_WEIGHED), rng)
+    codes = propose(model, max(rows, MIN_WEIGHED), rng)
     heap = np.cumsum(_weights(model, codes))
     # The proposals are in random order. The last of them ends the heap, whatever rounding did.
     places = np.searchsorted(
@@ -321,11 +321,7 @@ def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> lis
             more = math.prod(sizes[a] for a in own)
             cells += more
             lookups += rows * ((1 << halvings) - 1 + AGAIN)
-            if (
-                more > CELLS_PER_ROW * rows / batches
-                or cells > MOST_CELLS
-                or lookups > MOST_LOOKUPS
-            ):
+            if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
                 break
             out.append(own)
     return out

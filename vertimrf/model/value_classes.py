@@ -20,7 +20,7 @@ from .pair_marginals import merge_maps
 __all__ = ["ValueClasses", "in_classes", "sizes_in_classes", "spread_within", "told_apart"]
 
 # Least part of a record that a value keeps: what is released of it may be far below zero, and whoever asks for it gets rows.
-LEAST_RECORDS = 1e-3
+MIN_RECORDS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,5 +151,5 @@ def spread_within(classes: BinMap, records: Array, counts: Array, sigma: float) 
     kept = np.divide(
         variance, variance + sigma**2, out=np.ones(len(width)), where=variance + sigma**2 > 0
     )
-    found = np.maximum((records / width)[classes] + kept[classes] * gap, LEAST_RECORDS)
+    found = np.maximum((records / width)[classes] + kept[classes] * gap, MIN_RECORDS)
     return ValueClasses(classes, found / np.bincount(classes, weights=found)[classes])

@@ -26,7 +26,7 @@ Histogram = Callable[[Floats, float], tuple[Integers, float]]
 # Parts of the budget for the three histograms; with public bounds the first is not needed, and the others have its part as well.
 PARTS = (0.4, 0.25, 0.35)
 # Numbers from here to 2^63 in size are told apart by their power of two, where no resolution is known.
-LEAST_SIZE, MOST_SIZE = 2.0**-30, 2.0**63
+MIN_SIZE, MAX_SIZE = 2.0**-30, 2.0**63
 # Cells that a range is divided into: so many equally wide ones, and a quarter of a power of two where that is narrower.
 CELLS = 40
 STEPS_PER_OCTAVE = 4
@@ -89,8 +89,8 @@ def find_edges(
 
 def octaves(step: float) -> Floats:
     """Zero, and powers of two times the step on either side."""
-    least = step or LEAST_SIZE
-    sizes = least * 2.0 ** np.arange(math.floor(math.log2(MOST_SIZE / least)) + 1)
+    least = step or MIN_SIZE
+    sizes = least * 2.0 ** np.arange(math.floor(math.log2(MAX_SIZE / least)) + 1)
     return np.concatenate([-sizes[::-1], [0.0], sizes])
 
 

@@ -20,7 +20,7 @@ MAX_SIZE = 65_535
 # Cells of text columns that say "no value", unless an attribute lists them as values.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 # Steps of a resolution, counted from 0, that a decimal tells apart.
-MOST_STEPS = 2.0**53
+MAX_STEPS = 2.0**53
 ATTRIBUTE_KEYS = (
     "name",
     "values",
@@ -213,9 +213,9 @@ class Attribute:
                 ]
             except (OverflowError, ValueError, OSError):
                 raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
-        if self.step and max(map(abs, edges)) / self.step >= MOST_STEPS:
+        if self.step and max(map(abs, edges)) / self.step >= MAX_STEPS:
             raise SchemaError(
-                f"{where}: edges lie more than {MOST_STEPS:g} steps of {self.step:g} from 0; use a coarser resolution."
+                f"{where}: edges lie more than {MAX_STEPS:g} steps of {self.step:g} from 0; use a coarser resolution."
             )
         for i, (low, high) in enumerate(itertools.pairwise(edges)):
             if low >= high:

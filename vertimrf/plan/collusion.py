@@ -13,7 +13,7 @@ __all__ = ["within_cap"]
 
 # Part of the cap that may be left unused: calibration leaves as much of a plan's own epsilon.
 UNUSED = 2e-3
-MOST_PLANS = 60
+MAX_PLANS = 60
 
 
 def within_cap(make: Callable[[int], Plan], cap: float, least: int, most: int) -> Plan:
@@ -48,7 +48,7 @@ def within_cap(make: Callable[[int], Plan], cap: float, least: int, most: int) -
             f"{low_spent:.3g}; raise the cap, or lower epsilon."
         )
     above = plan
-    for _ in range(MOST_PLANS):
+    for _ in range(MAX_PLANS):
         if low_spent >= cap * (1 - UNUSED) or high - low <= 1 or _next_to(found, above):
             break
         part = math.log(cap * (1 - UNUSED / 2) / low_spent) / math.log(high_spent / low_spent)

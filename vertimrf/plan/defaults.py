@@ -10,11 +10,11 @@ __all__ = [
     "ENCODERS",
     "HELD_BY",
     "INNER",
+    "MAX_DELTA",
+    "MAX_MESSAGE",
+    "MAX_RECORDS",
+    "MAX_TAU",
     "MESSAGE_BYTES",
-    "MOST_DELTA",
-    "MOST_MESSAGE",
-    "MOST_RECORDS",
-    "MOST_TAU",
     "OUTER",
     "PAIRS_BYTES",
     "POPULATIONS",
@@ -40,7 +40,7 @@ SHARES = (0.01, 0.49, 0.50)
 MESSAGE_BYTES = 15_000_000
 PAIRS_BYTES = 64_000_000
 # The default delta is never more, however few records there are.
-MOST_DEFAULT_DELTA = 1e-6
+MAX_DEFAULT_DELTA = 1e-6
 # A plan that is made from a noisy count must not take its delta from it: this is 1 / n^2 for 100,000 records.
 UNCOUNTED_DELTA = 1e-10
 # Where domains are found apart from a run: below the default delta of any run of up to a million records.
@@ -48,12 +48,12 @@ DOMAIN_DELTA = 1e-13
 # Part of a run's epsilon and delta that domains are found with, where one process holds the data.
 DOMAIN_SHARE = 0.05
 # Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
-MOST_DELTA = 0.01
+MAX_DELTA = 0.01
 # Bounds that no plan is made beyond, whoever sends it: cells of a clique, half a gibibyte of them; records; and bytes of the
 # sketches in a party's message.
-MOST_TAU = 1 << 26
-MOST_RECORDS = 10**12
-MOST_MESSAGE = 1 << 32
+MAX_TAU = 1 << 26
+MAX_RECORDS = 10**12
+MAX_MESSAGE = 1 << 32
 # Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
 INNER, OUTER = "inner", "outer"
 POPULATIONS = (INNER, OUTER)
@@ -68,4 +68,4 @@ def default_delta(expected_records: int) -> float:
     Publishing every record outright with a chance of delta meets (0, delta): the chance that anybody at all is exposed is n
     times that. The habit of 1 / n would allow one person in every run; 1 / n^2 allows at most one run in n.
     """
-    return min(1 / expected_records**2, MOST_DEFAULT_DELTA)
+    return min(1 / expected_records**2, MAX_DEFAULT_DELTA)

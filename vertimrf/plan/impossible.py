@@ -23,7 +23,7 @@ __all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
 MISSING = "missing"
 # Choices that are looked at to find whether combinations leave anything possible: a second, or so. There are combinations for
 # which nobody knows how to find that soon (they can say whatever a Boolean formula says).
-MOST_CHOICES = 4_000_000
+MAX_CHOICES = 4_000_000
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
 
 # Positions of attributes, increasing, each with the codes that it may not have together with the others'.
@@ -406,7 +406,7 @@ class _Logic:
             return True
         best: tuple[int, set[int]] | None = None
         self.choices += sum(len(inside[place]) for place in unset)
-        if self.choices > MOST_CHOICES:
+        if self.choices > MAX_CHOICES:
             raise _TooTangledError(
                 "The impossible combinations are too entangled to tell whether they leave any record possible; state fewer of "
                 "them, or each of fewer attributes."

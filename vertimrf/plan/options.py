@@ -22,10 +22,10 @@ from .defaults import (
     TAU,
 )
 
-__all__ = ["DEFAULT", "LEAST_MESSAGE_BYTES", "PlanOptions", "flag"]
+__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "flag"]
 
 # Smaller messages hold no sketches worth making.
-LEAST_MESSAGE_BYTES = 1000
+MIN_MESSAGE_BYTES = 1000
 
 
 # Command-line options that are not called like the attribute they give.
@@ -121,9 +121,9 @@ class PlanOptions:
             raise PlanError(
                 f"Unknown encoder {self.encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
-        if self.message_bytes is not None and self.message_bytes < LEAST_MESSAGE_BYTES:
+        if self.message_bytes is not None and self.message_bytes < MIN_MESSAGE_BYTES:
             raise PlanError(
-                f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {self.message_bytes}."
+                f"message_bytes must be at least {MIN_MESSAGE_BYTES:,}, not {self.message_bytes}."
             )
         if self.keys is not None and self.keys < 1:
             raise PlanError(f"keys must be at least 1, not {self.keys}.")

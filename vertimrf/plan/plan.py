@@ -40,16 +40,16 @@ from ..sketches.parameters import (
 from .defaults import (
     HELD_BY,
     INNER,
+    MAX_DELTA,
+    MAX_MESSAGE,
+    MAX_RECORDS,
+    MAX_TAU,
     MESSAGE_BYTES,
-    MOST_DELTA,
-    MOST_MESSAGE,
-    MOST_RECORDS,
-    MOST_TAU,
     OUTER,
     POPULATIONS,
 )
 from .schedule import Group, Schedule
-from .schema import MOST_NAMED, Schema
+from .schema import MAX_NAMED, Schema
 from .workload import Workload
 
 __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
@@ -61,11 +61,11 @@ KIND, FORMAT = "plan", 7
 SCORE_GRID = 16
 SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 # Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
-LEAST_UNIT_SIGMA = 4.0
+MIN_UNIT_SIGMA = 4.0
 # Noise beyond it is for no table, and that of many units of it would not fit into 64 bits.
-MOST_SIGMA = 1e13
+MAX_SIGMA = 1e13
 # Targets that can be planned for.
-LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
+MIN_TARGET_EPSILON, MAX_TARGET_EPSILON = 1e-4, 1e3
 # From here on people are told that an epsilon is hardly any protection.
 WEAK_EPSILON = 8.0
 
@@ -101,11 +101,11 @@ class LocalPlan:
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
         whole = (self.units, self.largest_clique)
-        if not all(0 <= scale <= MOST_SIGMA for scale in scales) or (
+        if not all(0 <= scale <= MAX_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
             raise PlanError(
-                f"A local model's noise must be finite and above 0, and at most {MOST_SIGMA:g}, not {scales}."
+                f"A local model's noise must be finite and above 0, and at most {MAX_SIGMA:g}, not {scales}."
             )
         for what, told in (("is free", self.free), ("has contrasts", self.contrasts)):
             if not isinstance(told, bool):
@@ -118,13 +118,13 @@ class LocalPlan:
             raise PlanError(
                 f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}."
             )
-        if self.unit_sigma**2 * self.units > MOST_SIGMA**2:
+        if self.unit_sigma**2 * self.units > MAX_SIGMA**2:
             raise PlanError(
-                f"A local model's noise is at most {MOST_SIGMA:g} for all {self.units} units together."
+                f"A local model's noise is at most {MAX_SIGMA:g} for all {self.units} units together."
             )
-        if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
+        if self.units and self.unit_sigma < MIN_UNIT_SIGMA:
             raise PlanError(
-                f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}."
+                f"A unit of measurement needs noise of at least {MIN_UNIT_SIGMA}, not {self.unit_sigma}."
             )
 
     def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -188,14 +188,14 @@ class Plan:
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
         self._check_population()
-        if not 2 <= self.tau <= MOST_TAU or not 1 <= self.expected_records <= MOST_RECORDS:
+        if not 2 <= self.tau <= MAX_TAU or not 1 <= self.expected_records <= MAX_RECORDS:
             raise PlanError(
-                f"A plan needs tau of 2 to {MOST_TAU:,} and 1 to {MOST_RECORDS:,} expected records, not {self.tau} and "
+                f"A plan needs tau of 2 to {MAX_TAU:,} and 1 to {MAX_RECORDS:,} expected records, not {self.tau} and "
                 f"{self.expected_records}."
             )
-        if not 0 < self.count_sigma <= MOST_SIGMA:
+        if not 0 < self.count_sigma <= MAX_SIGMA:
             raise PlanError(
-                f"A plan's record count needs noise above 0 and up to {MOST_SIGMA:g}, not {self.count_sigma}."
+                f"A plan's record count needs noise above 0 and up to {MAX_SIGMA:g}, not {self.count_sigma}."
             )
         if not self.message_bytes >= 1:
             raise PlanError(
@@ -246,10 +246,10 @@ class Plan:
                     "The plan's sketches of agreement do not fit the attributes that several parties hold."
                 )
         for party, name in enumerate(self.party_names):
-            if (asked := self.message_size(party)) > MOST_MESSAGE:
+            if (asked := self.message_size(party)) > MAX_MESSAGE:
                 raise PlanError(
                     f"The plan asks party {name!r} for {asked:,} bytes of sketches, more than any message has "
-                    f"({MOST_MESSAGE:,}); plan with fewer keys, wider bins or a smaller message."
+                    f"({MAX_MESSAGE:,}); plan with fewer keys, wider bins or a smaller message."
                 )
         if (
             self.public_keys is not None
@@ -580,9 +580,9 @@ class Plan:
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         if self.schema.impossible:
             stated = [str(combination) for combination in self.schema.impossible]
-            more = [f"and {len(stated) - MOST_NAMED:,} more"] * (len(stated) > MOST_NAMED)
+            more = [f"and {len(stated) - MAX_NAMED:,} more"] * (len(stated) > MAX_NAMED)
             lines.append(
-                f"  impossible, and so in no row: {'; '.join([*stated[:MOST_NAMED], *more])}."
+                f"  impossible, and so in no row: {'; '.join([*stated[:MAX_NAMED], *more])}."
             )
         if self.records_per_person > 1:
             lines.append(
@@ -677,16 +677,16 @@ def check_target(epsilon: float, delta: float | None) -> None:
     """
     if not epsilon > 0:
         raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
-    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+    if not MIN_TARGET_EPSILON <= epsilon <= MAX_TARGET_EPSILON:
         raise PlanError(
-            f"epsilon must lie between {LEAST_EPSILON:g} and {MOST_EPSILON:g}, not {epsilon:g}: less leaves nothing but noise, "
+            f"epsilon must lie between {MIN_TARGET_EPSILON:g} and {MAX_TARGET_EPSILON:g}, not {epsilon:g}: less leaves nothing but noise, "
             "and more protects nobody."
         )
     if delta is not None and not 0 < delta < 1:
         raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
-    if delta is not None and delta > MOST_DELTA:
+    if delta is not None and delta > MAX_DELTA:
         raise PlanError(
-            f"delta must be at most {MOST_DELTA:g}, not {delta:g}: to publish that part of all records outright would meet it; "
+            f"delta must be at most {MAX_DELTA:g}, not {delta:g}: to publish that part of all records outright would meet it; "
             "take one far below 1 / records."
         )
 
@@ -711,7 +711,7 @@ def target_in_words(epsilon: float, delta: float | None, records: int | None) ->
             f"epsilon {epsilon:g} allows that whoever sees the result becomes {odds} times surer of anything about a person than "
             "without her record: that is hardly any protection. Usual are 1 and below, and seldom above 3."
         )
-    if delta is not None and records is None and delta > MOST_DELTA:
+    if delta is not None and records is None and delta > MAX_DELTA:
         out.append(
             f"delta {delta:g} allows to give out that part of all records as they are; take one far below 1 / records."
         )

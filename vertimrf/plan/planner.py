@@ -30,8 +30,8 @@ from ..sketches.parameters import (
 )
 from .collusion import within_cap
 from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, default_delta
-from .options import DEFAULT, LEAST_MESSAGE_BYTES, PlanOptions
-from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
+from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
+from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schedule import (
     KEY_COST,
     Group,
@@ -66,11 +66,11 @@ CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
 VARIANCE_PER_GROUP = 2.0
 # By how much a contrast's error may be above the least that any number of counters reaches. With t of them it is in proportion to
 # records / sqrt(t) + d / sqrt(4 rho), of which the second part stays.
-ABOVE_LEAST_ERROR = 1 / 16
+ABOVE_MIN_ERROR = 1 / 16
 # Variances that a Rényi order asks for may be so many times smaller than keeps that case negligible: at 3 the noise is within 2 %
 # of the least (epsilon 0.05 to 2, 10^5 and 10^6 records) and encoding up to four times as fast as at 1; at 4 10 % are lost.
 NEAR_KNOWN = 3.0
-MOST_COUNT_REPETITIONS = 1 << 13
+MAX_COUNT_REPETITIONS = 1 << 13
 COUNT_BINS = 256
 # Sketches of whether parties agree on the attributes that several hold: their part of what sketches may spend and of a party's
 # messages, all attributes together; bits, and the most numbers of one. With numbers such that the noise weighs as much as all
@@ -121,7 +121,7 @@ def plan_local(
         one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
         score_sigma=SCORE_SENSITIVITY * math.sqrt(pairs / (2 * scores * rho)) if scores else 0.0,
         units=UNITS,
-        unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), LEAST_UNIT_SIGMA),
+        unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), MIN_UNIT_SIGMA),
         largest_clique=largest_clique,
         free=free,
         contrasts=contrasts,
@@ -347,7 +347,7 @@ def make_plan(
         return within_cap(
             lambda size: sized(replace(uncapped, message_bytes=size)),
             cap,
-            LEAST_MESSAGE_BYTES,
+            MIN_MESSAGE_BYTES,
             largest,
         )
     delta = default_delta(records) if planning.delta is None else planning.delta
@@ -551,7 +551,7 @@ def _count_sketches(
         for i in range(len(schema.parties))
     )
     held = records * len(groups) / sum(rows)
-    most = max(4 * rho * (records / (ABOVE_LEAST_ERROR * d)) ** 2, 2.0)
+    most = max(4 * rho * (records / (ABOVE_MIN_ERROR * d)) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
         numbers = planning.keys or max(
@@ -593,7 +593,7 @@ def _hash_shape(
         max((b for b, variance in asked.items() if noise / b >= variance), default=BUCKETS[0]),
         least,
     )
-    return min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets
+    return min(max(int(numbers / buckets), 1), MAX_COUNT_REPETITIONS), buckets
 
 
 def _agreement_shapes(schema: Schema, rho: float, target: Target) -> list[tuple[int, int]]:

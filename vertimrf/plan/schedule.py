@@ -41,15 +41,15 @@ COST_OF_INFORMATION = 1.4
 # Phantoms beyond so many times the records add nothing: the sets no longer show in the variance.
 PHANTOMS_OVER_RECORDS = 8
 # Bounds on the number of keys: fewer save nothing, more cost encoding time.
-FEWEST_KEYS = 1 << 20
-MOST_KEYS = 1 << 25
+MIN_KEYS = 1 << 20
+MAX_KEYS = 1 << 25
 # A pair is cut into so many bins that an average cell is this many standard errors.
 CELL_ERRORS = 6.0
 # Three-way marginals: how many standard errors an average cell must have, and the weight of their keys beside the pairs',
 # where one clique holds all attributes; and where cliques are scarce.
 FREE_TRIPLE = (4.0, 1.0)
 RIVAL_TRIPLE = (20.0, 0.25)
-MOST_TRIPLES = 1000
+MAX_TRIPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def draft_schedule(
     needed = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
     least, weight = rule
     cells = np.array([math.prod(sizes[i] for i in own) for own in triples], np.float64)
-    order = np.argsort(cells, kind="stable")[:MOST_TRIPLES]
+    order = np.argsort(cells, kind="stable")[:MAX_TRIPLES]
     weights = weight * cells[order] ** (2 / 3)
     errors = alone / np.sqrt(weights / (np.cumsum(weights) + needed))
     useful = np.flatnonzero(records / cells[order] >= least * errors)
@@ -316,7 +316,7 @@ def crossing_pairs(schema: Schema) -> list[tuple[int, ...]]:
     ]
 
 
-def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int, ...]]:
+def smallest_triples(schema: Schema, most: int = MAX_TRIPLES) -> list[tuple[int, ...]]:
     """Those three-way marginals of two parties' attributes that have the fewest cells, smallest first; the first ones of equals.
     A shared attribute counts as its first holder's, and what one party holds does not count.
 
@@ -431,4 +431,4 @@ def choose_keys(bytes_per_key: float, rho: float, records: int, message_bytes: i
     """
     wanted = 2 * rho * (PHANTOMS_OVER_RECORDS * records) ** 2 / KEY_COST
     affordable = message_bytes / bytes_per_key
-    return int(min(max(wanted, FEWEST_KEYS), affordable, MOST_KEYS))
+    return int(min(max(wanted, MIN_KEYS), affordable, MAX_KEYS))

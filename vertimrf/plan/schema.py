@@ -28,12 +28,12 @@ from .impossible import Combination, Impossible, contradiction, never
 __all__ = ["Schema", "read_schema"]
 
 # Largest TOML file that is read, bytes: it takes a hundred times as long as JSON.
-MOST_TOML = 1 << 22
+MAX_TOML = 1 << 22
 # Parties and attributes, far beyond what can be modelled; and impossible combinations. What is checked of them takes longer by
 # their square.
-MOST_PARTIES, MOST_ATTRIBUTES, MOST_IMPOSSIBLE = 1000, 10_000, 10_000
+MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE = 1000, 10_000, 10_000
 # Impossible combinations that a sentence names.
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
@@ -66,9 +66,9 @@ class Schema:
                 "The schema has no attributes; name at least one column besides the id."
             )
         for what, count, most in (
-            ("attributes", len(self.attributes), MOST_ATTRIBUTES),
-            ("parties", len(self.parties), MOST_PARTIES),
-            ("impossible combinations", len(self.impossible), MOST_IMPOSSIBLE),
+            ("attributes", len(self.attributes), MAX_ATTRIBUTES),
+            ("parties", len(self.parties), MAX_PARTIES),
+            ("impossible combinations", len(self.impossible), MAX_IMPOSSIBLE),
         ):
             if count > most:
                 raise SchemaError(
@@ -290,9 +290,9 @@ class Schema:
         every = list(numbers)
         parts = [
             f"impossible combination {number + 1} ({self.impossible[number]})"
-            for number in every[:MOST_NAMED]
+            for number in every[:MAX_NAMED]
         ]
-        parts += [f"{len(every) - MOST_NAMED:,} more"] if len(every) > MOST_NAMED else []
+        parts += [f"{len(every) - MAX_NAMED:,} more"] if len(every) > MAX_NAMED else []
         listed = " and ".join(parts)
         return listed.replace("i", "I", 1) if start else listed
 
@@ -501,7 +501,7 @@ def read_schema(path: Path) -> Any:
     """
     try:
         text = read_bytes(
-            path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MOST_TOML
+            path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MAX_TOML
         ).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None

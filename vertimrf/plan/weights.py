@@ -14,18 +14,18 @@ from .schedule import Group
 __all__ = ["choose_weights", "least_weights"]
 
 # Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
-EXPONENT, LEAST_WEIGHT = 1 / 3, 5
+EXPONENT, MIN_WEIGHT = 1 / 3, 5
 # The same, where parties publish presence. That has a weight of 1, as parities have: what is no attribute tells less. A fifteenth
 # for presence adds 7 % to the noise of parties' only attributes, and tells how many records parties share to 5 % (NLTCS, 16
 # parties, epsilon 0.8).
 BESIDE_PRESENCE = 15
 # Beyond so many numbers a record, pricing takes long.
-MOST_PRICED = 2000
+MAX_PRICED = 2000
 
 
 def least_weights(groups: Sequence[Group]) -> list[int]:
     """Weights of groups before their sizes count: those of attributes, and the smaller ones of parities and of presence."""
-    attribute = BESIDE_PRESENCE if any(group.size == 1 for group in groups) else LEAST_WEIGHT
+    attribute = BESIDE_PRESENCE if any(group.size == 1 for group in groups) else MIN_WEIGHT
     return [attribute if group.tells_values else 1 for group in groups]
 
 
@@ -42,6 +42,6 @@ def choose_weights(groups: Sequence[Group], rows: Sequence[int]) -> tuple[int, .
         2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1
         for weight, each in zip(least, rows, strict=True)
     ]
-    if sum(weights) > MOST_PRICED:
+    if sum(weights) > MAX_PRICED:
         weights = least
     return tuple(weights) if len(set(weights)) > 1 else ()

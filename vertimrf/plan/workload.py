@@ -14,7 +14,7 @@ __all__ = ["Workload"]
 
 # What a marginal counts for that has no pair of attributes in common with any of the workload's: the rest of a table is not to
 # fall apart. Not tuned.
-LEAST_RELEVANCE = 0.1
+MIN_RELEVANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Workload:
 
     def relevance(self, attributes: Sequence[int]) -> float:
         """What a marginal is worth here: the greatest weight, over the largest of all, times the part of its pairs of attributes
-        that lie in one marginal of the workload; at least LEAST_RELEVANCE. 1 for every marginal without a workload.
+        that lie in one marginal of the workload; at least MIN_RELEVANCE. 1 for every marginal without a workload.
         """
         if not self.marginals:
             return 1.0
@@ -66,7 +66,7 @@ class Workload:
             weight * math.comb(len({*own} & {*attributes}), 2) / pairs
             for own, weight in self.marginals
         )
-        return max(*inside, LEAST_RELEVANCE * most) / most
+        return max(*inside, MIN_RELEVANCE * most) / most
 
     def part(self, held: Sequence[int]) -> Workload:
         """As one party sees it, whose attributes are numbered by their place in ``held``."""

@@ -27,7 +27,7 @@ Codes = npt.NDArray[np.uint16]
 
 # Largest number of bars of a chart, for ordered and for unordered values; and largest number of classes of an attribute when its
 # dependence on others is computed.
-MOST_BARS, MOST_LYING, MOST_CLASSES = 32, 18, 24
+MAX_BARS, MAX_LYING, MAX_CLASSES = 32, 18, 24
 # Mean absolute value of Gaussian noise of standard deviation 1.
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
@@ -185,7 +185,7 @@ def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
     return utility(truth[varying], rows[varying], [attributes[i] for i in varying], label)
 
 
-def classes_of(attribute: Attribute, counts: Array, most: int = MOST_CLASSES) -> Classes | None:
+def classes_of(attribute: Attribute, counts: Array, most: int = MAX_CLASSES) -> Classes | None:
     """Merge an attribute's values into at most ``most`` classes.
 
     Ordered values are merged with their neighbours. Of unordered values the rarest are merged.
@@ -216,7 +216,7 @@ def _bars(attribute: Attribute, counts: Array) -> tuple[Classes, tuple[str, ...]
     """The map code -> bar of a chart, and the labels of the bars."""
     size = attribute.size
     names = [_label(attribute, code) for code in range(size)]
-    classes = classes_of(attribute, counts, MOST_BARS)
+    classes = classes_of(attribute, counts, MAX_BARS)
     if attribute.ordered:
         if classes is None:
             return np.arange(size), tuple(names)
@@ -225,7 +225,7 @@ def _bars(attribute: Attribute, counts: Array) -> tuple[Classes, tuple[str, ...]
     # The most frequent values come first. Missing and merged values come last.
     order = np.argsort(-counts, kind="stable")
     last = size - 1 if attribute.missing else -1
-    shown = [int(code) for code in order if code != last][: MOST_LYING - 2]
+    shown = [int(code) for code in order if code != last][: MAX_LYING - 2]
     if attribute.missing:
         shown.append(last)
     rest = size - len(shown)

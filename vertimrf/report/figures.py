@@ -78,7 +78,7 @@ MARK: dict[str, Any] = {
 # Largest number of letters of a name in a figure. The tables have the whole names.
 SHORT, LONG = 13, 24
 # Largest number of lines of the graph, across parties and within them.
-MOST_EDGES = 100
+MAX_EDGES = 100
 # From this many points on, points are drawn as one picture.
 MANY_POINTS = 400
 # Largest number of attributes of a map on a page of normal width.
@@ -304,7 +304,7 @@ def _draw_edges(
     x, y = places
     strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in edges]))
     most = max(float(strengths.max(initial=0.0)), 1e-9)
-    widest = 4.0 if len(edges) <= MOST_EDGES else 2.4
+    widest = 4.0 if len(edges) <= MAX_EDGES else 2.4
     for (a, b), strength in sorted(zip(edges, strengths, strict=True), key=lambda edge: edge[1]):
         across = bool(dependence.across[a, b])
         path = Path(
@@ -328,7 +328,7 @@ def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> lis
         [pair for pair in edges if bool(dependence.across[pair]) == across]
         for across in (True, False)
     )
-    return [pair for kind in kinds for pair in kind[:MOST_EDGES]]
+    return [pair for kind in kinds for pair in kind[:MAX_EDGES]]
 
 
 def heat_map(

@@ -33,7 +33,7 @@ __all__ = ["page", "write_page", "write_report"]
 Codes = npt.NDArray[np.uint16]
 
 # Largest number of lines of a table of pairs.
-MOST_LINES = 20
+MAX_LINES = 20
 
 
 def write_report(
@@ -253,7 +253,7 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "errors": _errors(run, content),
         "strongest": sorted(
             (line for line in lines if _across(line)), key=lambda line: -(line.model or 0.0)
-        )[:MOST_LINES],
+        )[:MAX_LINES],
         "farthest": _farthest(lines, truth),
         "meant": words.PHASES,
         "seconds": seconds,
@@ -315,7 +315,7 @@ def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
         distance = line.off if truth else line.beyond
         return -1.0 if distance is None else distance
 
-    return [line for line in sorted(lines, key=off, reverse=True) if off(line) > 0][:MOST_LINES]
+    return [line for line in sorted(lines, key=off, reverse=True) if off(line) > 0][:MAX_LINES]
 
 
 def _maps(

@@ -39,7 +39,7 @@ STEPS = 8
 # find no room.
 COMPARED = 3
 # Such marginals that take a table of more cells are compared with independent attributes instead.
-MOST_CELLS = 1 << 22
+MAX_CELLS = 1 << 22
 # The fits in between end where a step gains less than this, and each step where its gradient is this small (see fit). At 0.1
 # and 0.1 they take longer and find no better graphs (Adult, BR2000: 0.0442 and 0.0272 against 0.0443 and 0.0273).
 ROUGH_IMPROVEMENT = 0.5
@@ -258,7 +258,7 @@ def _misfits(
         m = measurements[i]
         try:
             (table,) = fitted.marginals(
-                [m.attributes], [m.bins], max(MOST_CELLS, fitted.tree.largest)
+                [m.attributes], [m.bins], max(MAX_CELLS, fitted.tree.largest)
             )
         except ModelError:
             # Attributes far apart in the graph, and wide ones between them.

@@ -36,7 +36,7 @@ Codes = npt.NDArray[np.uint16]
 # Rounds of raking. Margins are then met far below their noise.
 RAKING = 30
 # A count keeps this part of its standard deviation, however small the part of the people.
-LEAST_SIGMA = 0.02
+MIN_SIGMA = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class Parts:
         return replace(
             m,
             counts=m.counts * factors,
-            sigma=np.asarray(m.sigma) * np.maximum(factors, LEAST_SIGMA),
+            sigma=np.asarray(m.sigma) * np.maximum(factors, MIN_SIGMA),
         )
 
 

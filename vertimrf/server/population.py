@@ -37,7 +37,7 @@ ERRORS = 5.0
 # Nor are those of a smaller part of the records, which noise hides in all that is made of them.
 NEGLIGIBLE = 0.01
 # Most ways in which a person can be held: of everybody, each has a model of its own.
-MOST_PATTERNS = 255
+MAX_PATTERNS = 255
 # Rounds of proportional fitting, and the change of a count, in records, at which they end.
 ROUNDS, SETTLED = 1000, 1e-6
 
@@ -251,9 +251,9 @@ def find_overlap(
         for own in itertools.combinations(range(len(held)), size)
         if all(lacking[p, q] for p in own for q in range(len(held)) if q not in own)
     )
-    if len(patterns) > MOST_PATTERNS:
+    if len(patterns) > MAX_PATTERNS:
         raise MessageError(
-            f"{len(held)} parties overlap in {len(patterns)} ways, and this version can model {MOST_PATTERNS}: keep the common "
+            f"{len(held)} parties overlap in {len(patterns)} ways, and this version can model {MAX_PATTERNS}: keep the common "
             "people at some of them."
         )
     counts = pattern_counts(patterns, records, common)

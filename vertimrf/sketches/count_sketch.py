@@ -45,7 +45,7 @@ COUNTING_VERSION = 1
 # Width of a code in standard deviations, by bits: the uniform quantisers that lose least of a Gaussian (Max, 1960).
 STEPS = {1: 1.0, 2: 0.9957, 3: 0.5860, 4: 0.3352}
 # Twice a counter and its noise have to fit into 32 bits.
-MOST_RECORDS = (1 << 30) - (1 << 16)
+MAX_RECORDS = (1 << 30) - (1 << 16)
 # Counters that are given noise at a time.
 NOISE_CHUNK = 1 << 20
 
@@ -296,7 +296,7 @@ class CountSketchEncoder:
 
     def _count(self, records: int) -> None:
         """Note so many records more; no counter can go beyond their number."""
-        most = MOST_RECORDS // max((self._plan.weight(group) for group in self._groups), default=1)
+        most = MAX_RECORDS // max((self._plan.weight(group) for group in self._groups), default=1)
         if self._records + records > most:
             raise TableError(
                 f"A count sketch's counters hold up to {most:,} records, not {math.fsum((self._records, records)):,.0f}; "

@@ -35,14 +35,14 @@ __all__ = [
 ]
 
 HIGHEST_CEILING = 40
-MOST_KEYS = 1 << 31
+MAX_KEYS = 1 << 31
 # Keys of a scheduled pair are cut into blocks of at most this many, each with its own streams: part of the hash.
 BLOCK_KEYS = 1 << 16
-MOST_VALUES = 1 << 16
-MOST_REPETITIONS = 1 << 24
+MAX_VALUES = 1 << 16
+MAX_REPETITIONS = 1 << 24
 # Of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
-MOST_WEIGHT = 99
+MAX_WEIGHT = 99
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
@@ -159,13 +159,13 @@ class SketchPlan(CrossPartyRelease):
                 raise PlanError(f"{_pair(number, pair)} needs two different groups.")
             if not (
                 type(pair.keys) is type(pair.left) is type(pair.right) is int
-                and 1 <= pair.keys <= MOST_KEYS
+                and 1 <= pair.keys <= MAX_KEYS
             ):
                 if type(pair.left) is not int or type(pair.right) is not int:
                     raise PlanError(f"{_pair(number, pair)} needs the numbers of two groups.")
                 _check_keys(_pair(number, pair), pair.keys)
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                if type(bins) is not int or not 1 <= bins <= MOST_VALUES:
+                if type(bins) is not int or not 1 <= bins <= MAX_VALUES:
                     _check_size(f"{_pair(number, pair)}, group {group}", bins)
                 if sizes.setdefault(group, bins) != bins:
                     raise PlanError(
@@ -260,9 +260,9 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError(
                 "A count sketch's repetitions, buckets, bits and sizes are whole numbers."
             )
-        if not 1 <= self.repetitions <= MOST_REPETITIONS:
+        if not 1 <= self.repetitions <= MAX_REPETITIONS:
             raise PlanError(
-                f"Count sketches take 1 to {MOST_REPETITIONS:,} repetitions, not {self.repetitions}."
+                f"Count sketches take 1 to {MAX_REPETITIONS:,} repetitions, not {self.repetitions}."
             )
         if self.buckets not in BUCKETS:
             raise PlanError(
@@ -288,9 +288,9 @@ class CountSketchPlan(CrossPartyRelease):
                 f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one."
             )
         for weight in self.weights:
-            if type(weight) is not int or weight % 2 == 0 or not 1 <= weight <= MOST_WEIGHT:
+            if type(weight) is not int or weight % 2 == 0 or not 1 <= weight <= MAX_WEIGHT:
                 raise PlanError(
-                    f"A group's weight is an odd number from 1 to {MOST_WEIGHT}, not {weight}."
+                    f"A group's weight is an odd number from 1 to {MAX_WEIGHT}, not {weight}."
                 )
         try:
             moved = self.event.groups
@@ -475,12 +475,12 @@ def _pair(number: int, pair: ScheduledPair) -> str:
 
 
 def _check_keys(where: str, keys: int) -> None:
-    if type(keys) is not int or not 1 <= keys <= MOST_KEYS:
+    if type(keys) is not int or not 1 <= keys <= MAX_KEYS:
         raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
 
 
 def _check_size(where: str, size: int) -> None:
-    if type(size) is not int or not 1 <= size <= MOST_VALUES:
+    if type(size) is not int or not 1 <= size <= MAX_VALUES:
         raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
 
 

@@ -18,10 +18,10 @@ __all__ = ["utility"]
 Codes = npt.NDArray[np.uint16]
 
 # Largest number of values of a label, and of records that trees are trained or tested on.
-MOST_CLASSES = 50
-MOST_ROWS = 100_000
+MAX_CLASSES = 50
+MAX_ROWS = 100_000
 # Smallest number of records of either table: fewer leave too few test records.
-LEAST_ROWS = 100
+MIN_ROWS = 100
 SDMETRICS = "SDMetrics"
 
 
@@ -35,13 +35,13 @@ def _place_of(label: str, attributes: Sequence[Attribute], real: Codes, syntheti
     if len(names) == 1:
         raise SchemaError(f"{label!r} is the only attribute: there is nothing to tell it from.")
     place = names.index(label)
-    if not 2 <= attributes[place].size <= MOST_CLASSES:
+    if not 2 <= attributes[place].size <= MAX_CLASSES:
         raise SchemaError(
-            f"{label!r} has {attributes[place].size} values; a label has 2 to {MOST_CLASSES}: name another attribute."
+            f"{label!r} has {attributes[place].size} values; a label has 2 to {MAX_CLASSES}: name another attribute."
         )
-    if min(real.shape[1], synthetic.shape[1]) < LEAST_ROWS:
+    if min(real.shape[1], synthetic.shape[1]) < MIN_ROWS:
         raise TableError(
-            f"There are {real.shape[1]:,} real and {synthetic.shape[1]:,} synthetic records; utility needs {LEAST_ROWS} of each."
+            f"There are {real.shape[1]:,} real and {synthetic.shape[1]:,} synthetic records; utility needs {MIN_ROWS} of each."
         )
     return place
 
@@ -87,8 +87,8 @@ def utility(
     place = _place_of(label, attributes, real, synthetic)
     rng = np.random.default_rng(seed)
     order = rng.permutation(real.shape[1])
-    tried, kept = real[:, order[: len(order) // 2][:MOST_ROWS]], real[:, order[len(order) // 2 :]]
-    count = min(kept.shape[1], synthetic.shape[1], MOST_ROWS)
+    tried, kept = real[:, order[: len(order) // 2][:MAX_ROWS]], real[:, order[len(order) // 2 :]]
+    count = min(kept.shape[1], synthetic.shape[1], MAX_ROWS)
     made = synthetic[:, rng.permutation(synthetic.shape[1])]
     truth = tried[place]
     if len(np.unique(truth)) < 2:
@@ -113,7 +113,7 @@ def utility(
             for name, learner in known.items()
         },
         "majority": float(np.bincount(truth).max() / len(truth)),
-        "propensity": propensity(known[SCIKIT], real[:, order[:MOST_ROWS]], made, attributes, seed),
+        "propensity": propensity(known[SCIKIT], real[:, order[:MAX_ROWS]], made, attributes, seed),
         "k_marginal": {
             name: k_marginal(real, codes, sizes, marginals, seed)
             for name, codes in compared.items()

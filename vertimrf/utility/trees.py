@@ -25,7 +25,7 @@ Learner = Callable[[Sequence[int], int], Any]
 
 SCIKIT, CATBOOST = "scikit-learn", "CatBoost"
 # Largest number of categories that trees distinguish. Attributes with more are treated as ordered.
-MOST_CATEGORIES = 255
+MAX_CATEGORIES = 255
 # Rounds of CatBoost. Categories are one-hot encoded, which is much faster than its statistics of the label and about as accurate.
 ROUNDS = 300
 
@@ -55,7 +55,7 @@ def learners() -> dict[str, Learner]:
         def catboost(categories: Sequence[int], seed: int) -> Any:
             return CatBoostClassifier(
                 iterations=ROUNDS,
-                one_hot_max_size=MOST_CATEGORIES,
+                one_hot_max_size=MAX_CATEGORIES,
                 cat_features=list(categories),
                 random_seed=seed,
                 allow_writing_files=False,
@@ -71,7 +71,7 @@ def categories(attributes: Sequence[Attribute]) -> list[int]:
     return [
         i
         for i, attribute in enumerate(attributes)
-        if not attribute.ordered and attribute.size <= MOST_CATEGORIES
+        if not attribute.ordered and attribute.size <= MAX_CATEGORIES
     ]
 
 

@@ -69,7 +69,7 @@ from .seeds import NAMES, PLANS, QUIET, Seeds
 __all__ = ["KINDS", "Kind", "Use"]
 
 # Bytes, core seconds: larger things that a file states are not tried out, only counted.
-MOST_BYTES, MOST_SECONDS = 600e6, 3.0
+MAX_BYTES, MAX_SECONDS = 600e6, 3.0
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Use:
 
     def allows(self, bytes: float, seconds: float) -> bool:
         """Whether to go on with work that states so much."""
-        if bytes > MOST_BYTES or seconds > MOST_SECONDS:
+        if bytes > MAX_BYTES or seconds > MAX_SECONDS:
             self.tried = False
             return False
         self.stated, self.seconds = max(self.stated, bytes), self.seconds + seconds

@@ -1245,7 +1245,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "rows are drawn as if there were no factors beyond the tree",
         "model/sample.py",
-        "    if not model.beyond:\n        return propose",
+        "    if not model.off_tree:\n        return propose",
         "    if True:\n        return propose",
         ("model/test_sample.py::test_rows_follow_the_factors_beyond_the_tree",),
     ),
@@ -1277,26 +1277,26 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "rows on a condition forget the factors beyond the tree",
         "model/markov_random_field.py",
-        "self.loss, classes=classes, beyond=beyond)",
+        "self.loss, classes=classes, off_tree=off_tree)",
         "self.loss, classes=classes)",
         ("model/test_sample.py::test_conditions_hold_for_the_factors_beyond_the_tree",),
     ),
     Mutation(
         "weights follow measurements that say no more than their noise",
-        "model/beyond.py",
-        "told = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
-        "told = outside",
+        "model/off_tree.py",
+        "significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
+        "significant = outside",
         (
-            "model/test_beyond.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
+            "model/test_off_tree.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
         ),
     ),
     Mutation(
         "weights may move the pairs that the model has",
-        "model/beyond.py",
-        "_affordable([*told, *held], rows)",
-        "_affordable(told, rows)",
+        "model/off_tree.py",
+        "_affordable([*significant, *kept], rows)",
+        "_affordable(significant, rows)",
         (
-            "model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",
+            "model/test_off_tree.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",
         ),
     ),
     Mutation(

@@ -1,4 +1,6 @@
-"""The Markov random field: measurements in, a distribution over all attributes, its marginals and rows out."""
+"""The Markov random field: measurements in, a distribution over all attributes, its marginals and
+rows out.
+"""
 
 from __future__ import annotations
 

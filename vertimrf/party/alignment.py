@@ -95,10 +95,10 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
         rows = np.flatnonzero(present)
         piece, digests = piece.take(pa.array(rows)), digests[rows]
         # Of all so far the least; those that come first, where some are equal.
-        held = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
+        candidates = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
         least = np.concatenate([least, digests])
         order = np.argsort(least, kind="stable")[:SAMPLED]
-        chosen, least = held.take(pa.array(order)), least[order]
+        chosen, least = candidates.take(pa.array(order)), least[order]
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
@@ -120,11 +120,11 @@ def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
         key: one's own private key.
     """
     header = {"formats": [list(formats) for formats in COMBINATIONS]}
-    nobody = _padding(plan, key)
+    padding = _padding(plan, key)
     lists = {}
     for i, formats in enumerate(COMBINATIONS):
-        own = list(map(bytes, sample[formats]))
-        listed = sorted(_entry(digest, i) for digest in own + nobody[len(own) :])
+        digests = list(map(bytes, sample[formats]))
+        listed = sorted(_entry(digest, i) for digest in digests + padding[len(digests) :])
         lists[str(i)] = np.frombuffer(b"".join(listed), np.uint8).reshape(-1, DIGEST)
     packed = container.pack(KIND, header, lists)
     keys = plan.sealing_keys()
@@ -180,7 +180,7 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
         mine: what :func:`sample_ids` gave.
         theirs: what :func:`open_sample` gave.
     """
-    own = {formats: set(map(bytes, digests)) for formats, digests in mine.items()}
+    my_digests = {formats: set(map(bytes, digests)) for formats, digests in mine.items()}
     other = {
         formats: (i, set(map(bytes, digests)))
         for i, (formats, digests) in enumerate(theirs.items())
@@ -188,10 +188,10 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
 
     def matching(one: tuple[str, ...], another: tuple[str, ...]) -> int:
         number, entries = other[another]
-        return sum(_entry(digest, number) in entries for digest in own[one])
+        return sum(_entry(digest, number) in entries for digest in my_digests[one])
 
     plain = matching((), ())
-    best = Match(len(own[()]), plain, plain, (), ())
+    best = Match(len(my_digests[()]), plain, plain, (), ())
     pairs = sorted(
         itertools.product(COMBINATIONS, COMBINATIONS), key=lambda pair: len(pair[0]) + len(pair[1])
     )

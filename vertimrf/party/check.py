@@ -19,7 +19,7 @@ from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, check_columns, column_numbers, without_person
-from .persons import beyond
+from .persons import excess_records
 
 __all__ = ["Check", "check_memory", "check_table"]
 
@@ -91,11 +91,11 @@ def check_table(
     columns = _present(columns, names)
     watched = _Watched(columns)
     try:
-        found = columns.encode(pieces, watched.take)
+        encoded = columns.encode(pieces, watched.take)
     except TableError as error:
         return Check((*problems, str(error)), (), ())
-    problems += [own.wrong for own in found.uncoded if own.wrong]
-    table = columns.settled(found, pieces)
+    problems += [column.wrong for column in encoded.uncoded if column.wrong]
+    table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
     facts = [f"{rows:,} records, {len(attributes)} attributes in the plan."]
@@ -119,7 +119,7 @@ def check_table(
         )
     if table.persons is not None and table.records:
         most = plan.records_per_person
-        left, persons = beyond(table.persons, most)
+        left, persons = excess_records(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
@@ -134,14 +134,14 @@ def _shapes_in_words(shapes: Mapping[str, int]) -> str:
 
 def _present(columns: Columns, names: Sequence[str]) -> Columns:
     """Those of the columns that a table has."""
-    held = tuple(attribute for attribute in columns.attributes if attribute.name in names)
+    attributes = tuple(attribute for attribute in columns.attributes if attribute.name in names)
     return replace(
         columns,
         id=columns.id if columns.id in names else None,
-        attributes=held,
+        attributes=attributes,
         read=columns.read if columns.person in names else replace(columns.read, person=None),
         # By their place, which others have taken.
-        impossible=columns.impossible if held == columns.attributes else {},
+        impossible=columns.impossible if attributes == columns.attributes else {},
     )
 
 
@@ -164,7 +164,9 @@ class _Watched:
         if columns.id is not None:
             written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
             self.shapes = most_shapes(self.shapes, id_shapes(written))
-        for attribute, own, counts in zip(columns.attributes, codes, self._counts.T, strict=True):
+        for attribute, column_codes, counts in zip(
+            columns.attributes, codes, self._counts.T, strict=True
+        ):
             if attribute.clamp:
                 # A column of another type is a problem already.
                 with contextlib.suppress(SchemaError):
@@ -177,7 +179,9 @@ class _Watched:
                         (present < attribute.edges[0]) | (present > attribute.edges[-1])
                     )
             if attribute.other is not None:
-                counts[2] += np.count_nonzero(own == attribute.values.index(attribute.other))
+                counts[2] += np.count_nonzero(
+                    column_codes == attribute.values.index(attribute.other)
+                )
 
     def notes(self) -> list[str]:
         """Sentences on it."""
@@ -207,9 +211,9 @@ def check_memory(plan: Plan, party: int) -> None:
     """
     if not hasattr(os, "sysconf"):
         return
-    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if (needed := least_memory(plan, party)) > held:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if (needed := least_memory(plan, party)) > memory:
         raise PlanError(
             f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has "
-            f"{held / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
+            f"{memory / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
         )

@@ -61,21 +61,21 @@ def find_edges(
     if bounds is None:
         edges, part = octaves(step), PARTS[0]
         counts, scale = histogram(edges, part)
-        found = standing_out(counts, scale, CLEAR)
-        if found is None:
+        cells = significant_range(counts, scale, CLEAR)
+        if cells is None:
             return None
-        low, high = float(edges[found[0]]), float(edges[found[1]])
+        low, high = float(edges[cells[0]]), float(edges[cells[1]])
     else:
         part, (low, high) = 0.0, bounds
     rest = (1 - part) / (PARTS[1] + PARTS[2])
     edges = divide(low, high, step)
     counts, scale = histogram(edges, rest * PARTS[1])
-    first, end = standing_out(counts, scale, 1.0) or (0, len(counts))
+    first, end = significant_range(counts, scale, 1.0) or (0, len(counts))
     level = min(max(PART_OF_MEAN * float(counts[first:end].mean()) / scale, FAINT), PLAIN)
-    first, end = standing_out(counts, scale, level) or (first, end)
+    first, end = significant_range(counts, scale, level) or (first, end)
     edges = divide(float(edges[first]), float(edges[end]), step)
     counts, scale = histogram(edges, rest * PARTS[2])
-    first, end = standing_out(counts, scale, FAINT) or (0, len(counts))
+    first, end = significant_range(counts, scale, FAINT) or (0, len(counts))
     mass = np.maximum(counts[first:end] - SHRINK * scale, 0.0)
     merged = merge_cells(edges[first : end + 1], mass if mass.any() else mass + 1, bins)
     if bounds is not None:
@@ -121,7 +121,7 @@ def divide(low: float, high: float, step: float) -> Floats:
     )
 
 
-def standing_out(counts: Integers, scale: float, level: float) -> tuple[int, int] | None:
+def significant_range(counts: Integers, scale: float, level: float) -> tuple[int, int] | None:
     """First cell, and the one past the last, of all runs of cells that noise does not explain; None if there are none.
 
     A run counts by what its cells have above ``level`` noise scales; noise alone reaches what is asked of it with a probability
@@ -129,18 +129,18 @@ def standing_out(counts: Integers, scale: float, level: float) -> tuple[int, int
     """
     above = counts - level * scale
     needed = scale * math.log(len(counts) / (2 * CHANCE)) / FALL
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     waiting = [(0, len(counts))]
     while waiting:
         first, end = waiting.pop()
-        best, at, total, start = needed, None, 0.0, first
+        best, best_run, total, start = needed, None, 0.0, first
         for i in range(first, end):
             if total <= 0:
                 total, start = 0.0, i
             total += float(above[i])
             if total > best:
-                best, at = total, (start, i + 1)
-        if at is not None:
-            found.append(at)
-            waiting += [(first, at[0]), (at[1], end)]
-    return (min(found)[0], max(run[1] for run in found)) if found else None
+                best, best_run = total, (start, i + 1)
+        if best_run is not None:
+            runs.append(best_run)
+            waiting += [(first, best_run[0]), (best_run[1], end)]
+    return (min(runs)[0], max(run[1] for run in runs)) if runs else None

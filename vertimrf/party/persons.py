@@ -18,7 +18,7 @@ from ..kernels.prf import fill_words, tail
 from ..tables.ids import IdKeys, digested
 from ..tables.table import Table, without_person
 
-__all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
+__all__ = ["excess_records", "kept_records", "limited", "sample_rows", "unnamed"]
 
 Digests = npt.NDArray[np.uint64]
 # Apart from the key blocks of sketches, whose counters are other words of other keys anyway.
@@ -91,7 +91,7 @@ def unnamed(most: int) -> TableError:
     )
 
 
-def beyond(persons: Digests, most: int) -> tuple[int, int]:
+def excess_records(persons: Digests, most: int) -> tuple[int, int]:
     """How many records are more than so many of their person, and how many persons have such; exact, for the party's own eyes."""
     _, counts = np.unique(persons, return_counts=True)
     return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())

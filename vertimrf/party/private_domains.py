@@ -66,7 +66,7 @@ def find_domains(
     """
     if not wanted:
         return ()
-    listed = sum(not domain.numeric for domain in wanted)
+    categorical = sum(not domain.numeric for domain in wanted)
     if not (epsilon > 0 and 0 < delta < 1):
         raise PrivacyError(
             f"Domains are found at an epsilon above 0 and a delta between 0 and 1, not {epsilon} and {delta}."
@@ -79,7 +79,7 @@ def find_domains(
         part = epsilon / len(wanted)
         if isinstance(cells, dict):
             attribute, events = _find_values(
-                domain, cells, part, delta / listed, records_per_person, source
+                domain, cells, part, delta / categorical, records_per_person, source
             )
         else:
             attribute, events = _find_edges(domain, cells, part, records_per_person, source)
@@ -105,9 +105,9 @@ def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) 
     """
     if nothing := none_found(schema, findings):
         raise SchemaError(nothing)
-    found = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
+    attributes = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
     return schema.closed(
-        found, tuple(entry for finding in findings for entry in finding.entries), public
+        attributes, tuple(entry for finding in findings for entry in finding.entries), public
     )
 
 
@@ -154,22 +154,22 @@ def _cells(
     each by itself, so that whether a domain is found hangs on no single record.
     """
     where = f"Column {domain.name!r}"
-    found, missing, wrong = (
+    cells, missing, wrong = (
         _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)
     )
-    said = []
+    sentences = []
     if missing.any() and not domain.known.missing:
-        said.append(
+        sentences.append(
             f"{where} has {_records(missing)} without a value, left out here; set missing = true for it in the schema, or remove "
             "them."
         )
     if wrong.any():
         what = "within the public bounds" if domain.bounded else domain.known.calendar or "a number"
         value = shown(table[domain.name][int(np.argmax(wrong))])
-        said.append(
+        sentences.append(
             f"{where} holds {value}, which is not {what}, in {_records(wrong)}, left out here; correct it, or change the schema."
         )
-    return found, said
+    return cells, sentences
 
 
 def _numbers(
@@ -252,8 +252,8 @@ def _find_values(
     kept = [
         (-count, text) for count, text in zip(noisy, texts, strict=True) if count >= event.threshold
     ]
-    found = sorted(text for _, text in itertools.islice(sorted(kept), domain.most))
-    return (domain.listed(tuple(found)) if found else None), [event]
+    values = sorted(text for _, text in itertools.islice(sorted(kept), domain.most))
+    return (domain.listed(tuple(values)) if values else None), [event]
 
 
 def _in_words(event: Event) -> str:

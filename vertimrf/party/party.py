@@ -157,7 +157,7 @@ class Party:
             return table_digest(records, self._key, self._plan.digest())
 
     def _noise(self, table: bytes) -> Noise:
-        """The noise of the message; different tables have independent noise, also for equal counts."""
+        """The message's noise. Different tables have independent noise, also for equal counts."""
         if self._fixed is not None:
             return self._fixed
         if self._key is None:

@@ -460,8 +460,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "samples of ids are as long as there are people",
         "party/alignment.py",
-        "for digest in own + nobody[len(own) :])",
-        "for digest in own)",
+        "for digest in digests + padding[len(digests) :])",
+        "for digest in digests)",
         ("test_lengths.py",),
     ),
     Mutation(
@@ -979,8 +979,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "sketches of agreement count records by their ids alone",
         "party/records.py",
-        "own, rows = own ^ words[rows[0]], np.zeros_like(rows)",
-        "own, rows = own, np.zeros_like(rows)",
+        "keys, values = keys ^ words[values[0]], np.zeros_like(values)",
+        "keys, values = keys, np.zeros_like(values)",
         ("party/test_records.py", "server/test_shared_columns.py"),
     ),
     Mutation(
@@ -1056,8 +1056,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a record counts once for every piece that its table is read in",
         "party/records.py",
-        "some = slice(first, first + together)",
-        "some = slice(0, first + together)",
+        "piece = slice(first, first + together)",
+        "piece = slice(0, first + together)",
         ("party/test_records.py",),
     ),
     Mutation(

@@ -44,3 +44,8 @@ def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
         Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy())
         for name, _ in schema.parties
     ]
+
+
+def equal_width(size: int, bins: int) -> np.ndarray:
+    """The map value -> bin of bins of equal width."""
+    return np.arange(size) * bins // size

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
-from vertimrf.model.measurement import Measurement, best_measured, by_measurement
+from vertimrf.model.measurement import Measurement, best_measured, bin_table, by_measurement
 
 
 def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
@@ -51,7 +51,7 @@ def test_binning_sums_values_axis_by_axis() -> None:
     measured = Measurement((2, 5), (np.array([1, 0, 1]), None), np.zeros((3, 4)), 1.0)
     # The third bin has no values.
     np.testing.assert_array_equal(
-        measured.binned(table), [table[1], table[0] + table[2], np.zeros(4)]
+        bin_table(table, measured.bins, (3, 4)), [table[1], table[0] + table[2], np.zeros(4)]
     )
 
 

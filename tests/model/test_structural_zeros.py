@@ -15,7 +15,7 @@ from vertimrf.errors import ModelError
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import MarkovRandomField
-from vertimrf.model.measurement import Measurement
+from vertimrf.model.measurement import Measurement, bin_table
 from vertimrf.model.sample import sample
 from vertimrf.model.structural_zeros import allowing, budget_holding, ruling_out
 
@@ -70,9 +70,7 @@ def measurements(
             for a in own
         ]
         shape = [sizes[a] if b is None else 2 for a, b in zip(own, bins, strict=True)]
-        exact = Measurement(own, tuple(bins), np.zeros(shape), noise).binned(
-            marginal_of(joint, own)
-        )
+        exact = bin_table(marginal_of(joint, own), bins, shape)
         out.append(Measurement(own, tuple(bins), exact + noise * rng.normal(size=shape), noise))
     return out
 

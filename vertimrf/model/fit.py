@@ -15,11 +15,11 @@ import numpy as np
 from ..errors import ModelError
 from .domain_compression import Compression, compress, compressed_sizes, value_shares
 from .junction_tree import JunctionTree, junction_tree
-from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField, Summary, summary_of
+from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, by_measurement
 from .proximal_step import Dual, LogFactors
 
-__all__ = ["FitOptions", "fit", "summarize"]
+__all__ = ["FitOptions", "fit"]
 
 # Least weight of a marginal that shows no more than independent attributes do.
 MIN_FOLLOWED = 0.02
@@ -336,18 +336,6 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
                 counts = (counts / np.maximum(np.bincount(bins, minlength=len(margin)), 1))[bins]
             logs[a] = np.log(counts) - float((counts * np.log(counts)).sum() / counts.sum())
     return logs
-
-
-def summarize(sizes: Sequence[int], measurements: Sequence[Measurement] | JunctionTree) -> Summary:
-    """Size and rough cost of a fit before it runs.
-
-    Args:
-        sizes: domain size of every attribute.
-        measurements: the measurements, or a junction tree.
-    """
-    if isinstance(measurements, JunctionTree):
-        return summary_of(measurements)
-    return summary_of(junction_tree(sizes, _edges(measurements)))
 
 
 def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:

@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 
-__all__ = ["UNMEASURED", "BinMap", "Measurement", "best_measured", "bin_table", "by_measurement"]
+__all__ = [
+    "UNMEASURED",
+    "BinMap",
+    "Measurement",
+    "best_measured",
+    "bin_table",
+    "by_measurement",
+    "padded",
+]
 
 Array = npt.NDArray[np.float64]
 BinMap = npt.NDArray[np.int64]
@@ -124,12 +132,6 @@ class Measurement:
         """
         return self.freedom * self.counts.size
 
-    def binned(self, table: Array) -> Array:
-        """Convert counts of values to counts of this measurement's bins [shape of ``counts``,
-        float64].
-        """
-        return bin_table(table, self.bins, self.counts.shape)
-
     def trimmed(self) -> Measurement:
         """The measurement without empty bins at the end of an axis."""
         shape = [
@@ -189,6 +191,11 @@ def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int])
             np.add.at(out, bins, moved)
             table = np.moveaxis(out, 0, axis)
     return np.ascontiguousarray(table)
+
+
+def padded(table: Array, shape: Sequence[int]) -> Array:
+    """Add empty bins at the end of each axis of a table, up to a shape."""
+    return np.pad(table, [(0, n - m) for n, m in zip(shape, table.shape, strict=True)])
 
 
 def by_measurement(cells: Array, measurements: Sequence[Measurement]) -> list[Array]:

@@ -1,6 +1,4 @@
-"""Cut an attribute into bins, by its size alone or by its released one-way marginal
-(post-processing).
-"""
+"""Cut an attribute into bins by its released one-way marginal (post-processing)."""
 
 from __future__ import annotations
 
@@ -11,28 +9,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError
-
-__all__ = ["choose_bins", "equal_width", "merge_light"]
-
-
-def equal_width(size: int, bins: int) -> npt.NDArray[np.int64]:
-    """Cut values into bins of equal width, up to one value, whatever the data (VertiMRF, section
-    6.1).
-
-    Args:
-        size: number of values.
-        bins: number of bins, at most ``size``.
-
-    Returns:
-        Map code -> bin [shape=(size,), int64].
-
-    Raises:
-        PlanError: fewer than one bin, or more than values.
-    """
-    if not 1 <= bins <= size:
-        raise PlanError(f"{size} values cannot be cut into {bins} bins; take 1 to {size}.")
-    return np.arange(size, dtype=np.int64) * bins // size
+__all__ = ["choose_bins", "merge_light"]
 
 
 def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> npt.NDArray[np.int64]:

@@ -27,7 +27,7 @@ from ..model.domain_compression import compressed_sizes, compression_maps
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement, best_measured
+from ..model.measurement import BinMap, Measurement, best_measured, padded
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
@@ -279,7 +279,7 @@ def _misfits(
                 functools.reduce(np.multiply.outer, [single / fitted.total for single in singles])
                 * fitted.total
             )
-        out[i] = m.misfit(_widened(table, m.counts.shape))
+        out[i] = m.misfit(padded(table, m.counts.shape))
     return out
 
 
@@ -288,9 +288,4 @@ def _tables(
 ) -> list[npt.NDArray[np.float64]]:
     """A model's counts of measured pairs [each shaped as its counts]."""
     tables = fitted.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
-    return [_widened(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]
-
-
-def _widened(table: npt.NDArray[np.float64], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Pad a table with empty bins at the end of each axis."""
-    return np.pad(table, [(0, n - m) for n, m in zip(shape, table.shape, strict=True)])
+    return [padded(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ..errors import NoMassError
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import Measurement, bin_table
+from ..model.measurement import Measurement, bin_table, padded
 from ..model.sample import expected_records, sample
 from ..plan.schema import Schema
 from .cross_party import one_axis
@@ -147,14 +147,7 @@ class Parts:
         if len(parties) == 1:
             scale = self.overlap.party_counts[parties[0]].records / self.initial.total
             (expected,) = self.initial.marginals([m.attributes], [m.bins])
-            # Empty bins at the end are missing in the model's table.
-            table = (
-                np.pad(
-                    expected,
-                    [(0, n - k) for n, k in zip(m.counts.shape, expected.shape, strict=True)],
-                )
-                * scale
-            )
+            table = padded(expected, m.counts.shape) * scale
         else:
             # Without a model across parties, the attributes are assumed to be independent.
             table = np.full(m.counts.shape, float(there[0].sum()))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..message import LocalMarginal, Message
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import BinMap, Measurement
+from ..model.measurement import BinMap, Measurement, padded
 from ..model.sample import expected_marginals
 from ..plan.plan import Plan
 from .cross_party import predicted_marginals
@@ -115,7 +115,7 @@ class ReleasedFigures:
         }
         for pair, expected in zip(pairs, expected_marginals(model, pairs, bins), strict=True):
             noise, _, counts, error = best[pair]
-            expected = _as(expected, counts.shape)
+            expected = padded(expected, counts.shape)
             apart = np.outer(expected.sum(axis=1), expected.sum(axis=0)) / total
             variance = predicted.get(pair)
             figures = {
@@ -175,13 +175,6 @@ def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
             pair = min(left, right), max(left, right)
             out[pair] = min(out.get(pair, math.inf), p.cells * p.error**2)
     return out
-
-
-def _as(table: Array, shape: tuple[int, ...]) -> Array:
-    """Pad a table with empty bins at the end of each axis."""
-    return np.pad(
-        table, [(0, most - count) for count, most in zip(table.shape, shape, strict=True)]
-    )
 
 
 def _short(figure: float) -> float:

@@ -1,4 +1,6 @@
-"""Differentially private synthesis of tables whose columns are held by organisations that may not pool them."""
+"""Differentially private synthesis of tables whose columns are held by organisations that may not
+pool them.
+"""
 
 from __future__ import annotations
 

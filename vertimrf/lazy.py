@@ -1,4 +1,4 @@
-"""Names that a package offers and loads on first use, so that importing it costs next to nothing and compiles nothing."""
+"""Load a package's public names on first use, so that importing it compiles nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ __all__ = ["lazy_exports"]
 def lazy_exports(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose names are loaded when they are asked for.
+    """Make ``__getattr__`` and ``__dir__`` of a package whose names are loaded on first use.
 
     Args:
-        package: its ``__name__``.
-        homes: public name -> the module below the package that defines it.
+        package: the package's ``__name__``.
+        homes: by public name, the module of the package that defines it.
+
+    Returns:
+        ``__getattr__`` and ``__dir__``.
     """
 
     def load(name: str) -> Any:

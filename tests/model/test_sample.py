@@ -224,7 +224,7 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
     model = MarkovRandomField(junction_tree(sizes, chain), 1.0, factors)
     model = model.weighed([Factor((0, 2), rng.normal(size=(97, 83)))])
-    picked = sample_module._pool(model, rows, np.random.default_rng(3))
+    picked = sample_module._candidates(model, rows, np.random.default_rng(3))
     # The proposals come first of what the generator gives.
     proposals = propose(model, max(rows, sample_module.MIN_WEIGHED), np.random.default_rng(3))
     weights = sample_module._weights(model, proposals)

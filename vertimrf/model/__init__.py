@@ -1,6 +1,4 @@
-"""The Markov random field: measurements in, a distribution over all attributes, its marginals and
-rows out.
-"""
+"""The Markov random field: fit it to measurements, compute its marginals, draw rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Domain compression: values that only one-way marginals distinguish become one class, which makes
-cliques smaller.
+"""Domain compression: values that only one-way marginals distinguish become one class.
 
 The maximum-entropy distribution with given marginals has P(value | class) independent of the other
 attributes, if only the attribute's one-way marginal distinguishes the values of a class. So a model

@@ -1,6 +1,4 @@
-"""Fit a Markov random field to noisy measurements by proximal steps (VertiMRF, phases 4 and 5); see
-:func:`fit`.
-"""
+"""Fit a Markov random field to noisy measurements by proximal steps (VertiMRF, phases 4, 5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The fitted Markov random field: its factors, clique probabilities, marginals and conditionals
-(VertiMRF, phases 4 and 5).
-"""
+"""The fitted Markov random field: factors, beliefs, marginals and conditionals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Noisy marginals and contrasts of the joint table: the output of estimation, and the input of the
-fit.
-"""
+"""Noisy marginals and contrasts of the joint table, which the model is fitted to."""
 
 from __future__ import annotations
 

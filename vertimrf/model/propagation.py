@@ -1,5 +1,4 @@
-"""Belief propagation on a junction tree: compile the passes to integer tables once, and let kernels
-run them many times.
+"""Belief propagation on a junction tree, compiled to integer tables that kernels interpret.
 
 A pass visits one clique. It multiplies the clique's factors and messages, and sums the product onto
 the messages and marginals that it writes. The clique's attributes are split in outer ones, over

@@ -1,5 +1,4 @@
-"""Proximal steps of the fit: log-linear factors, and the dual problem of a step, which L-BFGS
-minimises.
+"""Proximal steps of the fit: log-linear factors, and the dual that L-BFGS minimises.
 
 Factors are stored as logs. Belief propagation gets exp(log - mean), with the mean under the model
 itself. So the product over a typical record is about 1, and the normaliser is about the exponential

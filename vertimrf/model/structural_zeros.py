@@ -1,6 +1,4 @@
-"""Structural zeros: combinations of values that have exactly no mass in a model, whatever was
-measured.
-"""
+"""Structural zeros: combinations of values that have exactly no mass in a model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Find private domains with noise: bins of numeric columns, and frequent values of categorical
-ones.
+"""Find private domains with noise: bins of numbers, and frequent values.
 
 - Bins follow from noisy histograms (:mod:`.number_range`).
 - A value is listed if its noisy count exceeds a threshold that one person's records reach with

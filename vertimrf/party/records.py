@@ -1,5 +1,4 @@
-"""Exact queries of a party's records, on one machine (:class:`InMemory`) or on many
-(:mod:`vertimrf.cluster`).
+"""Exact queries of a party's records, on one machine or on many.
 
 The answers never leave the party without noise.
 """

@@ -1,5 +1,4 @@
-"""Structural zeros of a schema: combinations of values that no record has ("nobody under 15 is
-married").
+"""Structural zeros of a schema ("nobody under 15 is married"), as codes of attributes.
 
 A schema states them as public knowledge, under ``impossible``, and the model gives them exactly no
 mass. This module converts them to codes of the attributes' domains, and decides whether they leave

@@ -1,5 +1,4 @@
-"""The planner: make a plan from public figures, so that all its events together meet (epsilon,
-delta).
+"""The planner: make a plan from public figures whose events together meet (epsilon, delta).
 
 1. Choose what the parties release across parties (:class:`SketchChoice`), and the budget's shares
 of the record count, the local

@@ -1,6 +1,4 @@
-"""Estimate cross-party marginals from the parties' messages, with the estimator of the plan's
-encoder (VertiMRF, CarEst).
-"""
+"""Estimate cross-party marginals with the estimator of the plan's encoder (VertiMRF, CarEst)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""GraphCom: choose the measured marginals that the global model's cliques contain (VertiMRF, phase
-3).
+"""GraphCom: choose the marginals that the global model's cliques contain (VertiMRF, phase 3).
 
 1. Start from a model of independent attributes and a graph of the structural zeros. 2. Score each
 marginal by its misfit to the model. 3. Add the marginals with the highest scores while the largest

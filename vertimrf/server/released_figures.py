@@ -1,5 +1,4 @@
-"""Figures of a report: released one-way marginals, and for each measured pair its errors and its
-distance from the model.
+"""Figures of a report: released one-way marginals, and errors and distances of measured pairs.
 
 All figures follow from the messages. A pair has single figures and no table: a party knows the
 hashes, so tables of sketched counts would reveal more to it than the fitted model does. Only the

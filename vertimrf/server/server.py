@@ -1,5 +1,4 @@
-"""The server: estimate a model of all attributes from the parties' messages, and draw synthetic
-rows (VertiMRF, phases 3 to 6).
+"""The server: a model and synthetic rows from the parties' messages (VertiMRF, phases 3 to 6).
 
 1. InitMRF fits a model to the parties' local marginals.
 2. CarEst estimates cross-party marginals from the sketches.

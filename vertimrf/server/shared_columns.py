@@ -1,5 +1,4 @@
-"""Columns of several parties: estimate how far the parties contradict each other, and build the
-local junction tree.
+"""Shared columns: how far parties contradict each other, and the local junction tree.
 
 Such a column is one attribute of the model. Every party that has it measures it together with its
 other columns. The fit weights all measurements by their precision, so contradictory values are

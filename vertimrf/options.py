@@ -1,4 +1,4 @@
-"""Options of a run that are not in its plan: they change neither its releases nor their privacy."""
+"""Options of a run that are no part of its plan: they change neither what is released nor its privacy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ __all__ = ["RunOptions"]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of parties, server and simulations.
+    """How parties, server and trials run.
 
     Attributes:
-        rows: number of synthetic rows; default the noisy record count.
-        seed: seed of the sampling of synthetic rows only; privacy noise always comes from the
-            operating system.
-        num_threads: threads of the kernels; None keeps the setting. Results do not depend on it.
-        progress: where progress is reported; default the logger ``vertimrf`` at level INFO.
+        rows: synthetic rows; default the noisy record count.
+        seed: of the sampling of synthetic rows only; privacy noise always comes from the operating system.
+        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
+        progress: told of each step as it starts, and of how far it has come; default the logger ``vertimrf``, as information.
 
     Raises:
         PlanError: an option out of range.

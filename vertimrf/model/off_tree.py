@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ..kernels import rows as kernels
 from ..kernels.jit import in_slices
+from .fit import DEFAULT
 from .markov_random_field import Factor, MarkovRandomField
 from .measurement import UNMEASURED, BinMap, Measurement, best_measured, by_measurement
 from .proximal_step import StepDual
@@ -152,9 +153,6 @@ def _effective_share(logs: Array) -> float:
 def fit_off_tree(
     model: MarkovRandomField,
     measurements: Sequence[Measurement],
-    *,
-    proximal_weight: float = 30.0,
-    iterations: int = 300,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
     """Add off-tree factors to a fitted model.
@@ -165,7 +163,7 @@ def fit_off_tree(
     Args:
         model: fitted to the measurements that its cliques contain.
         measurements: all measurements.
-        proximal_weight, iterations, progress: as for :class:`~.fit.FitOptions`.
+        progress: called with step, iteration and gradient.
 
     Returns:
         The model with off-tree factors, or the same model if no residual is significant; it depends
@@ -195,7 +193,7 @@ def fit_off_tree(
     ]
     used = _affordable([*significant, *kept], rows)
     dual = RowDual(codes, used, model.total, propose(model, rows, np.random.default_rng(1)))
-    _descend(dual, significant[: len(used)], proximal_weight, iterations, progress)
+    _descend(dual, significant[: len(used)], progress)
     tables: dict[tuple[int, ...], Array] = {}
     for m, full in zip(used, by_measurement(dual.theta, used), strict=True):
         for axis, bins in enumerate(m.bins):
@@ -211,14 +209,12 @@ def fit_off_tree(
 def _descend(
     dual: RowDual,
     significant: Sequence[Measurement],
-    proximal_weight: float,
-    iterations: int,
     progress: Callable[[int, int, float], None] | None,
 ) -> None:
     """Take steps until the residuals of the significant marginals, the first in the dual, are as
     small as noise.
     """
-    weight = proximal_weight / dual.typical
+    weight = DEFAULT.proximal_weight / dual.typical
     theta = np.zeros_like(dual.measured)
     misfit, shorter = math.inf, 0
     tolerance = TOLERANCE * math.sqrt(float(dual.constrained.mean()))
@@ -229,7 +225,7 @@ def _descend(
     ]
     for step in range(STEPS):
         report = None if progress is None else functools.partial(progress, step)
-        theta, expected = dual.step(weight, theta, tolerance, iterations, report)
+        theta, expected = dual.step(weight, theta, tolerance, DEFAULT.iterations, report)
         if dual.effective < MIN_EFFECTIVE:
             dual.undo(theta)
             if shorter >= (TIMES_SHORTER if math.isinf(misfit) else 1):

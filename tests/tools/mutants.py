@@ -754,7 +754,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "messages are a step larger than the cap on collusion allows",
         "plan/collusion.py",
-        "    return found",
+        "    return best",
         "    return above",
         ("plan/test_collusion_cap.py",),
     ),

@@ -262,5 +262,5 @@ def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) 
 
 def test_zeros_that_leave_nothing_are_one_sentence() -> None:
     zeros = ruling_out((2, 2), [((0, (0,)), (1, (0, 1))), ((0, (1,)), (1, (0,))), ((1, (1,)),)])
-    with pytest.raises(ModelError, match="The structural zeros leave nothing that can occur"):
+    with pytest.raises(ModelError, match="The structural zeros leave no combination possible"):
         fit((2, 2), [Measurement((0,), (None,), np.full(2, 50.0), 1.0)], 100.0, zeros=zeros)

@@ -111,12 +111,12 @@ def checked_tree(
         )
         if not clique or not in_order or clique[0] < 0 or clique[-1] >= len(sizes):
             raise ModelError(
-                f"A model's clique is different attributes in order among 0 .. {len(sizes) - 1}."
+                f"A model's clique must list different attributes among 0 .. {len(sizes) - 1}, in order."
             )
         tops.update(set(clique) - set(() if parent < 0 else cliques[parent]))
     if len(tops) < len(sizes) or max(tops.values()) > 1:
         raise ModelError(
-            "A model's cliques are no junction tree: every attribute is in one, or in several that are joined."
+            "A model's cliques must be a junction tree: those of each attribute must be connected."
         )
     return JunctionTree(tuple(sizes), tuple(map(tuple, cliques)), tuple(parents))
 

@@ -292,17 +292,17 @@ class MarkovRandomField:
         tree = checked_tree(header["sizes"], header["cliques"], header["parents"])
         if tree.largest > MAX_CELLS or tree.cells > MAX_TREE_CELLS:
             raise ModelError(
-                f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has."
+                f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: above the limits."
             )
         try:
             total, loss = float(header["total"]), float(header["loss"])
         except OverflowError:
             raise ModelError(
-                "The model's number of records, or its loss, is larger than any number."
+                "The model's number of records or its loss exceeds double precision."
             ) from None
         if not (0 < total < MAX_RECORDS and math.isfinite(loss)):
             raise ModelError(
-                f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers."
+                f"The model has {total:g} records and a loss of {loss:g}, which are out of range."
             )
         classes = _classes_of_parts(tree, header.get("classes", []), arrays)
         factors = [
@@ -310,7 +310,7 @@ class MarkovRandomField:
         ]
         if not all(_fits(f, tree.sizes) and tree.covering(f.attributes) >= 0 for f in factors):
             raise ModelError(
-                "A factor of the model does not fit its cliques, or holds what is no logarithm."
+                "A factor of the model does not fit its cliques, or has an invalid logarithm."
             )
         off_tree = [
             Factor(tuple(names), arrays[f"beyond{i}"])
@@ -319,7 +319,7 @@ class MarkovRandomField:
         model = cls(tree, total, factors, loss, classes=classes, off_tree=off_tree)
         if not all(_fits(f, model.sizes) and bool((f.logs > -MAX_LOG).all()) for f in off_tree):
             raise ModelError(
-                "A factor beyond the model's cliques does not fit its attributes, or holds what is no logarithm."
+                "An off-tree factor does not fit the model's attributes, or has an invalid logarithm."
             )
         return model
 
@@ -488,10 +488,10 @@ def _classes_of_parts(
             or not (shares > 0).all()
         ):
             raise ModelError(
-                "Classes of values of the model do not fit its cliques, or have no shares."
+                "The model's classes of values do not fit its cliques, or a share is not above 0."
             )
         if not np.allclose(np.bincount(classes, weights=shares), 1.0):
-            raise ModelError("Classes of values of the model have shares that do not come to 1.")
+            raise ModelError("The shares of a class of values in the model do not sum to 1.")
         out[a] = Compression(classes.astype(np.int64), shares)
     return out
 

@@ -30,7 +30,7 @@ __all__ = ["Dual", "LogFactors", "StepDual"]
 Array = npt.NDArray[np.float64]
 Attributes = tuple[int, ...]
 
-NO_PROBABILITY = "The model's factors leave no probability to anything; make it again."
+NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."
 OUT_OF_RANGE = "The model has left the range of double precision; give a larger proximal weight or fewer steps."
 # Past steps in the L-BFGS approximation.
 MEMORY = 12
@@ -99,7 +99,7 @@ class LogFactors:
         log_total, _ = nothing.calibrate(nothing.measured)
         if not math.isfinite(log_total):
             raise ModelError(
-                "The structural zeros leave nothing that can occur; state fewer of them."
+                "The structural zeros leave no combination possible; state fewer of them."
             )
         self.logs[:] = np.where(self.marginals == 0, FORBIDDEN, 0.0)
         self.marginals[:] = 0

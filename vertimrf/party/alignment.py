@@ -174,7 +174,7 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
         )
     if key.party not in data["envelopes"]:
         raise MessageError(
-            f"{where} has nothing for {key.party!r}: is it one's own? Pass another party's."
+            f"{where} has nothing for {key.party!r}; pass the file of another party."
         )
     sealed = read_base64(data["envelopes"], str(key.party), where)
     sender, packed = open_sealed(sealed, KIND, plan.digest(), plan.sealing_keys(), key, where)
@@ -182,7 +182,7 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
     listed = header.get("formats")
     if not isinstance(listed, list) or json.dumps(listed) != json.dumps(COMBINATIONS):
         raise MessageError(
-            f"{where} lists other id formats than this version knows; make it again with the same version."
+            f"{where} has id formats of another version; make it again with this version."
         )
     out = {}
     for i, formats in enumerate(COMBINATIONS):

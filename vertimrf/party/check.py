@@ -108,7 +108,7 @@ def check_table(
     notes = watched.notes()
     if table.dropped.records:
         facts.append(
-            f"{table.dropped.records:,} of them do not fit, and would be left out; a run tells nobody else of it."
+            f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."
         )
     if not rows:
         problems.append(f"{where} has no records.")

@@ -134,7 +134,7 @@ def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
     several = len(lost) > 1
     return (
         f"The private domain{'s' * several} of {some([f.domain.name for f in lost])} found nothing: at epsilon {spent:.3g}"
-        f"{' each' * several} no number or value stands out of the noise; what was spent stays spent. "
+        f"{' each' * several} no number or value exceeds the noise, and the budget is spent. "
         "Give public bounds or values, or leave "
         f"{'them' if several else 'it'} out."
     )

@@ -133,10 +133,12 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
         or data.get("kind") != "envelopes"
         or not isinstance(data.get("envelopes"), dict)
     ):
-        raise MessageError("These are no envelopes; have the secret sealed again.")
+        raise MessageError(
+            "The file has no wrapped secrets; ask for the secret to be sealed again."
+        )
     if key.party is None or key.party not in data["envelopes"]:
         raise MessageError(
-            f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand."
+            f"There is no wrapped secret for {called(key.party)}; ask for the secret to be sealed under this plan."
         )
     sealed = read_base64(data["envelopes"], key.party, "The envelopes")
     sender, value = open_sealed(sealed, KIND, plan, keys, key, f"The envelope for {key.party!r}")

@@ -124,7 +124,7 @@ class Overlap:
             "outer": f"all {self.outer:,.0f}, null where no party holds a value",
         }[population]
         return (
-            f"The parties hold different people ({sizes}): sketches tell that {shared}. The rows are of {rows}. If they should be "
+            f"The parties have different people ({sizes}): by the sketches, {shared}. The rows are of {rows}. If they should be "
             "the same people, compare how ids are written (`vertimrf align`)."
         )
 
@@ -247,9 +247,9 @@ def find_overlap(
                 f"{names[p]} ({party_counts[p].records:,.0f} records)" for p in match.parties
             )
             raise MessageError(
-                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which cannot be told "
-                "from none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
-                "record ids are written differently (`vertimrf align`) or are of other people, or too few are in common for the "
+                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which may be "
+                "none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
+                "record ids are written differently (`vertimrf align`) or are of other people, or they share too few for the "
                 "plan's noise."
             )
     records = np.array([count.records for count in party_counts])

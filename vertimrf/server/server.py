@@ -297,8 +297,8 @@ class Server:
                 f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, party_counts, strict=True)
             )
             raise MessageError(
-                f"The parties hold different numbers of records ({counts}), and this plan has nothing that tells how many they "
-                "have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
+                f"The parties have different numbers of records ({counts}), and this plan's sketches do not estimate how "
+                "many they have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
             )
         # The initial model has each party's marginals scaled to the average number of people.
         total = float(np.mean([count.records for count in party_counts]))
@@ -465,7 +465,7 @@ class Server:
         warnings = graph.warnings
         if crossing and not across:
             warnings += (
-                f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
+                f"No cross-party edge fits tau = {plan.tau} cells or exceeds the noise: the parties' attributes are "
                 "synthesised as independent; raise tau or epsilon.",
             )
         return fitted, across, warnings
@@ -514,8 +514,8 @@ def _check_holdings(plan: Plan, party_counts: Sequence[RecordCount]) -> None:
     for name, count in zip(plan.party_names, party_counts, strict=True):
         if not count.records - HOLDING_ERRORS * count.error <= most:
             raise MessageError(
-                f"The message of party {name!r} tells of about {count.records:,.0f} records, where the plan expects "
-                f"{plan.expected_records:,}: its figures are wrong, or the plan's are; make one of them again."
+                f"The message of party {name!r} has about {count.records:,.0f} records, but the plan expects "
+                f"{plan.expected_records:,}: correct the message or the plan."
             )
 
 
@@ -578,7 +578,7 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
             ):
                 worst[number] = records, error
     return tuple(
-        f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "
-        f"{schema.named([number], start=False)}. No synthetic row has it; is it true?"
+        f"About {records:,.0f} records (standard error {error:,.0f}) seem to contradict the schema's "
+        f"{schema.named([number], start=False)}. No synthetic row has it; check whether it is true."
         for number, (records, error) in worst.items()
     )

@@ -55,10 +55,10 @@ class Disagreement:
         column = repr(plan.schema.names[self.attribute])
         if not self.significant:
             most = max(self.share, 0) + SIGNIFICANT * self.error
-            return f"{one} and {other} agree on {column}, as far as can be told: for all but at most {most:.1%} of the records."
+            return f"{one} and {other} agree on {column} within the noise, for all but at most {most:.1%} of the records."
         return (
             f"{one} and {other} contradict each other on {column} for {self.share:.1%} of the records (standard error "
-            f"{self.error:.2%}); the table has one such column, between theirs."
+            f"{self.error:.2%}); the synthetic column lies between theirs."
         )
 
     def to_json(self, plan: Plan) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
     stranger = PrivateKey.new("weather")
     with pytest.raises(PlanError, match="another key for 'weather'"):
         open_envelope(sealed, PLAN, ring.public, stranger)
-    with pytest.raises(MessageError, match="no wrapped secret for 'airline'"):
+    with pytest.raises(MessageError, match="no envelope for 'airline'"):
         open_envelope(sealed, PLAN, ring.public, ring.parties["airline"])
     text = sealed["envelopes"]["weather"]
     flipped = text[:-9] + ("A" if text[-9] != "A" else "B") + text[-8:]
@@ -97,7 +97,7 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
                 ring.parties["weather"],
             )
     for nothing in ([], {}, {"kind": "envelopes"}, {"kind": "envelopes", "envelopes": []}):
-        with pytest.raises(MessageError, match="no wrapped secrets"):
+        with pytest.raises(MessageError, match="no envelopes"):
             open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])
 
 

@@ -68,7 +68,7 @@ class Secret:
         return fingerprint(hashlib.sha256(b"vertimrf fingerprint" + self.value).digest())
 
     def save(self, path: str | Path) -> None:
-        """Write the secret to a file that only its owner can read."""
+        """Write the secret, readable by its owner alone."""
         write_text(
             path,
             json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n",
@@ -81,7 +81,7 @@ class Secret:
         """Read a secret file.
 
         Raises:
-            MessageError: the file is missing or has no secret.
+            MessageError: missing, or not a secret.
         """
         return cls(read_base64(read_kind(path, KIND, (KIND,), ("value",)), "value", path))
 
@@ -96,7 +96,7 @@ def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) 
         key: this party's private key.
 
     Returns:
-        The wrapped secrets, in values that JSON can represent. They are public.
+        Public envelopes, JSON-able.
 
     Raises:
         MessageError: the key is the server's.
@@ -133,12 +133,10 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
         or data.get("kind") != "envelopes"
         or not isinstance(data.get("envelopes"), dict)
     ):
-        raise MessageError(
-            "The file has no wrapped secrets; ask for the secret to be sealed again."
-        )
+        raise MessageError("These are no envelopes; have the secret sealed again.")
     if key.party is None or key.party not in data["envelopes"]:
         raise MessageError(
-            f"There is no wrapped secret for {called(key.party)}; ask for the secret to be sealed under this plan."
+            f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand."
         )
     sealed = read_base64(data["envelopes"], key.party, "The envelopes")
     sender, value = open_sealed(sealed, KIND, plan, keys, key, f"The envelope for {key.party!r}")

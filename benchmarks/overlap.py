@@ -162,13 +162,13 @@ def one_case(
     )
     plan = plan_for(len(one), "outer")
     result = run(plan, tables)
-    if result.held is None:
+    if result.holders is None:
         return
     everybody = np.unique(np.concatenate([one, two]))
     held = np.array([np.isin(everybody, own) for own in (one, two)])
     holders = [*(part.parties for part in result.others), plan.party_names]
     told = np.array([[party in own for own in holders] for party in plan.party_names])[
-        :, result.held
+        :, result.holders
     ]
     wider = [size + 1 for size in data.sizes]
     truth = outer_codes(data.codes[:, everybody], data.sizes, held, owners)

@@ -36,6 +36,11 @@ def schema_of(**parties: Mapping[str, int] | Sequence[int]) -> Schema:
     )
 
 
+def equal_width(size: int, bins: int) -> np.ndarray:
+    """The map value -> bin of bins of equal width."""
+    return np.arange(size) * bins // size
+
+
 def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
     """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share."""
     digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)

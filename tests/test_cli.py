@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from vertimrf.cli import main
-from vertimrf.model import beyond
+from vertimrf.model import off_tree
 
 
 @pytest.fixture
@@ -505,7 +505,7 @@ def test_a_drafted_schema_is_marked_as_not_private(folder):
 
 def test_small_tau_warns_and_goes_on(folder, monkeypatch):
     # Nothing spans the parties, neither within cliques nor beyond them.
-    monkeypatch.setattr(beyond, "STANDS_OUT", math.inf)
+    monkeypatch.setattr(off_tree, "STANDS_OUT", math.inf)
     result = synthesize(folder, tau=2)
     assert result.exit_code == 0, result.output
     assert "Warning" in result.output
@@ -852,7 +852,7 @@ def test_parties_may_hold_different_people(folder):
     options = {"encoder": "count-sketch", "epsilon": 8.0, "json": folder / "report.json", "seed": 1}
     result = synthesize(folder, **options)
     assert result.exit_code == 0, result.output
-    assert "Warning: The parties hold different people (left" in result.output
+    assert "Warning: The parties have different people (left" in result.output
     report = json.loads((folder / "report.json").read_text())
     inner = report["overlap"]["inner"]
     assert report["population"] == "inner"

@@ -173,8 +173,8 @@ def test_what_many_records_contradict_is_doubted() -> None:
     assert len(result.warnings) == 1
     # Half of the records: 1,500 with a standard deviation of 27, and the sketches' error of that order.
     found = re.fullmatch(
-        r"About ([\d,]+) records \(standard error \d+\) seem to have what the schema says cannot be: impossible combination 1 "
-        r"\(sex = 0 and x = 0\)\. No synthetic row has it; is it true\?",
+        r"About ([\d,]+) records \(standard error \d+\) seem to contradict the schema's impossible combination 1 "
+        r"\(sex = 0 and x = 0\)\. No synthetic row has it; check whether it is true\.",
         result.warnings[0],
     )
     assert found is not None

@@ -18,7 +18,7 @@ ONLY = {
     "kernels": {"kernels"},
     "files": {"files", "errors"},
     "keys": {"files", "errors"},
-    "model": {"model", "files", "kernels", "errors", "lazy"},
+    "model": {"model", "files", "kernels", "errors"},
     "privacy": {"privacy", "errors", "files"},
     "utility": {"utility", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},

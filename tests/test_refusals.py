@@ -198,7 +198,7 @@ def test_a_check_finds_the_same_before_anything_is_accepted(
     ]
     assert read.dropped.records == len(MISFITS)
     assert (
-        f"{len(MISFITS)} of them do not fit, and would be left out; a run tells nobody else of it."
+        f"{len(MISFITS)} of them do not fit, and would be left out; only this party learns that."
         in found.facts
     )
     plan.save(tmp_path / "plan.json")

@@ -17,7 +17,7 @@ from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import sealed
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message, largest_message
-from vertimrf.model import beyond
+from vertimrf.model import off_tree
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -324,7 +324,7 @@ def test_small_tau_warns_where_nothing_spans_the_parties(parts, monkeypatch):
     assert (0, 2) in result.crossing
     assert np.mean(result.codes[0] == result.codes[2]) > 0.8
     assert result.warnings == ()
-    monkeypatch.setattr(beyond, "STANDS_OUT", np.inf)
+    monkeypatch.setattr(off_tree, "STANDS_OUT", np.inf)
     result = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0)).result
     assert result.crossing == ()
     (warning,) = result.warnings

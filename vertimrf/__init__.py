@@ -1,10 +1,11 @@
-"""Differentially private synthesis of tables whose columns are held by organisations that may not pool them."""
+"""Differentially private synthesis of tables whose columns are held by organisations that may not
+pool them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .lazy import lazy_exports
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import VertiMRFError
@@ -53,30 +54,40 @@ __all__ = [
     "write_report",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "Attribute": "plan.attribute",
-        "Impossible": "plan.impossible",
-        "Message": "message",
-        "Model": "named_model",
-        "Offer": "keys",
-        "Party": "party.party",
-        "Plan": "plan.plan",
-        "PlanOptions": "plan.options",
-        "PrivateKey": "keys",
-        "PublicKeys": "keys",
-        "ReadOptions": "tables.read_options",
-        "Result": "server.server",
-        "RunOptions": "options",
-        "Schema": "plan.schema",
-        "Secret": "party.secret",
-        "Server": "server.server",
-        "Synthesizer": "synthesizer",
-        "Trial": "trial",
-        "VertiMRFError": "errors",
-        "make_plan": "plan.planner",
-        "synthesize": "trial",
-        "write_report": "report.page",
-    },
-)
+# By public name, its module. Names are loaded on first use, so that importing the package compiles
+# nothing.
+_MODULES = {
+    "Attribute": "plan.attribute",
+    "Impossible": "plan.impossible",
+    "Message": "message",
+    "Model": "named_model",
+    "Offer": "keys",
+    "Party": "party.party",
+    "Plan": "plan.plan",
+    "PlanOptions": "plan.options",
+    "PrivateKey": "keys",
+    "PublicKeys": "keys",
+    "ReadOptions": "tables.read_options",
+    "Result": "server.server",
+    "RunOptions": "options",
+    "Schema": "plan.schema",
+    "Secret": "party.secret",
+    "Server": "server.server",
+    "Synthesizer": "synthesizer",
+    "Trial": "trial",
+    "VertiMRFError": "errors",
+    "make_plan": "plan.planner",
+    "synthesize": "trial",
+    "write_report": "report.page",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -37,13 +37,15 @@ REPEATS = 3
 DENSE_PAIRS = 200_000_000
 PYTHON_PAIRS = 200_000
 TILE = 512
-# Count sketches: largest number of buckets of a repetition, and number of records whose places fit into the second-level cache.
+# Count sketches: largest number of buckets of a repetition, and number of records whose places fit
+# into the second-level cache.
 MAX_BUCKETS = 2048
 PLACES = 1 << 14
 
 
 def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
-    """A plan for a table whose columns are split equally between two parties, with every pair across parties scheduled.
+    """A plan for a table whose columns are split equally between two parties, with every pair
+    across parties scheduled.
 
     Raises:
         PlanError: there are fewer than two attributes, or fewer keys than pairs.
@@ -81,7 +83,8 @@ def run_bench(
     keys: int = 131_072,
     num_threads: int | None = None,
 ) -> dict[str, float]:
-    """Time the encoding of a random table at both parties, and the alternatives on a part of it that takes about a second.
+    """Time the encoding of a random table at both parties, and the alternatives on a part of it
+    that takes about a second.
 
     Args:
         rows: number of records.
@@ -97,12 +100,16 @@ def run_bench(
         - ``pairs_per_second``: (record, key) pairs of both parties per second of that time;
         - ``dense_pairs_per_second``: the same for a compiled kernel that hashes every pair;
         - ``python_pairs_per_second``: the same for xxhash, called from Python for every pair;
-        - ``roofline_seconds``: time of only the keyed random words and scattered maxima of the encoder;
-        - ``count_sketch_seconds``: both parties' count sketches with as many counters a value, including noise and codes;
-        - ``count_sketch_roofline_seconds``: time of only the additions of the count sketches, at given places.
+        - ``roofline_seconds``: time of only the keyed random words and scattered maxima of the
+          encoder;
+        - ``count_sketch_seconds``: both parties' count sketches with as many counters a value,
+          including noise and codes;
+        - ``count_sketch_roofline_seconds``: time of only the additions of the count sketches, at
+          given places.
 
     Raises:
-        PlanError: a parameter is below 1, or there are fewer than two attributes or fewer keys than pairs.
+        PlanError: a parameter is below 1, or there are fewer than two attributes or fewer keys than
+            pairs.
     """
     if min(rows, values, keys) < 1:
         raise PlanError(
@@ -157,7 +164,7 @@ def run_bench(
 
 
 def roofline_work(plan: SketchPlan, party: list[int], rows: int) -> Callable[[], None]:
-    """Only the keyed words and scattered maxima that a party needs to encode evenly spread values."""
+    """Only the keyed words and scattered maxima of encoding evenly spread values at a party."""
     tasks = []
     for pair in plan.pairs:
         size = pair.left_bins if pair.left in party else pair.right_bins
@@ -192,7 +199,9 @@ def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped
 
 
 def additions_work(plan: CountSketchPlan, codes: npt.NDArray[np.uint16]) -> Callable[[], None]:
-    """Only the additions of encoding some groups' values [shape=(groups, records)], at places that need no hash."""
+    """Only the additions of encoding some groups' values [shape=(groups, records)], at places that
+    need no hash.
+    """
     places = np.random.default_rng(0).integers(0, 2 * plan.buckets, PLACES).astype(np.uint32)
     values = sum(plan.sizes[: len(codes)])
     return lambda: _add(places, codes, np.zeros((plan.repetitions, values, plan.buckets), np.int32))
@@ -200,7 +209,9 @@ def additions_work(plan: CountSketchPlan, codes: npt.NDArray[np.uint16]) -> Call
 
 @parallel_kernel
 def _add(places, codes, state):  # type: ignore[no-untyped-def]
-    """Places are twice a bucket plus a sign bit [shape=(PLACES,), uint32]. All groups have the same number of values."""
+    """Places are twice a bucket plus a sign bit [shape=(PLACES,), uint32]. All groups have the same
+    number of values.
+    """
     repetitions, values, _ = state.shape
     groups, n = codes.shape
     for j in prange(repetitions):
@@ -235,7 +246,9 @@ def _dense(
 def python_work(
     digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int
 ) -> Callable[[], None]:
-    """The usual hash: xxhash called from Python for every record and key, and the level from a logarithm."""
+    """The usual hash: xxhash called from Python for every record and key, and the level from a
+    logarithm.
+    """
     ids, values_of = [str(digest) for digest in digests.tolist()], codes.tolist()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Total variation distance of marginals of two tables from exact counts: half the sum of |p - q| (VertiMRF, section 6)."""
+"""Total variation distances of marginals of two tables, half the sum of |p - q| of exact counts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ __all__ = ["FEW_CELLS", "distance", "occupied_counts", "random_marginals", "tvd"
 
 Codes = npt.NDArray[np.uint16]
 
-# Marginals with at most this many cells, or at most one per record, are counted cell by cell. Larger ones go record by record.
+# Marginals with at most this many cells, or at most one per record, are counted cell by cell.
+# Larger ones go record by record.
 FEW_CELLS = 1 << 16
-# Up to this many attribute subsets are listed, and some of them chosen. If there are more, subsets are drawn until distinct.
+# Up to this many attribute subsets are listed, and some of them chosen. If there are more, subsets
+# are drawn until distinct.
 LISTED_SUBSETS = 100_000
 
 
@@ -43,12 +45,15 @@ def distance(
 def occupied_counts(
     real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Counts of the cells that occur in either table. Memory grows with the records, not with the domain."""
+    """Counts of the cells that occur in either table. Memory grows with the records, not with the
+    domain.
+    """
     n = real.shape[1]
     keys = np.zeros(n + synthetic.shape[1], np.int64)
     span = 1
     for i in attributes:
-        # Renumber before the product exceeds int64. One bit is reserved for the number of the table.
+        # Renumber before the product exceeds int64. One bit is reserved for the number of the
+        # table.
         if span * sizes[i] >= 1 << 62:
             occupied, keys = np.unique(keys, return_inverse=True)
             span = len(occupied)
@@ -56,7 +61,8 @@ def occupied_counts(
         keys[:n] += real[i]
         keys[n:] += synthetic[i]
         span *= sizes[i]
-    # Sorting cell and table as one number is several times faster than np.unique with counts per table.
+    # Sorting cell and table as one number is several times faster than np.unique with counts per
+    # table.
     keys *= 2
     keys[n:] += 1
     keys.sort()
@@ -73,14 +79,16 @@ def random_marginals(
     seed: int = 0,
     parties: Sequence[int] | None = None,
 ) -> list[tuple[int, ...]]:
-    """Distinct random subsets of attributes, all equally likely; all there are if they are no more than asked for.
+    """Draw distinct random subsets of attributes with equal probability; all subsets if there are
+    not more than ``marginals``.
 
     Args:
         attributes: number of attributes d.
         way: attributes per subset.
-        marginals: how many subsets.
-        seed: the draw depends on it and on ``way``, on nothing else of a larger evaluation.
-        parties: party of each attribute [length d]; then only subsets that span two or more parties count.
+        marginals: number of subsets.
+        seed: the draw depends on it and on ``way`` alone.
+        parties: party of each attribute [length d]; then only subsets that span two or more parties
+            count.
 
     Returns:
         Strictly increasing tuples, sorted.
@@ -155,5 +163,5 @@ def tvd(
 
 
 def usual_ways(attributes: int) -> list[int]:
-    """Attributes per marginal as in the paper, as far as there are so many attributes."""
+    """The paper's attributes per marginal (3, 4 and 5), up to the number of attributes."""
     return [way for way in (3, 4, 5) if way <= attributes] or [attributes] * (attributes > 0)

@@ -21,7 +21,8 @@ LONGEST, ENDING = 1000, 300
 
 
 class VertiMRFError(ValueError):
-    """Base class of all errors that bad input can cause. The command line prints one line and exits with code 2.
+    """Base class of all errors that bad input can cause. The command line prints one line and exits
+    with code 2.
 
     A message may quote text from anyone. It is kept to one line of printable characters.
     """

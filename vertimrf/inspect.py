@@ -26,12 +26,15 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
     """Describe a file of this library and its standing in a few lines.
 
-    Binary files begin with a magic number and name their kind. JSON files name it in the field ``kind``. A JSON or TOML file
-    without one is a schema: people write schemas by hand. A table is known by the end of its name.
+    Binary files begin with a magic number and name their kind. JSON files name it in the field
+    ``kind``. A JSON or TOML file without one is a schema: people write schemas by hand. A table is
+    known by the end of its name.
 
     Args:
-        path: the file: a plan, message, model, table, schema, ledger, report, evaluation, key, offer, secret or envelopes.
-        key: private key of the receiver of a sealed file. With ``plan`` it opens the file. Without them only the header is shown.
+        path: the file: a plan, message, model, table, schema, ledger, report, evaluation, key,
+            offer, secret or envelopes.
+        key: private key of the receiver of a sealed file. With ``plan`` it opens the file. Without
+            them only the header is shown.
         plan: the plan of a sealed file.
 
     Returns:
@@ -65,7 +68,9 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
 
 
 def _content(content: Any, path: Path) -> str:
-    """Describe a JSON file by its ``kind``. Nothing of a private file is shown but its fingerprint or its owner."""
+    """Describe a JSON file by its ``kind``. Nothing of a private file is shown but its fingerprint
+    or its owner.
+    """
     if not isinstance(content, dict):
         raise TypeError
     kind = content.get("kind")

@@ -23,7 +23,8 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 def original_numbers(
     attributes: tuple[Attribute, ...], table: pa.Table, codes: npt.NDArray[np.uint16], where: str
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The numbers in columns of a table, by name. Missing ones are NaN; dates and times are days and seconds.
+    """The numbers in columns of a table, by name. Missing ones are NaN; dates and times are days
+    and seconds.
 
     Args:
         attributes: domains of the columns. Columns of text and of true/false are left out.
@@ -45,7 +46,9 @@ def original_numbers(
 
 
 def compare_numbers(real: Numbers, synthetic: Numbers) -> dict[str, Any]:
-    """Mean, standard deviation and quantiles of every column, real and synthetic. Columns without numbers are left out."""
+    """Mean, standard deviation and quantiles of every column, real and synthetic. Columns without
+    numbers are left out.
+    """
     out = {}
     for name, values in real.items():
         one, other = values[~np.isnan(values)], synthetic[name][~np.isnan(synthetic[name])]
@@ -60,7 +63,9 @@ def _moments(values: npt.NDArray[np.float64]) -> dict[str, Any]:
 
 
 def compare_correlations(real: Numbers, synthetic: Numbers) -> list[dict[str, Any]]:
-    """Pearson's correlation of every two columns, over records that have both. The pairs that differ most come first."""
+    """Pearson's correlation of every two columns, over records that have both. The pairs that
+    differ most come first.
+    """
     pairs = []
     for one, other in itertools.combinations(real, 2):
         r, s = _correlation(real[one], real[other]), _correlation(synthetic[one], synthetic[other])

@@ -1,4 +1,4 @@
-"""A released model: a Markov random field with the names and values of its attributes, and its ledger."""
+"""A released model: a Markov random field with named attributes and values, and its ledger."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Model:
         schema: the domains.
         field: the Markov random field. Its attributes are positions in the schema.
         ledger: every event, and the composed (epsilon, delta).
-        others: for the outer population, models of the people that only some parties hold. Rows then have a last column
-            "held_by", and nulls for values that no party holds.
+        others: for the outer population, models of the people that only some parties hold. Rows
+            then have a last column "held_by", and nulls for values that no party holds.
 
     Example:
         >>> model = Model.load("clinic.model")                                              # doctest: +SKIP
@@ -77,9 +77,10 @@ class Model:
         """Draw synthetic rows, in the schema's original values.
 
         Args:
-            rows: number of rows. Default: the noisy record count; under ``given`` the expected number of records that fulfil it.
-            given: condition that all rows fulfil: a value by column, or a list of allowed values. A number stands for its bin. A
-                value of "held_by" is names of parties joined by "+".
+            rows: number of rows. Default: the noisy record count; under ``given`` the expected
+                number of records that fulfil it.
+            given: condition that all rows fulfil: a value by column, or a list of allowed values. A
+                number stands for its bin. A value of "held_by" is names of parties joined by "+".
             seed: seed of this draw. None means fresh entropy. Privacy does not depend on it.
 
         Returns:
@@ -101,7 +102,9 @@ class Model:
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> Iterator[pa.Table]:
-        """The rows of :meth:`sample`, piece by piece, because values take several times the memory of codes. Same arguments."""
+        """The rows of :meth:`sample`, piece by piece, because values take several times the memory
+        of codes. Same arguments.
+        """
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = (
@@ -145,7 +148,8 @@ class Model:
             columns: distinct column names, or one name.
 
         Returns:
-            Counts [one axis per column in the given order, indexed by the codes of its attribute; float64].
+            Counts [one axis per column in the given order, indexed by the codes of its attribute;
+            float64].
 
         Raises:
             SchemaError: the schema does not have a column.

@@ -32,7 +32,9 @@ class Progress(Protocol):
         """A step starts, and the previous step has ended."""
 
     def advance(self, done: int, of: int) -> None:
-        """The step has done ``done`` of ``of`` units; units have about equal cost and each step has its own."""
+        """The step has done ``done`` of ``of`` units; units have about equal cost and each step has
+        its own.
+        """
 
 
 class Silent:
@@ -71,7 +73,9 @@ class Logged:
 
 
 class TerminalProgress:
-    """Prints one line per step on standard error, and a progress bar with an estimate for longer steps."""
+    """Prints one line per step on standard error, and a progress bar with an estimate for longer
+    steps.
+    """
 
     def __init__(self) -> None:
         self._name = ""
@@ -104,9 +108,11 @@ class TerminalProgress:
 
 
 def towards(done: float, expected: float) -> tuple[int, int]:
-    """Arguments of ``advance`` for work that is expected to end after ``expected`` units but may end later.
+    """Arguments of ``advance`` for work that is expected to end after ``expected`` units but may
+    end later.
 
-    The expected work fills three quarters of the bar. After that the bar slows down and never fills.
+    The expected work fills three quarters of the bar. After that the bar slows down and never
+    fills.
 
     Args:
         done: units of work done.
@@ -122,7 +128,8 @@ def towards(done: float, expected: float) -> tuple[int, int]:
 
 
 def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, float], None]:
-    """A callback that reports a fit's progress, from its steps and from the log of each step's gradient.
+    """A callback that reports a fit's progress, from its steps and from the log of each step's
+    gradient.
 
     Args:
         progress: receives the progress.

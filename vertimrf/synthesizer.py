@@ -14,7 +14,7 @@ from . import __version__
 from .clock import Clock
 from .errors import ModelError, PlanError
 from .kernels.jit import threads
-from .model.beyond import fit_beyond
+from .model.off_tree import fit_off_tree
 from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
@@ -25,7 +25,7 @@ from .plan.options import PlanOptions, flag
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .server.found import Found, released_by
+from .server.released_figures import ReleasedFigures, released_by
 from .server.server import Server
 from .tables.arrow import Source, open_pieces, read_arrow
 from .tables.dropped import NONE, Dropped
@@ -184,13 +184,13 @@ class Synthesizer:
         )
         first = Server(plan, options).read([message])
         with threads(options.num_threads):
-            fitted, _ = fit_beyond(first.initial, first.local)
+            fitted, _ = fit_off_tree(first.initial, first.local)
         self._fitted = Model(schema, fitted, plan.ledger())
         self._figures = {
             "version": __version__,
             "expected_records": plan.expected_records,
             "parties": {plan.party_names[0]: list(schema.names)},
-            "found": Found(released_by([message]), first.local).to_json(plan, fitted),
+            "found": ReleasedFigures(released_by([message]), first.local).to_json(plan, fitted),
         }
         self._seconds = {**clock.seconds, **first.seconds}
         self._dropped = records.dropped

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vertimrf.message import Message
-from vertimrf.model.beyond import fit_beyond
 from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
+from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.sample import sample
 from vertimrf.plan.plan import Plan
 from vertimrf.server.global_graph import combine_graphs
@@ -108,5 +108,5 @@ def treated(
     if treatment.reduction == "fit" and isinstance(
         plan.sketch, SketchPlan | CountSketchPlan | None
     ):
-        model, _ = fit_beyond(model, [*first.local, *first.crossing])
+        model, _ = fit_off_tree(model, [*first.local, *first.crossing])
     return model, sample(model, rows, np.random.default_rng(seed))

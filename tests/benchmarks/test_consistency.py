@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import equal_width
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from benchmarks.reproduce.consistency import enforce
 from benchmarks.reproduce.reduction import hisrec
 from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
-from vertimrf.plan.binning import equal_width
 
 
 def papers_two_steps(values, rows, columns, sweeps):

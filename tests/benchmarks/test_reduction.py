@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from builders import equal_width
 
 from benchmarks.reproduce.reduction import hisrec, unisam
 from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
-from vertimrf.plan.binning import equal_width
 
 
 def binned(rng, sizes, bins, sigma=3.0):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, even_out, weighed_counts
+from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, thin, weighed_counts
 from vertimrf.model.sample import stems_of
 
 SIZES = (3, 2, 4, 1)
@@ -168,7 +168,7 @@ def test_halving_decides_as_sums_over_all_cells_do(
     cells = np.stack([np.zeros(size), 0.5 ** rng.integers(4, size=size)], axis=1).astype(np.float32)
     coins = rng.integers(2, size=pairs, dtype=np.uint8)
     mine, kept = coins.copy(), cells.copy()
-    turned = even_out(rows, stems, lasts, mine, kept, passes)
+    turned = thin(rows, stems, lasts, mine, kept, passes)
     choice, gaps, turns = evened(rows, stems, lasts, coins, cells[:, 1].astype(float), passes)
     np.testing.assert_array_equal(mine, choice)
     np.testing.assert_array_equal(kept[:, 0], gaps)
@@ -185,7 +185,7 @@ def test_halving_decides_as_sums_over_all_cells_do(
     assert np.abs(counts).sum() == np.abs(gaps).sum()
     # The other coins lead to the other rows: so each row of a pair is as likely as the other.
     other, turned_over = 1 - coins, cells.copy()
-    assert even_out(rows, stems, lasts, other, turned_over, passes) == turned
+    assert thin(rows, stems, lasts, other, turned_over, passes) == turned
     np.testing.assert_array_equal(other, 1 - mine)
     np.testing.assert_array_equal(turned_over[:, 0], -kept[:, 0])
 
@@ -217,5 +217,5 @@ def test_halving_leaves_much_smaller_gaps_than_coins(passes: int, nearer: float)
     second = rng.integers(2, size=2000, dtype=np.uint8)
     coins = counted(codes, SUBSETS, np.stack([0.5 - second, second - 0.5], axis=1).ravel())
     cells = np.stack([np.zeros(size), np.ones(size)], axis=1).astype(np.float32)
-    assert even_out(np.ascontiguousarray(codes.T), stems, lasts, second, cells, passes) > 0
+    assert thin(np.ascontiguousarray(codes.T), stems, lasts, second, cells, passes) > 0
     assert np.square(cells[:, 0]).sum() < np.square(coins).sum() / nearer

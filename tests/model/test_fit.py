@@ -15,7 +15,7 @@ from vertimrf.errors import ModelError
 from vertimrf.files import container
 from vertimrf.kernels.jit import threads
 from vertimrf.model import propagation as layout
-from vertimrf.model.fit import MIN_ON_TOP, FitOptions, _free_parts, fit, summarize
+from vertimrf.model.fit import MIN_ON_TOP, FitOptions, _free_parts, fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
@@ -638,11 +638,8 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 def test_summary() -> None:
-    measurements = [measurement((0, 1), np.ones((4, 5))), measurement((1, 2), np.ones((5, 6)))]
-    summary = summarize((4, 5, 6), measurements)
+    tree = junction_tree((4, 5, 6), [(0, 1), (1, 2)])
+    summary = MarkovRandomField(tree, 1.0, []).summarize()
     assert (summary.cliques, summary.cells, summary.largest, summary.treewidth) == (2, 50, 30, 1)
     assert summary.bytes == 400
     assert "50 cells" in str(summary)
-    tree = junction_tree((4, 5, 6), [(0, 1), (1, 2)])
-    assert summarize((4, 5, 6), tree) == summary
-    assert MarkovRandomField(tree, 1.0, []).summarize() == summary

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
-from vertimrf.model.measurement import Measurement, best_measured, by_measurement
+from vertimrf.model.measurement import Measurement, best_measured, bin_table, by_measurement
 
 
 def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
@@ -35,13 +35,15 @@ def test_told_is_what_is_more_than_noise() -> None:
         for _ in range(400)
     ]
     # Of 36 cells: with a standard deviation of doubt, 1 - (36 - 8.49) / chi^2 has a mean of 0.20, give or take 0.16.
-    told = [m.told(table) for m in noisy]
-    assert abs(np.mean(told) - 0.20) < 0.05
-    # As much signal as noise: half of it is told, and the doubt.
+    shares = [m.signal(table) for m in noisy]
+    assert abs(np.mean(shares) - 0.20) < 0.05
+    # As much signal as noise: the share is a half, and the standard deviation.
     signal = 20 * rng.choice([-1.0, 1.0], (6, 6))
-    assert 0.5 < np.mean([m.told(table + signal) for m in noisy]) < 0.7
-    assert Measurement((0,), (None,), np.array([1e6, 0.0]), 1.0).told(np.array([5e5, 5e5])) > 0.999
-    assert Measurement((0,), (None,), np.array([10.0]), 1.0).told(np.array([10.0])) == 0.0
+    assert 0.5 < np.mean([m.signal(table + signal) for m in noisy]) < 0.7
+    assert (
+        Measurement((0,), (None,), np.array([1e6, 0.0]), 1.0).signal(np.array([5e5, 5e5])) > 0.999
+    )
+    assert Measurement((0,), (None,), np.array([10.0]), 1.0).signal(np.array([10.0])) == 0.0
 
 
 def test_binning_sums_values_axis_by_axis() -> None:
@@ -49,7 +51,7 @@ def test_binning_sums_values_axis_by_axis() -> None:
     measured = Measurement((2, 5), (np.array([1, 0, 1]), None), np.zeros((3, 4)), 1.0)
     # The third bin has no values.
     np.testing.assert_array_equal(
-        measured.binned(table), [table[1], table[0] + table[2], np.zeros(4)]
+        bin_table(table, measured.bins, (3, 4)), [table[1], table[0] + table[2], np.zeros(4)]
     )
 
 
@@ -69,7 +71,7 @@ def test_contrasts_are_told_from_what_was_not_measured() -> None:
     # What lies in the mean along the axis is neither told nor missed.
     other = m.counts + np.array([100.0, -40.0, 7.0])
     assert m.squares(other) < 1e-20
-    assert m.told(other) == 0
+    assert m.signal(other) == 0
     np.testing.assert_allclose(m.squares(m.counts + np.array([[2.0], [-2.0]])), 6)
     # Where the mean is known, it is met like the rest, and adds no noise.
     known = replace(m, completed=True)

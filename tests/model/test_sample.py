@@ -128,7 +128,7 @@ def test_bad_row_counts(rows: int) -> None:
 def brute_force(model: MarkovRandomField) -> np.ndarray:
     """The joint distribution, factors beyond the tree among them."""
     logs = np.zeros(model.sizes)
-    for f in (*model.factors, *model.beyond):
+    for f in (*model.factors, *model.off_tree):
         logs += f.logs.reshape(
             [model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))]
         )
@@ -224,7 +224,7 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
     model = MarkovRandomField(junction_tree(sizes, chain), 1.0, factors)
     model = model.weighed([Factor((0, 2), rng.normal(size=(97, 83)))])
-    picked = sample_module._pool(model, rows, np.random.default_rng(3))
+    picked = sample_module._candidates(model, rows, np.random.default_rng(3))
     # The proposals come first of what the generator gives.
     proposals = propose(model, max(rows, sample_module.MIN_WEIGHED), np.random.default_rng(3))
     weights = sample_module._weights(model, proposals)
@@ -242,13 +242,13 @@ def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     again: list[int] = []
-    even_out = sample_module.kernels.even_out
+    thin = sample_module.kernels.thin
 
     def watched(*arguments: object) -> None:
         again.append(int(arguments[-1]))
-        even_out(*arguments)
+        thin(*arguments)
 
-    monkeypatch.setattr(sample_module.kernels, "even_out", watched)
+    monkeypatch.setattr(sample_module.kernels, "thin", watched)
     sample(with_beyond(4), 500, np.random.default_rng(0))
     assert again == [0] * (sample_module.HALVINGS - 1) + [sample_module.AGAIN]
 

@@ -15,7 +15,7 @@ from vertimrf.errors import ModelError
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import MarkovRandomField
-from vertimrf.model.measurement import Measurement
+from vertimrf.model.measurement import Measurement, bin_table
 from vertimrf.model.sample import sample
 from vertimrf.model.structural_zeros import allowing, budget_holding, ruling_out
 
@@ -70,9 +70,7 @@ def measurements(
             for a in own
         ]
         shape = [sizes[a] if b is None else 2 for a, b in zip(own, bins, strict=True)]
-        exact = Measurement(own, tuple(bins), np.zeros(shape), noise).binned(
-            marginal_of(joint, own)
-        )
+        exact = bin_table(marginal_of(joint, own), bins, shape)
         out.append(Measurement(own, tuple(bins), exact + noise * rng.normal(size=shape), noise))
     return out
 
@@ -264,5 +262,5 @@ def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) 
 
 def test_zeros_that_leave_nothing_are_one_sentence() -> None:
     zeros = ruling_out((2, 2), [((0, (0,)), (1, (0, 1))), ((0, (1,)), (1, (0,))), ((1, (1,)),)])
-    with pytest.raises(ModelError, match="The structural zeros leave nothing that can occur"):
+    with pytest.raises(ModelError, match="The structural zeros leave no combination possible"):
         fit((2, 2), [Measurement((0,), (None,), np.full(2, 50.0), 1.0)], 100.0, zeros=zeros)

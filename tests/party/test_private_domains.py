@@ -18,7 +18,7 @@ import pytest
 from vertimrf.errors import PrivacyError, SchemaError
 from vertimrf.party import number_range
 from vertimrf.party.domain_record import DomainRecord, Search, cells_digest
-from vertimrf.party.number_range import divide, find_edges, octaves, standing_out
+from vertimrf.party.number_range import divide, find_edges, octaves, significant_range
 from vertimrf.party.private_domains import close, find_domains, unfit
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
@@ -321,8 +321,8 @@ def test_cells_and_runs():
             assert np.allclose(cells / step, np.round(cells / step))
     counts = np.zeros(60, np.int64)
     counts[20:30], counts[45] = 500, 3000
-    assert standing_out(counts, 50.0, 1.0) == (20, 46)
-    assert standing_out(np.zeros(60, np.int64), 50.0, 1.0) is None
+    assert significant_range(counts, 50.0, 1.0) == (20, 46)
+    assert significant_range(np.zeros(60, np.int64), 50.0, 1.0) is None
 
 
 def test_noise_alone_seldom_stands_out():
@@ -331,7 +331,7 @@ def test_noise_alone_seldom_stands_out():
     alone = 0
     for _ in range(2000):
         noise = np.rint(rng.laplace(0, 40.0, 189)).astype(np.int64)
-        alone += standing_out(noise, 40.0, number_range.CLEAR) is not None
+        alone += significant_range(noise, 40.0, number_range.CLEAR) is not None
     assert alone <= 12
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.errors import PlanError
-from vertimrf.plan.binning import choose_bins, equal_width
+from vertimrf.plan.binning import choose_bins
 
 
 @given(
@@ -41,22 +39,6 @@ def test_ordered_values_merge_light_neighbours():
 
 def test_as_many_bins_as_values_changes_nothing():
     np.testing.assert_array_equal(choose_bins(np.ones(7), 7, ordered=False), np.arange(7))
-
-
-@given(st.integers(1, 100), st.integers(1, 100))
-def test_equal_widths_differ_by_at_most_one_value(size, bins):
-    bins = min(bins, size)
-    mapping = equal_width(size, bins)
-    widths = np.bincount(mapping, minlength=bins)
-    assert np.all(np.diff(mapping) >= 0)
-    assert len(widths) == bins
-    assert widths.max() - widths.min() <= 1
-
-
-@pytest.mark.parametrize("bins", [0, 6])
-def test_bins_that_cannot_be_filled_are_one_sentence(bins):
-    with pytest.raises(PlanError, match="take 1 to 5"):
-        equal_width(5, bins)
 
 
 def merged_slowly(counts, bins, ordered):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vertimrf.errors import MessageError
 from vertimrf.message import LocalMarginal
-from vertimrf.server.cross_party import Holding, Match
+from vertimrf.server.cross_party import CommonRecords, RecordCount
 from vertimrf.server.population import (
     estimate_total,
     find_overlap,
@@ -27,8 +27,10 @@ NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 def overlap(sizes, common, error=50.0):
     """Of some parties, with what every two have in common [by pair, in order]."""
     pairs = itertools.combinations(range(len(sizes)), 2)
-    matches = [Match(pair, records, error) for pair, records in zip(pairs, common, strict=True)]
-    return find_overlap(NAMES[: len(sizes)], [Holding(size, 30.0) for size in sizes], matches)
+    matches = [
+        CommonRecords(pair, records, error) for pair, records in zip(pairs, common, strict=True)
+    ]
+    return find_overlap(NAMES[: len(sizes)], [RecordCount(size, 30.0) for size in sizes], matches)
 
 
 def test_of_two_parties_three_counts_tell_all():
@@ -81,13 +83,13 @@ def test_counts_of_three_parties_keep_those_of_two():
 
 
 def test_the_same_within_noise_is_the_same():
-    held = [Holding(20_000, 50.0), Holding(20_300, 60.0)]
+    held = [RecordCount(20_000, 50.0), RecordCount(20_300, 60.0)]
     assert same_sizes(held)
-    assert not same_sizes([held[0], Holding(20_600, 60.0)])
-    assert same_people(held, [Match((0, 1), 19_600, 150.0)])
-    assert not same_people(held, [Match((0, 1), 19_400, 150.0)])
+    assert not same_sizes([held[0], RecordCount(20_600, 60.0)])
+    assert same_people(held, [CommonRecords((0, 1), 19_600, 150.0)])
+    assert not same_people(held, [CommonRecords((0, 1), 19_400, 150.0)])
     # A hundredth of the records is hidden by what noise does to all else.
-    assert same_people([Holding(1e6, 1.0)] * 2, [Match((0, 1), 0.991e6, 10.0)])
+    assert same_people([RecordCount(1e6, 1.0)] * 2, [CommonRecords((0, 1), 0.991e6, 10.0)])
 
 
 def test_the_record_count_leaves_contrasts_out():

@@ -460,8 +460,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "samples of ids are as long as there are people",
         "party/alignment.py",
-        "for digest in own + nobody[len(own) :])",
-        "for digest in own)",
+        "for digest in digests + padding[len(digests) :])",
+        "for digest in digests)",
         ("test_lengths.py",),
     ),
     Mutation(
@@ -754,7 +754,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "messages are a step larger than the cap on collusion allows",
         "plan/collusion.py",
-        "    return found",
+        "    return best",
         "    return above",
         ("plan/test_collusion_cap.py",),
     ),
@@ -979,8 +979,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "sketches of agreement count records by their ids alone",
         "party/records.py",
-        "own, rows = own ^ words[rows[0]], np.zeros_like(rows)",
-        "own, rows = own, np.zeros_like(rows)",
+        "keys, values = keys ^ words[values[0]], np.zeros_like(values)",
+        "keys, values = keys, np.zeros_like(values)",
         ("party/test_records.py", "server/test_shared_columns.py"),
     ),
     Mutation(
@@ -1056,8 +1056,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a record counts once for every piece that its table is read in",
         "party/records.py",
-        "some = slice(first, first + together)",
-        "some = slice(0, first + together)",
+        "piece = slice(first, first + together)",
+        "piece = slice(0, first + together)",
         ("party/test_records.py",),
     ),
     Mutation(
@@ -1245,7 +1245,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "rows are drawn as if there were no factors beyond the tree",
         "model/sample.py",
-        "    if not model.beyond:\n        return propose",
+        "    if not model.off_tree:\n        return propose",
         "    if True:\n        return propose",
         ("model/test_sample.py::test_rows_follow_the_factors_beyond_the_tree",),
     ),
@@ -1277,26 +1277,26 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "rows on a condition forget the factors beyond the tree",
         "model/markov_random_field.py",
-        "self.loss, classes=classes, beyond=beyond)",
+        "self.loss, classes=classes, off_tree=off_tree)",
         "self.loss, classes=classes)",
         ("model/test_sample.py::test_conditions_hold_for_the_factors_beyond_the_tree",),
     ),
     Mutation(
         "weights follow measurements that say no more than their noise",
-        "model/beyond.py",
-        "told = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
-        "told = outside",
+        "model/off_tree.py",
+        "significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
+        "significant = outside",
         (
-            "model/test_beyond.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
+            "model/test_off_tree.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
         ),
     ),
     Mutation(
         "weights may move the pairs that the model has",
-        "model/beyond.py",
-        "_affordable([*told, *held], rows)",
-        "_affordable(told, rows)",
+        "model/off_tree.py",
+        "_affordable([*significant, *kept], rows)",
+        "_affordable(significant, rows)",
         (
-            "model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",
+            "model/test_off_tree.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",
         ),
     ),
     Mutation(

@@ -10,7 +10,7 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["add_logs", "count_rows", "even_out", "weighed_counts"]
+__all__ = ["add_logs", "count_rows", "thin", "weighed_counts"]
 
 # Rows per block; their columns stay in the first-level cache for all tables.
 BLOCK = 1024
@@ -84,7 +84,7 @@ def count_rows(rows, stems, lasts, begin, end, out):  # type: ignore[no-untyped-
     """Count rows in the cells of the tables of some stems.
 
     Args:
-        rows, stems, lasts: as for :func:`even_out`.
+        rows, stems, lasts: as for :func:`thin`.
         begin, end: range of stems.
         out: all cells, updated [float64].
     """
@@ -125,7 +125,7 @@ def _move(taken, other, stems, lasts, cells, by):  # type: ignore[no-untyped-def
 
 
 @kernel
-def even_out(rows, stems, lasts, second, cells, passes):  # type: ignore[no-untyped-def]
+def thin(rows, stems, lasts, second, cells, passes):  # type: ignore[no-untyped-def]
     """Take one row of each pair so that the counts of the rows taken are close to half of all counts.
 
     The gap of a cell is the count of rows taken minus half of all rows, over the pairs decided so far. Pairs are

@@ -26,15 +26,18 @@ SMALL_COMPONENT = 32
 
 
 class CliqueBudget:
-    """A growing attribute graph whose triangulation keeps every clique within a limit (VertiMRF, GraphCom).
+    """A growing attribute graph whose triangulation keeps every clique within a limit (VertiMRF,
+    GraphCom).
 
-    A candidate is priced before it is added, and only the part of the graph that it can change is triangulated again:
-    the cliques on the tree paths between its attributes, with the separators to the rest held complete. Where that
-    exceeds the limit and the component is small, the whole component is tried before the candidate is refused.
+    An edge is added only if the cliques stay within the limit. Only the part of the graph that the
+    edge can change is triangulated again: the cliques on the tree paths between its attributes,
+    with complete separators to the rest. If that exceeds the limit and the component is small, the
+    whole component is triangulated before the edge is refused.
 
     Args:
         sizes: domain size of every attribute.
-        limit: most cells a clique may have. Attributes larger than it on their own are left as they are.
+        limit: most cells of a clique (``max_clique_cells``). Cliques of one attribute may exceed
+            it.
 
     Attributes:
         limit: as given.
@@ -62,7 +65,9 @@ class CliqueBudget:
         return tuple((a, b) for a, mask in self._neighbours.items() for b in bits(mask) if a < b)
 
     def tree(self) -> JunctionTree:
-        """A junction tree of the accepted graph within the limit: the one of fewest cells, unless that exceeds it."""
+        """A junction tree of the accepted graph: the one with the fewest cells, if it is within the
+        limit.
+        """
         best = junction_tree(self._sizes, self.edges)
         return (
             best
@@ -71,20 +76,20 @@ class CliqueBudget:
         )
 
     def try_edge(self, a: int, b: int) -> bool:
-        """Add one edge if the limit allows; says whether it is in."""
+        """Add one edge if the limit allows it; returns whether it is in the graph."""
         return self.try_edges([(a, b)])
 
     def try_clique(self, attributes: Iterable[int]) -> bool:
-        """Add all edges among some attributes, or none; says whether they are in."""
+        """Add all edges among some attributes, or none; returns whether they are in the graph."""
         return self.try_edges(itertools.combinations(attributes, 2))
 
     def has_room(self, attributes: Iterable[int]) -> bool:
-        """Whether :meth:`try_clique` would let some attributes in now."""
+        """Whether :meth:`try_clique` would succeed now."""
         _, cliques = self._with(itertools.combinations(attributes, 2))
         return cliques is self._cliques or not self._exceeds(cliques)
 
     def try_edges(self, edges: Iterable[Edge]) -> bool:
-        """Add several edges, or none; says whether they are in."""
+        """Add several edges, or none; returns whether they are in the graph."""
         neighbours, cliques = self._with(edges)
         if cliques is not self._cliques:
             if self._exceeds(cliques):
@@ -98,14 +103,16 @@ class CliqueBudget:
         return True
 
     def _exceeds(self, cliques: list[int]) -> bool:
-        """Whether a clique of two or more attributes (more than one bit) is over the limit; single ones are there anyway."""
+        """Whether a clique of two or more attributes exceeds the limit."""
         return any(c & (c - 1) and self._size(c) > self.limit for c in cliques)
 
     def _size(self, clique: int) -> int:
         return math.prod(self._sizes[i] for i in bits(clique))
 
     def _with(self, edges: Iterable[Edge]) -> tuple[dict[int, int], list[int]]:
-        """Neighbours and cliques with some edges added; the cliques are the present ones where all edges lie in them."""
+        """Neighbours and cliques with some edges added; the present list of cliques if they contain
+        all edges.
+        """
         neighbours = self._neighbours.copy()
         touched = 0
         for a, b in edges:
@@ -127,25 +134,27 @@ class CliqueBudget:
                 separator = self._cliques[i] & self._cliques[j]
                 for v in bits(separator):
                     local[v] |= separator & ~(1 << v)
-        found = [
+        replaced = [
             c
             for part in components(local)
             for c in best_cliques(local, part, self._sizes, self.limit)
         ]
-        cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + found
-        if self._exceeds(found):
+        cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + replaced
+        if self._exceeds(replaced):
             whole = [part for part in components(neighbours) if part & touched]
             if all(part.bit_count() <= SMALL_COMPONENT for part in whole):
-                found = [
+                replaced = [
                     c
                     for part in whole
                     for c in best_cliques(neighbours, part, self._sizes, self.limit)
                 ]
-                cliques = [c for c in self._cliques if not any(c & part for part in whole)] + found
+                cliques = [
+                    c for c in self._cliques if not any(c & part for part in whole)
+                ] + replaced
         return neighbours, cliques
 
     def _between(self, touched: int) -> set[int]:
-        """Cliques of the smallest subtrees that hold all touched attributes: leaves that add none are taken off."""
+        """Cliques of the smallest subtrees that contain all touched attributes."""
         alive = set(range(len(self._cliques)))
         links = [set(tree) for tree in self._tree]
         leaves = [i for i in alive if len(links[i]) <= 1]
@@ -153,13 +162,13 @@ class CliqueBudget:
             i = leaves.pop()
             if i not in alive or len(links[i]) > 1:
                 continue
-            held = self._cliques[i] & touched
+            kept = self._cliques[i] & touched
             if links[i]:
                 (j,) = links[i]
-                if held & ~self._cliques[j] == 0:
+                if kept & ~self._cliques[j] == 0:
                     alive.discard(i)
                     links[j].discard(i)
                     leaves.append(j)
-            elif not held:
+            elif not kept:
                 alive.discard(i)
         return alive

@@ -1,4 +1,4 @@
-"""Fitting a Markov random field to noisy measurements (VertiMRF, phases 4 and 5)."""
+"""Fit a Markov random field to noisy measurements by proximal steps (VertiMRF, phases 4, 5)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ModelError
+from .domain_compression import Compression, compress, compressed_sizes, value_shares
 from .junction_tree import JunctionTree, junction_tree
-from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField, Summary, summary_of
+from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, by_measurement
 from .proximal_step import Dual, LogFactors
-from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_within
 
-__all__ = ["FitOptions", "fit", "summarize"]
+__all__ = ["FitOptions", "fit"]
 
-# Of a marginal that says no more than independent attributes do, steps take this part of what they would take of others.
+# Least weight of a marginal that shows no more than independent attributes do.
 MIN_FOLLOWED = 0.02
-# Noise moves a step in fewer directions than there are cells, as marginals share what they say of fewer attributes: in as many
-# as between the degrees of freedom that each shares with no other and all its cells, the geometric mean, and of those so many.
+# Noise moves a step in fewer directions than there are cells, because marginals share margins.
+# Their number is this part of the geometric mean of the cells and of the degrees of freedom that a
+# marginal does not share.
 NOISE_DIRECTIONS = 0.65
-# Steps end where they lower the mean squared residual by less than the first, whatever the noise: there is nothing left to gain.
-# From a model that has most of it, and some noise as well, they end at the second.
+# Steps end when they lower the mean squared residual by less than the first, or after a warm start
+# by less than the second.
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
-# A sum of counts this many standard deviations (and half the records) off is no noise.
+# A sum of counts contradicts the record count if it is off by this many standard deviations and by
+# half the records.
 CONTRADICTION = 30.0
 
 
@@ -61,20 +63,20 @@ def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: flo
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How far a fit goes.
+    """When the steps of a fit end.
 
     Attributes:
-        proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
-            cells); the smaller it is, the farther a step goes.
-        min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
-            this. None ends them where they mostly follow the noise, which least squares would go on to, or, after a warm start,
-            where they gain little.
+        proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th
+            percentile over all cells). A smaller weight gives longer steps.
+        min_improvement: the steps end with the first that lowers the mean squared residual, in
+            units of sigma, by less than this. None ends them when they mostly follow the noise or,
+            after a warm start, when they gain little.
         steps: most proximal steps, 1 or more.
-        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square);
-            at 0.1 the three-way marginals of NLTCS and BR2000 lose 11 and 3 % at epsilon 0.2 (three seeds), at 0.05 up to 4 %.
+        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is
+            this small (root mean square).
         iterations: most iterations in a step.
-        max_cells: largest clique allowed.
-        progress: told step, iteration and gradient as it goes.
+        max_cells: most cells of a clique.
+        progress: called with step, iteration and gradient.
 
     Raises:
         ModelError: an option out of range.
@@ -117,43 +119,52 @@ def fit(
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
-    Takes proximal steps towards the weighted least squares fit, each to the distribution p that minimises
+    The fit takes proximal steps towards the weighted least squares solution. It starts at
+    independent attributes, or at ``warm``. Each step goes to the distribution p that minimises
 
-        sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || the step before),
+        sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || previous p).
 
-    starting at independent attributes, or at ``warm``. Few steps shrink what the noise could explain and leave the rest;
-    many converge to least squares, the loss falling as 1 / steps: they end where they gain little. From independent attributes,
-    and unless ``min_improvement`` is given, the relative entropy weighs the more for a marginal, the less of its distance from
-    independence is more than noise (as the shrinkage of James and Stein, 1961, does for each by itself). Each step is solved by
-    its dual, which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
+    A few steps fit what noise cannot explain; many converge to least squares, with a loss that
+    falls as 1 / steps. So the steps end when they gain little. Each step is solved by its dual,
+    which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
 
-        F(theta) = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
-        gradient = expected counts - measured + weight * sigma^2 * theta,
+        F = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
+        gradient = expected counts - measured + weight * sigma^2 * theta.
 
-    one belief propagation for a value and its gradient. The dual is why this is fast: mirror descent on the primal takes
-    steps as short as the largest count asks for, while here a diagonal preconditioner evens the cells out (curvature is
-    about expected count + weight * sigma^2) and L-BFGS needs tens of evaluations.
+    One belief propagation gives a value and its gradient. The curvature is about expected count +
+    weight * sigma^2, so L-BFGS with a diagonal preconditioner needs tens of evaluations; mirror
+    descent on the primal would need short steps for large counts.
+
+    From independent attributes, and without ``min_improvement``, the relative entropy has a larger
+    weight for a marginal whose distance from independence is mostly noise (like the shrinkage of
+    James and Stein, 1961).
 
     Args:
         sizes: domain size of every attribute.
-        measurements: noisy marginals; may disagree and hold negative counts.
+        measurements: noisy marginals; they may disagree and have negative counts.
         total: record count.
-        tree: a junction tree that covers every measurement and structural zero; default: from their attributes.
-        warm: a model to start from; its factors that fit in the tree are taken over.
-        zeros: factors under which some combinations have no mass (:mod:`~.structural_zeros`); no fit ever gives them any.
-        classes: by attribute, the map value -> class of values that the model holds as one (:mod:`~.value_classes`); the tree,
-            a model to start from and structural zeros are then of classes.
-        options: how far it goes.
+        tree: a junction tree that covers every measurement and structural zero; by default it is
+            made from their attributes.
+        warm: a model to start from; its factors that fit in the tree are used.
+        zeros: factors under which some combinations have no mass (:mod:`~.structural_zeros`); the
+            fit gives them none.
+        classes: domain compression: by attribute, the map value -> class
+            (:mod:`~.domain_compression`). The tree, ``warm`` and ``zeros`` are then of classes.
+        options: when the steps end.
+
+    Returns:
+        The fitted model.
 
     Raises:
-        ModelError: a measurement or structural zero does not fit the sizes or the tree; a measurement contradicts the total,
-            which is not positive; the zeros leave nothing; a clique is too large.
+        ModelError: a measurement or structural zero does not fit the sizes or the tree; a
+            measurement contradicts the total; the total is not positive; the zeros leave no
+            combination; a clique is too large.
     """
     sizes = tuple(int(s) for s in sizes)
     _check(sizes, measurements, total)
     values, classes = measurements, classes or {}
-    sizes = sizes_in_classes(sizes, classes)
-    measurements = [in_classes(m, classes) for m in values]
+    sizes = compressed_sizes(sizes, classes)
+    measurements = [compress(m, classes) for m in values]
     tree = _covering(sizes, measurements, zeros, tree, options.max_cells)
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
     factors = LogFactors(
@@ -178,7 +189,9 @@ def fit(
         tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine
     )
     alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
-    spread = {a: _spread(own, out.marginal((a,)), alone[a]) for a, own in classes.items()}
+    spread = {
+        a: _spread(class_map, out.marginal((a,)), alone[a]) for a, class_map in classes.items()
+    }
     return (
         MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
     )
@@ -191,7 +204,7 @@ def _covering(
     tree: JunctionTree | None,
     max_cells: int,
 ) -> JunctionTree:
-    """A junction tree that holds all measurements and zeros; see :func:`fit`."""
+    """A junction tree that covers all measurements and zeros; see :func:`fit`."""
     if tree is None:
         tree = junction_tree(sizes, _edges([*measurements, *zeros]))
     if tree.sizes != sizes:
@@ -219,7 +232,11 @@ def _descend(
     warm: bool,
     options: FitOptions,
 ) -> Array:
-    """Proximal steps until they gain too little; see :func:`fit`. Returns what the model expects of every measured marginal."""
+    """Take proximal steps until they gain too little; see :func:`fit`.
+
+    Returns:
+        The model's expected counts, flat over the measurements' cells [float64].
+    """
     theta, min_improvement = np.zeros_like(dual.measured), options.min_improvement
     weight = np.full_like(theta, options.proximal_weight / dual.typical)
     freedom = np.ones_like(theta)
@@ -239,8 +256,9 @@ def _descend(
         )
         least = min_improvement
         if least is None:
-            # Of the noise left in a cell a step takes up this part, were the cell alone. Once it goes by nothing else, the
-            # squared error of what was measured grows, where the squared residual falls by less than twice the part.
+            # If a cell were alone, a step would fit this part of its remaining noise. A step that
+            # fits only noise lowers the squared residual by less than twice that part, and raises
+            # the squared error.
             left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
             least = max(
                 MIN_IMPROVEMENT,
@@ -252,25 +270,27 @@ def _descend(
     return expected
 
 
-def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> ValueClasses:
-    """Values within their classes, by the measurements of their attribute alone; alike where there is none."""
-    # Parties that hold an attribute together measure it once each.
+def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> Compression:
+    """Shares of values within their classes, by their attribute's one-way measurements; equal
+    shares without one.
+    """
+    # Every party that shares an attribute measures it.
     weights = [float(np.mean(m.sigma)) ** -2 for m in alone]
     if not alone:
-        return spread_within(classes, records, np.zeros(len(classes)), 1.0)
+        return value_shares(classes, records, np.zeros(len(classes)), 1.0)
     counts = np.average([m.counts for m in alone], axis=0, weights=weights)
-    return spread_within(classes, records, counts, sum(weights) ** -0.5)
+    return value_shares(classes, records, counts, sum(weights) ** -0.5)
 
 
 def _per_cell(measurements: Sequence[Measurement], values: Sequence[float]) -> Array:
-    """A value of every measurement, flat over their cells [float64]."""
+    """Repeat each measurement's value for its cells [flat over the cells, float64]."""
     return np.repeat(np.array(values, np.float64), [m.counts.size for m in measurements])
 
 
 def _free_parts(measurements: Sequence[Measurement]) -> Array:
-    """The part of each marginal's cells that its own margins leave free, flat over their cells [float64].
+    """Degrees of freedom of each marginal given its margins, over its cells [shape=(cells,)].
 
-    A table of u by v cells has (u - 1) (v - 1) free ones. Other marginals measure the margins as well.
+    A table of u by v cells has (u - 1) (v - 1) of them.
     """
     return _per_cell(
         measurements, [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements]
@@ -278,19 +298,21 @@ def _free_parts(measurements: Sequence[Measurement]) -> Array:
 
 
 def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
-    """The part of full steps in which each marginal is followed from independent attributes, flat over their cells [float64].
+    """Share of each marginal's distance from independence that is signal [shape=(cells,)].
 
-    Those of one attribute are whole: independent attributes have them.
+    It is 1 for marginals of one attribute.
     """
-    told = [
-        1.0 if len(m.attributes) == 1 else max(m.told(table), MIN_FOLLOWED)
+    shares = [
+        1.0 if len(m.attributes) == 1 else max(m.signal(table), MIN_FOLLOWED)
         for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     ]
-    return _per_cell(measurements, told)
+    return _per_cell(measurements, shares)
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
-    """Centred logs of every measured attribute's best one-way marginal: most values first, then least noise."""
+    """Centred logs of every measured attribute's best one-way marginal: most values first, then
+    least noise.
+    """
     best: dict[int, tuple[int, float]] = {}
     logs: dict[int, Array] = {}
     for m in measurements:
@@ -305,19 +327,13 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
             if a in best and best[a] <= rank:
                 continue
             best[a] = rank
-            # Half a standard deviation stands for counts that noise has eaten; a bin's count is spread over its values.
+            # Counts are at least half a standard deviation. A bin's count is spread equally over
+            # its values.
             counts = np.maximum(margin, 0.5 * spread)
             if bins is not None:
                 counts = (counts / np.maximum(np.bincount(bins, minlength=len(margin)), 1))[bins]
             logs[a] = np.log(counts) - float((counts * np.log(counts)).sum() / counts.sum())
     return logs
-
-
-def summarize(sizes: Sequence[int], measurements: Sequence[Measurement] | JunctionTree) -> Summary:
-    """Cells, treewidth, bytes and time of a fit, before it runs; from measurements or from a junction tree."""
-    if isinstance(measurements, JunctionTree):
-        return summary_of(measurements)
-    return summary_of(junction_tree(sizes, _edges(measurements)))
 
 
 def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Attribute graphs: triangulation, junction trees, and cliques kept within a budget (VertiMRF, GraphCom)."""
+"""Triangulate attribute graphs and build junction trees (VertiMRF, GraphCom)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A junction tree (a forest where attributes are independent), rooted at the largest clique of each component.
+    """A junction tree, or a forest if attributes are independent, rooted at the largest clique of
+    each component.
 
     Attributes:
         sizes: domain size of every attribute.
@@ -72,7 +73,7 @@ class JunctionTree:
         return max(len(c) for c in self.cliques) - 1
 
     def covering(self, attributes: Iterable[int]) -> int:
-        """Index of the smallest clique that holds all attributes, or -1."""
+        """Index of the smallest clique that contains all attributes, or -1."""
         holding = functools.reduce(
             operator.and_, (self._holding[a] for a in attributes), (1 << len(self.cliques)) - 1
         )
@@ -80,7 +81,7 @@ class JunctionTree:
 
     @cached_property
     def _holding(self) -> dict[int, int]:
-        """Per attribute the cliques that hold it, as bits."""
+        """Per attribute the cliques that contain it, as a bit mask."""
         holding = collections.defaultdict[int, int](int)
         for c, clique in enumerate(self.cliques):
             for a in clique:
@@ -91,11 +92,11 @@ class JunctionTree:
 def checked_tree(
     sizes: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int]
 ) -> JunctionTree:
-    """A junction tree out of a file, which may say anything.
+    """A junction tree from a file, after validation.
 
     Raises:
-        ModelError: it is none: cliques out of order, parents after their children, an attribute in no clique, or in cliques that
-            are not joined.
+        ModelError: cliques are not in order, a parent comes after its child, or an attribute is in
+            no clique or in cliques that are not connected.
     """
     if not all(_whole(size) and size >= 1 for size in sizes) or not sizes:
         raise ModelError("The sizes of a model's attributes are whole numbers, 1 or more.")
@@ -110,12 +111,12 @@ def checked_tree(
         )
         if not clique or not in_order or clique[0] < 0 or clique[-1] >= len(sizes):
             raise ModelError(
-                f"A model's clique is different attributes in order among 0 .. {len(sizes) - 1}."
+                f"A model's clique must list different attributes among 0 .. {len(sizes) - 1}, in order."
             )
         tops.update(set(clique) - set(() if parent < 0 else cliques[parent]))
     if len(tops) < len(sizes) or max(tops.values()) > 1:
         raise ModelError(
-            "A model's cliques are no junction tree: every attribute is in one, or in several that are joined."
+            "A model's cliques must be a junction tree: those of each attribute must be connected."
         )
     return JunctionTree(tuple(sizes), tuple(map(tuple, cliques)), tuple(parents))
 
@@ -127,15 +128,19 @@ def _whole(number: object) -> bool:
 def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
     """Triangulate an attribute graph and join its cliques to a maximum-weight junction tree.
 
-    Several elimination heuristics run; per component the one with the smallest total of clique cells wins. A clique is
-    joined to the others by the separators of most attributes (fewest cells among equals), which a junction tree needs.
+    Several elimination heuristics triangulate each component; the result with the fewest clique
+    cells is used. Separators have as many attributes as possible, which a junction tree needs, and
+    among these the fewest cells.
 
     Args:
         sizes: domain size of every attribute.
-        edges: pairs of attribute indices, in any order, repeats allowed.
+        edges: pairs of attribute indices, in any order; repeats are allowed.
+
+    Returns:
+        The junction tree.
 
     Raises:
-        ModelError: a size below 1, or an edge whose ends are equal or outside the attributes.
+        ModelError: a size below 1, or an edge with equal ends or unknown attributes.
     """
     sizes = checked_sizes(sizes)
     neighbours = dict.fromkeys(range(len(sizes)), 0)
@@ -192,32 +197,36 @@ def components(neighbours: dict[int, int]) -> list[int]:
 def best_cliques(
     neighbours: dict[int, int], component: int, sizes: tuple[int, ...], limit: float | None = None
 ) -> list[int]:
-    """Maximal cliques of the triangulation of one component with the fewest cells; or of the first within a limit.
+    """Maximal cliques of a component's triangulation with the fewest cells, or of the first one
+    within a limit.
 
     Args:
         neighbours: per attribute its neighbours, as a bit mask.
-        component: the attributes that are triangulated, as a bit mask; their neighbours lie among them.
+        component: the attributes, as a bit mask; it contains all their neighbours.
         sizes: domain size of every attribute.
-        limit: most cells that a clique may have; None to try every heuristic.
+        limit: most cells of a clique; None to try every heuristic.
+
+    Returns:
+        The cliques as bit masks.
     """
     members = list(bits(component))
     joined = np.ascontiguousarray(
         _as_rows([neighbours[v] for v in members], len(sizes))[:, members]
     )
     logs = np.log(np.array([sizes[v] for v in members], np.float64))
-    found = np.empty((len(members), len(members)), np.bool_)
+    cliques = np.empty((len(members), len(members)), np.bool_)
     cells = np.empty(len(members))
-    best: npt.NDArray[np.bool_] = found
+    best: npt.NDArray[np.bool_] = cliques
     best_cost: tuple[float, float] = (math.inf, math.inf)
     for heuristic in range(kernels.HEURISTICS):
-        count, filled = kernels.eliminate(joined, logs, heuristic, found, cells)
+        count, filled = kernels.eliminate(joined, logs, heuristic, cliques, cells)
         with np.errstate(over="ignore"):
             counts = np.exp(cells[:count])
         total, largest = float(counts.sum()), float(counts.max())
         cost = (total, largest) if limit is None else (largest, total)
-        # Rounding of logs tells no two triangulations apart.
+        # Differences within the rounding error of logs do not count.
         if not best_cost[0] < math.inf or cost < (best_cost[0] * (1 - 1e-9), best_cost[1]):
-            best, best_cost = found[:count].copy(), cost
+            best, best_cost = cliques[:count].copy(), cost
         if not filled or (limit is not None and largest <= limit * (1 + 1e-9)):
             break
     whole = np.zeros((len(best), len(sizes)), np.bool_)
@@ -238,14 +247,16 @@ def _as_rows(masks: Sequence[int], count: int) -> npt.NDArray[np.bool_]:
 
 
 def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[int]]:
-    """Neighbours of every clique in a maximum spanning forest by shared attributes: a junction forest.
+    """A junction forest: neighbours of every clique in the maximum spanning forest by shared
+    attributes.
 
     Args:
         sizes: domain size of every attribute.
         cliques: maximal cliques of a chordal graph, as bit masks.
     """
     forest: list[set[int]] = [set() for _ in cliques]
-    # Among separators of as many attributes those of fewer cells come first; logs of cells are far below the unit.
+    # Among separators of as many attributes, the one with fewer cells wins: scaled logs of cells
+    # are far below 1.
     logs = [math.log(size) * 1e-6 for size in sizes]
     waiting = set(range(1, len(cliques)))
     nearest = dict.fromkeys(waiting, (0.0, 0))
@@ -267,7 +278,9 @@ def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[
 
 
 def rooted(sizes: tuple[int, ...], cliques: Sequence[int]) -> JunctionTree:
-    """A junction tree of cliques (bit masks), rooted at each component's largest clique, parents first."""
+    """A junction tree of cliques (bit masks), rooted at each component's largest clique, with
+    parents first.
+    """
     forest = spanning_forest(sizes, cliques)
     cells = [math.prod(sizes[i] for i in bits(c)) for c in cliques]
     order: list[int] = []

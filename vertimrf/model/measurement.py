@@ -1,4 +1,4 @@
-"""Noisy linear views of the data: what estimation gives and the model is fitted to."""
+"""Noisy marginals and contrasts of the joint table, which the model is fitted to."""
 
 from __future__ import annotations
 
@@ -11,32 +11,44 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 
-__all__ = ["UNMEASURED", "BinMap", "Measurement", "best_measured", "bin_table", "by_measurement"]
+__all__ = [
+    "UNMEASURED",
+    "BinMap",
+    "Measurement",
+    "best_measured",
+    "bin_table",
+    "by_measurement",
+    "padded",
+]
 
 Array = npt.NDArray[np.float64]
 BinMap = npt.NDArray[np.int64]
-# A cell whose standard deviation is so many times the total, or more, counts as not measured.
+# A cell is unmeasured if its standard deviation is at least this multiple of the record count.
 UNMEASURED = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A noisy marginal of the joint table, each attribute possibly binned.
+    """A noisy marginal of the joint table, or contrasts of it, with values or bins along each axis.
+
+    A contrast along some axes is the difference of each cell from the mean of the cells along these
+    axes.
 
     Attributes:
         attributes: strictly increasing indices into the global schema.
-        bins: per attribute the map code -> bin [shape=(size,), int], or None where values are not binned.
-        counts: estimated record counts [shape=(bins of attribute 1, ..., bins of attribute l), float64]; may be negative.
-        sigma: standard deviation of each count, one number or an array of the shape of ``counts``; where contrasts were measured,
-            what it would be if the noise had no correlations, as least squares weigh it.
-        source: what it measures and where it came from, for people ("age × smoker, by party hospital").
-        contrasts: groups of axes of which contrasts were measured: how cells differ from their mean along these axes, and not
-            the mean.
-        completed: whether that mean is known besides, well enough to be met like the rest: counts then hold it. Otherwise it
-            counts for nothing.
+        bins: per attribute the map code -> bin [shape=(size,), int64], or None for values.
+        counts: estimated record counts [shape=(bins of attribute 1, ..., bins of attribute l),
+            float64]; may be negative.
+        sigma: standard deviation of each count, a number or an array [shape of ``counts``,
+            float64]. Of contrasts it is the one that least squares weights by, as if the noise had
+            no correlations.
+        source: what was measured and by whom, for messages ("age × smoker, by party hospital").
+        contrasts: groups of axes along which contrasts were measured.
+        completed: whether ``counts`` includes the mean along contrasted axes.
 
     Raises:
-        ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or there is no such axis.
+        ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or
+            an axis does not exist.
     """
 
     attributes: tuple[int, ...]
@@ -66,14 +78,14 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
-        if not {axis for own in self.contrasts for axis in own} <= set(range(self.counts.ndim)):
+        if not {axis for axes in self.contrasts for axis in axes} <= set(range(self.counts.ndim)):
             raise ModelError(
                 f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes."
             )
 
     @property
     def where(self) -> str:
-        """What to call it in errors."""
+        """The measurement's name in error messages."""
         return (
             f"measurement of {self.source}"
             if self.source
@@ -82,39 +94,44 @@ class Measurement:
 
     @property
     def freedom(self) -> float:
-        """Directions that the noise lies in, over the number of cells: 1/4 where one number tells four cells of a pair apart."""
+        """Dimensions of the noise over the number of cells: 1/4 if one contrast determines a pair's
+        four cells.
+        """
         return math.prod(
-            (1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts),
+            (
+                1 - 1 / math.prod(self.counts.shape[axis] for axis in axes)
+                for axes in self.contrasts
+            ),
             start=1.0,
         )
 
     @property
     def unknown(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of axes along which nothing is known of the mean."""
+        """Groups of axes along which the mean is unknown."""
         return () if self.completed else self.contrasts
 
     def contrasted(self, table: Array) -> Array:
-        """Of a table of counts what is to be met: without means along the axes of contrasts, unless known [as ``counts``]."""
-        for own in self.unknown:
-            table = table - table.mean(axis=own, keepdims=True)
+        """Subtract a table's means along the axes where they are unknown [shape of ``counts``,
+        float64].
+        """
+        for axes in self.unknown:
+            table = table - table.mean(axis=axes, keepdims=True)
         return table
 
     @property
     def errors(self) -> Array:
-        """Standard deviation of every count by itself [as ``counts``]."""
+        """Standard deviation of every single count [shape of ``counts``, float64]."""
         return np.broadcast_to(self.sigma, self.counts.shape) * math.sqrt(self.freedom)
 
     @property
     def dimensions(self) -> float:
-        """In how many directions the noise lies: what the squared residuals of the truth, in units of sigma, come to."""
+        """Dimensions of the noise: the expected sum of the truth's squared residuals, in units of
+        sigma.
+        """
         return self.freedom * self.counts.size
 
-    def binned(self, table: Array) -> Array:
-        """Counts of values as counts of this measurement's cells [as ``counts``]."""
-        return bin_table(table, self.bins, self.counts.shape)
-
     def trimmed(self) -> Measurement:
-        """It without the bins at the end of an axis that no value falls into."""
+        """The measurement without empty bins at the end of an axis."""
         shape = [
             n if bins is None else int(bins.max()) + 1
             for n, bins in zip(self.counts.shape, self.bins, strict=True)
@@ -124,30 +141,33 @@ class Measurement:
         return replace(self, counts=self.counts[kept], sigma=sigma[kept])
 
     def misfit(self, expected: Array) -> float:
-        """R-score against a model, less what noise alone would add (VertiMRF, phase 3; PrivMRF's R-score, debiased).
+        """R-score against a model, minus its expectation under noise alone (VertiMRF, phase 3;
+        PrivMRF).
 
         Args:
-            expected: what the model says the cells should count [as ``counts``].
+            expected: the model's expected counts [shape of ``counts``, float64].
 
         Returns:
-            Half the L1 distance, in records, between the two, minus its expectation where the model is right.
+            Half the L1 distance between ``counts`` and ``expected``, in records, minus its
+            expectation if the model is right.
         """
         apart = np.abs(self.contrasted(self.counts - expected)).sum()
         return float(0.5 * (apart - np.sqrt(2 / np.pi) * self.errors.sum()))
 
     def squares(self, expected: Array) -> float:
-        """Sum of the squared residuals of a model, in units of sigma.
+        """Sum of a model's squared residuals, in units of sigma.
 
         Args:
-            expected: what the model says the cells should count [as ``counts``].
+            expected: the model's expected counts [shape of ``counts``, float64].
         """
         return float(np.square(self.contrasted(self.counts - expected) / self.sigma).sum())
 
-    def told(self, expected: Array) -> float:
-        """How much of the squared distance from a model is more than noise, with a standard deviation of doubt: 0 to 1.
+    def signal(self, expected: Array) -> float:
+        """Share of a model's squared residuals that noise does not explain, plus one standard
+        deviation: 0 to 1.
 
         Args:
-            expected: what the model says the cells should count [as ``counts``].
+            expected: the model's expected counts [shape of ``counts``, float64].
         """
         squares = self.squares(expected)
         noise = max(self.dimensions - math.sqrt(2 * self.dimensions), 0.0)
@@ -155,12 +175,12 @@ class Measurement:
 
 
 def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int]) -> Array:
-    """Counts of bins from those of values: sums over the values of each bin, axis by axis [shape=shape].
+    """Sum counts of values over bins, axis by axis [shape=shape, float64].
 
     Args:
         table: counts of values [one axis per map].
-        maps: per axis the map value -> bin, or None where values are not binned.
-        shape: bins per axis.
+        maps: per axis the map value -> bin, or None for values.
+        shape: number of bins per axis.
     """
     for axis, (bins, count) in enumerate(zip(maps, shape, strict=True)):
         if bins is not None:
@@ -171,15 +191,22 @@ def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int])
     return np.ascontiguousarray(table)
 
 
+def padded(table: Array, shape: Sequence[int]) -> Array:
+    """Add empty bins at the end of each axis of a table, up to a shape."""
+    return np.pad(table, [(0, n - m) for n, m in zip(shape, table.shape, strict=True)])
+
+
 def by_measurement(cells: Array, measurements: Sequence[Measurement]) -> list[Array]:
-    """What lies flat over the cells of measurements, one after the other, as a table of each [as its ``counts``]."""
+    """Split a flat array over the cells of all measurements into one table per measurement [shape
+    of its ``counts``].
+    """
     ends = np.cumsum([m.counts.size for m in measurements])
     parts = np.split(cells, ends[:-1]) if measurements else []
     return [part.reshape(m.counts.shape) for part, m in zip(parts, measurements, strict=True)]
 
 
 def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """One measurement of each marginal, that of least noise: count sketches also have pairs that a party measured."""
+    """Select the measurement of least noise for each set of attributes."""
     best: dict[tuple[int, ...], tuple[float, Measurement]] = {}
     for m in measurements:
         noise = float(m.errors.sum())

@@ -1,9 +1,12 @@
-"""Marginals of many pairs of attributes from one calibrated tree.
+"""Compute the marginals of many pairs of attributes from one calibrated junction tree.
 
-A pair that no clique holds is joined through the separators between its attributes: P(x | s) is carried outward from the
-last clique that holds x, from separator to separator, and summed onto every attribute met. Many attributes are carried at once,
-as the columns of a matrix, so that a pair costs a share of a matrix product instead of an elimination of its own. Columns are
-taken a tile at a time, which bounds the memory; tiles are independent, which makes it parallel.
+P(x | separator) is propagated outward from the last clique that contains x, from separator to
+separator. At each clique it is summed onto the new attributes y, which gives the pairs (x, y).
+Values of many attributes x are the columns of one matrix, so a pair costs a part of a matrix
+product instead of a variable elimination. A tile of columns is propagated at a time, which bounds
+the memory; tiles run in parallel.
+
+A pair within a clique is summed from the clique's table.
 """
 
 from __future__ import annotations
@@ -30,15 +33,15 @@ Classes = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 Link = tuple[int, int]
 
-# Columns carried at once: a few cache lines wide, so that a row of a matrix is one stretch of memory.
+# Columns of a tile: a row of the matrix is then a few cache lines.
 COLUMNS = 64
-# Most cells of a matrix that is carried; fewer columns are taken where separators are large.
+# Most cells of a tile's matrix. Large separators have narrower tiles.
 CARRIED_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
 class _Source:
-    """Some classes of an attribute that are carried: columns of a matrix."""
+    """Some classes of an attribute: columns of a tile."""
 
     attribute: int
     first: int
@@ -51,13 +54,15 @@ class _Source:
 
 @dataclass(frozen=True, eq=False)
 class _Carried:
-    """What crosses a link of the tree: P(class | cell of its separator), columns by source."""
+    """P(class | cell of the separator) at a link of the tree [shape=(cells, columns)], columns by
+    source.
+    """
 
     sources: tuple[_Source, ...]
     given: Array
 
     def columns(self, chosen: Iterable[_Source]) -> list[tuple[int, int]]:
-        """First and last column of the chosen sources, runs of neighbours taken together."""
+        """First and last column of the chosen sources, with adjacent ones joined."""
         begin = dict(
             zip(
                 self.sources,
@@ -77,16 +82,17 @@ class _Carried:
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Several bin maps of one attribute, merged: values that no map tells apart share a class.
+    """The common refinement of several bin maps of one attribute: values that no map distinguishes
+    are in one class.
 
     Attributes:
-        classes: the map value -> class, or None where every value is its own.
+        classes: the map value -> class [shape=(size,), int64], or None if every value is a class.
     """
 
     classes: Classes | None
 
     def bins_of(self, bins: Classes | None) -> Classes | None:
-        """The map class -> bin of one of the maps; None where classes are its bins."""
+        """Convert one of the maps to a map class -> bin; None if classes are its bins."""
         if bins is None or self.classes is None:
             return bins
         out = np.zeros(int(self.classes.max()) + 1, np.int64)
@@ -97,7 +103,7 @@ class Merged:
 
 
 def merge_maps(maps: Iterable[Classes | None]) -> Merged:
-    """The coarsest classes that all bin maps of an attribute (value -> bin, or None) can be read off."""
+    """The common refinement of an attribute's bin maps (value -> bin, or None for values)."""
     different: dict[bytes, Classes] = {}
     for bins in maps:
         if bins is None:
@@ -105,7 +111,7 @@ def merge_maps(maps: Iterable[Classes | None]) -> Merged:
         different.setdefault(bins.tobytes(), bins)
     if len(different) == 1:
         (bins,) = different.values()
-        # Bins without values are bins all the same.
+        # Bins without values remain.
         return Merged(np.asarray(bins, np.int64))
     _, classes = np.unique(np.stack(list(different.values())), axis=1, return_inverse=True)
     return Merged(classes.reshape(-1).astype(np.int64))
@@ -117,20 +123,21 @@ def pair_marginals(
     pairs: Iterable[Pair],
     classes: Mapping[int, Classes | None],
 ) -> dict[Pair, Array]:
-    """Probabilities of pairs of attributes, values of each merged into classes.
+    """Probabilities of pairs of attributes, with values summed into classes.
 
     Args:
         tree: the junction tree.
         beliefs: probabilities of every clique [axes as its attributes, float64].
-        pairs: pairs of different attributes; each is answered once, smaller attribute first.
-        classes: per attribute the map value -> class (0 .. number of classes - 1), or None where every value is its own.
+        pairs: pairs of different attributes, in any order; repeats are allowed.
+        classes: per attribute the map value -> class (0 .. number of classes - 1), or None if every
+            value is a class.
 
     Returns:
         Per pair (a, b), a < b, its probabilities [shape=(classes of a, classes of b), float64].
     """
     wanted = sorted({(min(p), max(p)) for p in pairs})
     counts = {
-        a: tree.sizes[a] if (own := classes.get(a)) is None else int(own.max()) + 1
+        a: tree.sizes[a] if (class_map := classes.get(a)) is None else int(class_map.max()) + 1
         for p in wanted
         for a in p
     }
@@ -145,14 +152,14 @@ def pair_marginals(
             across.append(pair)
     out: dict[Pair, Array] = {}
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        for found in pool.map(lambda item: pass_.inside(*item), inside.items()):
-            out.update(found)
+        for tables in pool.map(lambda item: pass_.inside(*item), inside.items()):
+            out.update(tables)
         apart = [p for p in across if not pass_.connected(*p)]
         singles = dict(
             pool.map(lambda a: (a, pass_.single(a)), sorted({a for p in apart for a in p}))
         )
         out.update({(a, b): np.multiply.outer(singles[a], singles[b]) for a, b in apart})
-        # The attribute of fewer classes is carried to the other.
+        # The attribute with fewer classes is propagated to the other.
         partners: dict[int, int] = collections.defaultdict(int)
         for a, b in across:
             if pass_.connected(a, b):
@@ -164,20 +171,20 @@ def pair_marginals(
     return out
 
 
-def summed(table: Array, own: Sequence[int], wanted: Sequence[int]) -> Array:
-    """Sum a table over attributes ``own`` onto those ``wanted``, in their order."""
-    sizes = dict(zip(own, table.shape, strict=True))
+def summed(table: Array, attributes: Sequence[int], wanted: Sequence[int]) -> Array:
+    """Sum a table over ``attributes`` onto those ``wanted``, in their order."""
+    sizes = dict(zip(attributes, table.shape, strict=True))
     shape = [sizes[a] for a in wanted]
     strides = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(wanted)}
     out = np.zeros(math.prod(shape))
     kernels.sum_onto(
-        table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in own]), out
+        table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in attributes]), out
     )
     return out.reshape(shape)
 
 
 class _Pass:
-    """The tree as links, each with a direction, and what is asked of it."""
+    """Directed links of the tree, and the pairs to compute."""
 
     def __init__(
         self,
@@ -206,20 +213,20 @@ class _Pass:
             (*((parent,) if parent >= 0 else ()), *children)
             for parent, children in zip(tree.parents, tree.children, strict=True)
         ]
-        # Attributes met on going from one clique to a neighbour, that the first does not hold.
+        # Attributes beyond a link that its first clique does not contain, as a bit mask.
         self.beyond: dict[Link, int] = {}
         self.separator: dict[Link, tuple[int, ...]] = {}
         for c, parent in enumerate(tree.parents):
             if parent >= 0:
                 self.separator[parent, c] = self.separator[c, parent] = tree.separators[c]
-                held = sum(1 << a for a in tree.separators[c])
-                self.beyond[parent, c] = below[c] & ~held
-                self.beyond[c, parent] = above[c] & ~held
+                separator = sum(1 << a for a in tree.separators[c])
+                self.beyond[parent, c] = below[c] & ~separator
+                self.beyond[c, parent] = above[c] & ~separator
         self.home: dict[int, int] = {}
         for c, clique in enumerate(tree.cliques):
             for a in clique:
                 self.home.setdefault(a, c)
-        # Places of attributes in a walk down the tree, depth first: neighbours in it are near each other.
+        # Positions of attributes in a depth-first walk: adjacent ones are close in the tree.
         self.depth_first: dict[int, int] = {}
         waiting = [c for c in range(len(cliques) - 1, -1, -1) if tree.parents[c] < 0]
         while waiting:
@@ -240,7 +247,7 @@ class _Pass:
         )
 
     def inside(self, clique: int, pairs: Sequence[Pair]) -> dict[Pair, Array]:
-        """Pairs that a clique holds."""
+        """Pairs within a clique."""
         out = {}
         for a, b in pairs:
             table = summed(self.beliefs[clique], self.tree.cliques[clique], (a, b))
@@ -251,7 +258,7 @@ class _Pass:
         return out
 
     def tiles(self, partners: Mapping[int, int]) -> list[list[_Source]]:
-        """Sources that are carried together, neighbours in the tree."""
+        """Group sources for joint propagation; sources of a group are close in the tree."""
         largest = max(
             (math.prod(self.tree.sizes[a] for a in s) for s in self.separator.values()), default=1
         )
@@ -261,7 +268,7 @@ class _Pass:
         for a in sorted(partners, key=self.depth_first.__getitem__):
             first = 0
             while first < self.counts[a]:
-                # An attribute is cut only where it would fill a tile of its own.
+                # An attribute is split only if it is wider than a tile.
                 if left < min(self.counts[a] - first, room):
                     tiles.append([])
                     left = room
@@ -274,8 +281,8 @@ class _Pass:
     def carry(
         self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Array]
     ) -> None:
-        """Carry a tile outward to all its partners."""
-        # Which sources cross a link: those behind it with partners beyond it.
+        """Propagate a tile to all its partners."""
+        # Sources cross a link if they are behind it and have partners beyond it.
         crossing: dict[Link, tuple[_Source, ...]] = {}
         for (c, d), beyond in self.beyond.items():
             behind = self.beyond[d, c]
@@ -284,7 +291,8 @@ class _Pass:
             )
             if some:
                 crossing[c, d] = some
-        # A link waits for those that bring it something; the newest ready one goes first, so that few matrices are alive.
+        # A link waits for the links that feed it. The newest ready link goes first, so that few
+        # matrices are alive.
         feeding: dict[Link, list[Link]] = {}
         uses: collections.Counter[Link] = collections.Counter()
         for (c, d), some in crossing.items():
@@ -320,7 +328,9 @@ class _Pass:
     def _cross(
         self, link: Link, sources: tuple[_Source, ...], feeds: Sequence[tuple[Link, _Carried]]
     ) -> _Carried:
-        """P(class | cell) on a link's separator, of the sources that start at its first clique and of those that arrive there."""
+        """P(class | cell) at a link's separator, for sources that start at its first clique or
+        arrive there.
+        """
         c, _ = link
         clique, belief, separator = self.tree.cliques[c], self.beliefs[c], self.separator[link]
         sizes = self.tree.sizes
@@ -358,7 +368,7 @@ class _Pass:
     def _start(
         self, c: int, separator: Sequence[int], mass: Array, sources: Sequence[_Source], out: Array
     ) -> None:
-        """P(class | cell) of attributes of the clique itself."""
+        """P(class | cell) for attributes of the clique itself."""
         begin = 0
         for source in sources:
             a = source.attribute
@@ -373,7 +383,7 @@ class _Pass:
     def _arrive(
         self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Array]
     ) -> None:
-        """Sum what a link carries onto the attributes that its second clique adds."""
+        """Sum a link's matrix onto the attributes that only its second clique contains."""
         _, d = link
         separator = self.separator[link]
         new = self.cliques[d] & ~sum(1 << a for a in separator)
@@ -402,11 +412,11 @@ class _Pass:
 
 
 def _binned(table: Array, classes: Classes | None, count: int) -> Array:
-    """Rows of a table summed by class."""
+    """Sum the rows of a table by class."""
     if classes is None:
         return table
     out = np.zeros((count, *table.shape[1:]))
-    # Rows sorted by class, which most are anyway, and whole classes summed: several times as fast as np.add.at.
+    # Sorting rows by class and summing runs is several times as fast as np.add.at.
     ordered = np.sort(classes)
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
     rows = table if (ordered == classes).all() else table[np.argsort(classes, kind="stable")]

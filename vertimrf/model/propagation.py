@@ -1,4 +1,11 @@
-"""Belief propagation on a junction tree: lays out once what the kernels then run many times."""
+"""Belief propagation on a junction tree, compiled to integer tables that kernels interpret.
+
+A pass visits one clique. It multiplies the clique's factors and messages, and sums the product onto
+the messages and marginals that it writes. The clique's attributes are split in outer ones, over
+which the kernel loops, and inner ones, which are contiguous. The compiler chooses the cheapest
+split for every pass. Passes at the same depth of the tree form a stage, whose passes run in
+parallel.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +30,31 @@ __all__ = ["Propagation", "axis_map", "merged_axes"]
 Attributes = tuple[int, ...]
 Array = npt.NDArray[np.float64]
 
-# Relative prices behind the split of a clique in outer and inner attributes: a cell in a contiguous loop, a cell
-# gathered or scattered through an index map, and the fixed cost of a row. Only their ratios matter; measured on x86-64.
+# Relative costs: a cell in a contiguous loop, a cell gathered or scattered through an index map,
+# and a row. Only their ratios matter; measured on x86-64.
 STREAM, GATHER, ROW = 1.0, 1.5, 150.0
 # Most cells of the inner block: a few such vectors stay in the first-level cache.
 LARGEST_INNER = 512
-# All splits of a clique of at most so many attributes are priced. At 8, PISA's cliques take twice as long and are priced 0.2 %
-# lower altogether.
+# For cliques of at most so many attributes, all splits are compared. At 8 this takes twice as long
+# on PISA and saves 0.2 %.
 ALL_SPLITS = 4
 # Cells of a cache line.
 LINE = 8
-# Columns that follow each other in a table are worth a loop of their own from here on.
+# Least length of contiguous columns that get a separate loop.
 SHORTEST_RUN = 4
-# Fewest cells of a block of rows that a thread takes at once, and most blocks: fixed, so that results are.
+# Least cells of a block of rows, and most blocks of a pass. They do not depend on the threads, so
+# neither do results.
 BLOCK_CELLS, MAX_BLOCKS = 1 << 18, 16
-# Below this many cells in a stage, starting threads costs more than it gains, and much more on a busy machine.
+# Stages with fewer cells run on one thread.
 PARALLEL_CELLS = 1 << 19
-# Tables from this size on, and from this share of their clique, are worth an order of axes of their own.
+# Least cells, and least share of its clique's cells, of a table that affects the order of axes.
 LARGE_TABLE, LARGE_SHARE = 1 << 14, 1 / 8
 
 
 def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Flat offsets, row-major over ``shape``, of an array with the given strides in cells (0 on axes it lacks)."""
+    """Flat offsets, row-major over ``shape``, of an array with these strides in cells (0 on axes
+    that it lacks).
+    """
     out = np.zeros(1, np.int64)
     for n, stride in zip(shape, strides, strict=True):
         out = (out[:, None] + np.arange(n, dtype=np.int64) * stride).ravel()
@@ -54,7 +64,7 @@ def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int
 def merged_axes(
     shape: Sequence[int], strides: Sequence[int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The same walk with as few axes as possible, but two at least: neighbours that advance as one become one."""
+    """The same offsets with as few axes as possible, but at least two."""
     out: list[tuple[int, int]] = []
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:
@@ -69,7 +79,9 @@ def merged_axes(
 
 @dataclass(frozen=True)
 class _Table:
-    """A factor or message that a pass reads or writes: axes in storage order, first cell, whether to normalise it."""
+    """A factor or message that a pass reads or writes: axes in storage order, first cell, whether
+    it is normalised.
+    """
 
     attributes: Attributes
     offset: int
@@ -78,7 +90,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Split:
-    """How one pass walks its clique: outer attributes in order (slowest first), inner attributes in storage order."""
+    """The loops of a pass: outer attributes, slowest first; inner ones in storage order."""
 
     outer: Attributes
     inner: Attributes
@@ -86,7 +98,9 @@ class _Split:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Passes that may run at once: first, one past the last, whether several threads pay, cells of passes and blocks."""
+    """Passes that may run in parallel: first, one past the last, whether to use threads, cells of
+    passes and blocks.
+    """
 
     first: int
     last: int
@@ -96,16 +110,17 @@ class _Stage:
 
 
 class Propagation:
-    """Calibrates a product of factors on a junction tree.
+    """Calibrate a product of factors on a junction tree.
 
     Args:
         tree: the junction tree.
-        factors: attributes of every factor (distinct sets); each fits in some clique.
+        factors: attributes of every factor (distinct sets); a clique contains each.
 
     Attributes:
         factors: attributes of every factor in the order of its axes.
         offsets: first cell of every factor in ``memory`` [shape=(f + 1,), int64].
-        marginals: first cell of the factors' marginals in ``memory``; they follow in the order of the factors.
+        marginals: first cell of the factors' marginals in ``memory``; they follow in the order of
+            the factors.
         memory: factors, messages and marginals, flat, then scratch space [float64].
     """
 
@@ -160,10 +175,10 @@ class Propagation:
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self) -> float:
-        """Calibrate: factors to their marginals, each summing to 1; returns the log of the normaliser.
+        """Compute the factors' marginals, each summing to 1; returns the log of the normaliser.
 
-        Large stages use as many threads as Numba is set to. They are threads of Python that wait without spinning: on a busy
-        machine Numba's own parallel loops were twenty times slower than one thread.
+        Large stages use as many threads as Numba is set to. They are Python threads, because
+        Numba's parallel loops spin while they wait, which is slow on a busy machine.
         """
         count = numba.get_num_threads()
         kernels.clear(self.memory, int(self.offsets[-1]), self._tables)
@@ -206,20 +221,23 @@ class Propagation:
         _share(self._pool, count, stage.cells, passes_of(kernels.FINISH))
 
     def belief(self, clique: int) -> Array:
-        """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique, float64]."""
+        """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique,
+        float64].
+        """
         tree = self.tree
         attributes = tree.cliques[clique]
         shape = [tree.sizes[a] for a in attributes]
-        own: list[tuple[Attributes, int]] = []
-        own += [(self.factors[f], int(self.offsets[f])) for f in self._housed[clique]]
-        own += [(self._separators[k], int(self._up[k])) for k in tree.children[clique]]
+        tables: list[tuple[Attributes, int]] = []
+        tables += [(self.factors[f], int(self.offsets[f])) for f in self._housed[clique]]
+        tables += [(self._separators[k], int(self._up[k])) for k in tree.children[clique]]
         if tree.parents[clique] >= 0:
-            own.append((self._separators[clique], int(self._down[clique])))
-        # Attribute by attribute: few tables have the last ones, where there are many cells.
+            tables.append((self._separators[clique], int(self._down[clique])))
+        # The table grows by one attribute at a time, so that few multiplications are over all
+        # cells.
         out = np.ones(1)
         for i, a in enumerate(attributes):
             out = np.repeat(out, shape[i])
-            for axes, begin in own:
+            for axes, begin in tables:
                 if a in axes and not set(attributes[i + 1 :]).intersection(axes):
                     strides = _strides(axes, tree.sizes)
                     walk = merged_axes(
@@ -230,10 +248,10 @@ class Propagation:
         return out.reshape(shape)
 
     def _tables_of(self, role: int, c: int) -> tuple[list[_Table], list[_Table]]:
-        """What a pass reads and writes."""
-        own = self._housed[c]
+        """Tables that a pass reads and writes."""
+        factors = self._housed[c]
         children = self.tree.children[c]
-        reads = [_Table(self.factors[f], int(self.offsets[f])) for f in own]
+        reads = [_Table(self.factors[f], int(self.offsets[f])) for f in factors]
         reads += [_Table(self._separators[k], int(self._up[k])) for k in children]
         if role == kernels.COLLECT:
             return reads, [_Table(self._separators[c], int(self._up[c]))]
@@ -241,7 +259,7 @@ class Propagation:
             reads.append(_Table(self._separators[c], int(self._down[c])))
         writes = [
             _Table(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True)
-            for f in own
+            for f in factors
         ]
         writes += [_Table(self._separators[k], int(self._down[k])) for k in children]
         return reads, writes
@@ -250,7 +268,9 @@ class Propagation:
 def _share(
     pool: ThreadPoolExecutor, count: int, weights: Sequence[int], work: Callable[[int, int], None]
 ) -> None:
-    """Do items 0 .. n in at most ``count`` parts of about equal weight, one on this thread."""
+    """Run items 0 .. n - 1 in at most ``count`` parts of about equal weight, one of them on this
+    thread.
+    """
     done = np.cumsum(weights)
     cuts = sorted(
         {
@@ -267,7 +287,7 @@ def _share(
 
 
 def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
-    """Stages of cliques that may run at once: towards the roots, the roots, and back."""
+    """Stages of cliques that may run in parallel: towards the roots, at the roots, and back."""
     depth: list[int] = []
     for parent in tree.parents:
         depth.append(0 if parent < 0 else depth[parent] + 1)
@@ -280,7 +300,9 @@ def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
 def _storage_ranks(
     tree: JunctionTree, factors: Sequence[Attributes], home: Sequence[int]
 ) -> list[int]:
-    """Order of axes in all tables: attributes that the cliques of large tables would walk innermost come last, then large."""
+    """Order of axes in all tables: attributes that the cliques of large tables would have as inner
+    ones come last.
+    """
     weight = [0] * len(tree.sizes)
     for c, clique in enumerate(tree.cliques):
         tables = [factors[f] for f, h in enumerate(home) if h == c]
@@ -306,9 +328,10 @@ def _split(
     sizes: tuple[int, ...],
     anyhow: bool = False,
 ) -> _Split:
-    """The cheapest split found: of all for a few attributes, else by local search from a few starts.
+    """The cheapest split: of all splits for a few attributes, otherwise by local search from three
+    starts.
 
-    A growing graph asks for the same ones again and again.
+    Splits are cached, as the cliques of a growing graph recur.
     """
     everything = frozenset(clique)
     seen: dict[frozenset[int], tuple[float, Attributes]] = {}
@@ -332,7 +355,7 @@ def _split(
                 if not inner or _cells(inner, sizes) * sizes[a] <= min(128, limit):
                     inner |= {a}
             for _ in range(2 * len(clique)):
-                # Swaps are many: they are priced where no single move pays.
+                # Swaps are many, so they are tried only if no single move helps.
                 for moves in (
                     [inner ^ {a} for a in clique],
                     [inner ^ {a, b} for a in inner for b in everything - inner],
@@ -358,17 +381,20 @@ def _price(
     sizes: Sequence[int],
     anyhow: bool,
 ) -> tuple[float, Attributes]:
-    """Price of a split, with the best order of its outer attributes.
+    """Cost of a split, and the best order of its outer attributes.
 
     Args:
-        outer, inner: the clique's attributes, divided.
-        tables: attributes as a bit set and in storage order, and whether the table is written to.
-        sizes, anyhow: as in :func:`_split`.
+        outer, inner: the clique's attributes.
+        tables: per table its attributes as a bit mask and in storage order, and whether it is
+            written.
+        sizes: domain size of every attribute.
+        anyhow: whether the order of the tables' axes is still free.
     """
     width = _cells(inner, sizes)
     cost = STREAM * width
     outer_bits, inner_bits = _bits(outer), _bits(inner)
-    # Per set of outer attributes that tables cross with: who reads or writes, and how many do not lie right.
+    # Per set of outer attributes of tables with inner ones too: whether some are read or written,
+    # and how many are gathered.
     streams_of: dict[int, set[bool]] = {}
     gathered: collections.Counter[int] = collections.Counter()
     scalars: collections.Counter[int] = collections.Counter()
@@ -415,7 +441,9 @@ def _bits(attributes: Iterable[int]) -> int:
 def _order_outer(
     outer: Iterable[int], groups: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> Attributes:
-    """Outer attributes such that the levels of many rows carry few groups; those without any come last."""
+    """Order outer attributes so that levels with many rows have few groups; attributes without
+    groups come last.
+    """
     left = set(outer)
     pending = list(groups)
     order: list[int] = []
@@ -432,15 +460,16 @@ def _order_outer(
 
 
 def _in_place(table: Attributes, inner: frozenset[int]) -> bool:
-    """Whether the table's last axes are just the inner attributes, so that its rows are read or written as they lie."""
+    """Whether the table's last axes are the inner attributes, so that its rows are contiguous."""
     return len(table) > len(inner) and inner.issuperset(table[-len(inner) :])
 
 
 class _Walk:
     """A split, and the kind of every table under it.
 
-    ``spans`` are the sets of outer attributes that some table crosses with, in the order of their levels; ``active`` their
-    levels; ``walked`` the outer attributes down to the last of them, which make ``rows``, in runs of ``run``.
+    A crossing table has outer and inner attributes. ``spans`` are the sets of outer attributes of
+    crossing tables, in the order of their levels. ``active`` are these levels. ``walked`` are the
+    outer attributes down to the last active level; they make ``rows`` in runs of ``run``.
     """
 
     def __init__(
@@ -474,19 +503,19 @@ class _Walk:
         return 0 < len(self._rows_of(table)) < len(table.attributes)
 
     def within(self, tables: Sequence[_Table]) -> list[_Table]:
-        """Tables of inner attributes only."""
+        """Tables with inner attributes only."""
         return [t for t in tables if not self._rows_of(t)]
 
     def crossing(self, tables: Sequence[_Table], span: Attributes) -> list[_Table]:
-        """Tables of these outer attributes and some inner ones."""
+        """Tables with these outer attributes and some inner ones."""
         return [t for t in tables if self._crosses(t) and self._rows_of(t) == span]
 
     def scalar(self, tables: Sequence[_Table], last: int) -> list[_Table]:
-        """Tables of outer attributes only, this one the innermost."""
+        """Tables with outer attributes only, of which ``last`` is the innermost."""
         return [t for t in tables if self._rows_of(t)[-1:] == (last,) and not self._crosses(t)]
 
     def changes(self) -> npt.NDArray[np.int32]:
-        """For every run the outermost active level whose index differs from the run before."""
+        """Per run, the outermost active level whose index differs from the previous run."""
         runs = self.rows // self.run
         out = np.full(runs, max(len(self.active) - 1, 0), np.int32)
         for k in range(len(self.active) - 2, -1, -1):
@@ -496,9 +525,10 @@ class _Walk:
 
 @dataclass
 class _Program:
-    """Builds the integer tables that the kernels interpret.
+    """Builder of the integer tables that the kernels interpret.
 
-    ``tables`` are the cells before the scratch space, ``taken`` those in use in the present stage, ``memory`` in any.
+    ``tables`` is the number of cells before the scratch space, ``taken`` that in use in the present
+    stage, ``memory`` the largest of any stage.
     """
 
     sizes: Sequence[int]
@@ -517,7 +547,7 @@ class _Program:
     known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
     def arrays(self) -> tuple[npt.NDArray, ...]:
-        """Everything that comes before the tables in the kernels' arguments."""
+        """The kernels' arguments before ``memory``."""
 
         def table(rows: list[list[int]], columns: int) -> npt.NDArray[np.int64]:
             return np.array(rows, np.int64).reshape(len(rows), columns)
@@ -533,7 +563,9 @@ class _Program:
         )
 
     def end_stage(self) -> None:
-        """What was added since the last call may run at once; the next stage uses the same scratch space."""
+        """End a stage: passes added since the last call may run in parallel. The next stage reuses
+        the scratch space.
+        """
         self.memory = max(self.memory, self.taken)
         self.taken = self.tables
         first = self.stages[-1].last if self.stages else 0
@@ -560,7 +592,7 @@ class _Program:
         separator: int,
         links: Sequence[Sequence[int]],
     ) -> None:
-        """Append one pass over a clique (attributes in storage order)."""
+        """Append a pass over a clique (attributes in storage order)."""
         split = _split(
             clique,
             tuple(t.attributes for t in reads),
@@ -600,7 +632,9 @@ class _Program:
         self.passes.append(row)
 
     def _add_groups(self, walk: _Walk) -> tuple[dict[int, tuple[int, int]], int]:
-        """Groups of the crossing tables: first and last of every level that has any, and cells of their sums."""
+        """Add groups of crossing tables; returns first and last group of every level, and the cells
+        of their sums.
+        """
         spans: dict[int, tuple[int, int]] = {}
         sums = 0
         for u in walk.spans:
@@ -608,7 +642,7 @@ class _Program:
             rows = _cells(u, self.sizes)
             deepest = u[-1] == walk.walked[-1]
             reads, writes = walk.crossing(walk.reads, u), walk.crossing(walk.writes, u)
-            # One table that lies right needs no matrix; several are merged, unless large.
+            # A contiguous table needs no matrix. Several are merged, unless they are large.
             placed = {
                 t.offset
                 for tables in (reads, writes)
@@ -640,7 +674,7 @@ class _Program:
         return spans, sums
 
     def _add_levels(self, walk: _Walk, level_groups: dict[int, tuple[int, int]]) -> None:
-        # Whether anything further out wants the sums that pass by a level.
+        # Whether an outer level needs the sums of this one.
         carried = bool(walk.within(walk.writes))
         for i, a in enumerate(walk.outer):
             span = walk.outer[: i + 1]
@@ -654,7 +688,7 @@ class _Program:
             carried = carried or any(self.groups[g][kernels.G_SUM] >= 0 for g in range(first, last))
 
     def _add_blocks(self, walk: _Walk, groups: Sequence[Sequence[int]], sums: int) -> None:
-        """Cut the rows between runs; where tables are written in place, so that no two blocks meet in one row."""
+        """Cut the rows in blocks of whole runs; no two blocks write the same row of a table."""
         unit = walk.run
         pieces = min(MAX_BLOCKS, walk.rows * walk.width // BLOCK_CELLS)
         if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
@@ -662,7 +696,7 @@ class _Program:
             unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows
         units = walk.rows // unit
         pieces = max(1, min(pieces, units))
-        # The sums; the running sums and products of the active levels; one row of scratch.
+        # Sums, running sums and products of the active levels, and one row of scratch.
         length = sums + walk.stride * (2 * len(walk.active) + 2)
         for b in range(pieces):
             cut = [units * i // pieces * unit for i in (b, b + 1)]
@@ -680,7 +714,9 @@ class _Program:
         return begin, len(self.terms)
 
     def _run_of(self, inner: Attributes, strides: dict[int, int]) -> tuple[int, int]:
-        """Length of the runs in which the last inner attributes stay on one cell, or go along the table (1), if long."""
+        """Length of runs of inner columns that stay at one cell (0) or are contiguous in the table
+        (1); (1, 0) if short.
+        """
         still = along = 1
         for a in reversed(inner):
             if a in strides:
@@ -700,10 +736,10 @@ class _Program:
             self._keep(axis_map([n for n, _ in key], [s for _, s in key]).astype(np.int32))
         return self.known_maps[key]
 
-    def _keep(self, made: npt.NDArray[np.int32]) -> int:
-        self.maps.append(made)
-        self.map_cells += made.size
-        return self.map_cells - made.size
+    def _keep(self, offsets: npt.NDArray[np.int32]) -> int:
+        self.maps.append(offsets)
+        self.map_cells += offsets.size
+        return self.map_cells - offsets.size
 
     def _take(self, cells: int) -> int:
         begin = self.taken
@@ -730,7 +766,7 @@ def _padded(cells: int) -> int:
 
 
 def _aligned(cells: int) -> Array:
-    """Scratch space that starts at a cache line, so that vectors of a line's width never straddle two."""
+    """Uninitialised cells that start at a cache line."""
     space = np.empty(cells + LINE)
     first = -space.ctypes.data // space.itemsize % LINE
     return space[first : first + cells]

@@ -1,7 +1,8 @@
-"""The fit behind a Markov random field: log-linear factors on an engine, and the dual of a proximal step.
+"""Proximal steps of the fit: log-linear factors, and the dual that L-BFGS minimises.
 
-Factors are kept as logs and enter the engine as exp(log - mean), the mean taken under the model itself. Then the product
-over a typical record is about 1 and the normaliser about the exponential of the entropy, whatever the parameters.
+Factors are stored as logs. Belief propagation gets exp(log - mean), with the mean under the model
+itself. So the product over a typical record is about 1, and the normaliser is about the exponential
+of the entropy, whatever the parameters.
 """
 
 from __future__ import annotations
@@ -29,30 +30,32 @@ __all__ = ["Dual", "LogFactors", "StepDual"]
 Array = npt.NDArray[np.float64]
 Attributes = tuple[int, ...]
 
-NO_PROBABILITY = "The model's factors leave no probability to anything; make it again."
+NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."
 OUT_OF_RANGE = "The model has left the range of double precision; give a larger proximal weight or fewer steps."
-# Steps that the quasi-Newton method remembers.
+# Past steps in the L-BFGS approximation.
 MEMORY = 12
-# Smallest standard deviation that is told apart, as a share of the typical one.
+# Least standard deviation, as a share of the typical one.
 MIN_SIGMA = 1 / 30
-# Logs this far above their mean call for moving what factors share into one of them.
+# If a log is this far above its mean, parts that factors share are moved into one of them, in at
+# most so many sweeps.
 LARGE_LOG, SWEEPS = 30.0, 20
-# Log of a combination that cannot occur: its probability is exactly 0, and no parameter of a fit is large enough to change that;
-# logs below the second are of such combinations.
+# Log of a structural zero: its probability is exactly 0 whatever a fit adds. Logs below the second
+# are of structural zeros.
 FORBIDDEN, RULED_OUT = -1e30, -1e20
 
 
 class LogFactors:
-    """Logs of the factors of a model, on the engine that calibrates them.
+    """Logs of a model's factors, and the belief propagation that calibrates them.
 
     Args:
         tree: the junction tree.
-        sets: attribute sets that factors are wanted for; those inside another are joined to it.
+        sets: attribute sets of the factors; a set inside another one gets no factor.
 
     Attributes:
         engine: the belief propagation.
-        logs: logs of all factors, flat, in the engine's order [float64].
-        marginals: their probabilities under the model at the last calibration, 0 before [as ``logs``].
+        logs: logs of all factors, flat, in the engine's order [shape=(cells,), float64].
+        marginals: probabilities of the factors' cells at the last calibration, 0 before
+            [shape=(cells,), float64].
     """
 
     def __init__(self, tree: JunctionTree, sets: Sequence[Attributes]) -> None:
@@ -60,30 +63,35 @@ class LogFactors:
         self.logs = np.zeros(int(self.engine.offsets[-1]))
         self.marginals = np.zeros_like(self.logs)
         self._holding: dict[int, set[int]] = {a: set() for a in range(len(tree.sizes))}
-        for f, own in enumerate(self.engine.factors):
-            for a in own:
+        for f, attributes in enumerate(self.engine.factors):
+            for a in attributes:
                 self._holding[a].add(f)
         self._cells = np.diff(self.engine.offsets).tolist()
 
     def home(self, attributes: Attributes) -> int:
-        """The smallest factor that holds some attributes."""
+        """Index of the smallest factor that contains some attributes."""
         holding = set.intersection(*(self._holding[a] for a in attributes))
         return min(holding, key=lambda f: (self._cells[f], f))
 
     def add(self, attributes: Attributes, logs: Array) -> None:
-        """Add a table over some attributes, in the order of its axes, to the factor that holds them."""
+        """Add a table over some attributes, in the order of its axes, to the smallest factor that
+        contains them.
+        """
         f = self.home(attributes)
         self._table(self.logs, f)[...] += _spread(logs, attributes, self.engine.factors[f])
 
     def rule_out(self, zeros: Sequence[tuple[Attributes, Array]]) -> None:
-        """Take the mass from combinations that cannot occur, before anything is added: from those given by tables of logs, and in
-        every factor from what follows from them.
+        """Set structural zeros, and in every factor the cells whose mass they make zero. Call it
+        before :meth:`add`.
 
-        Measurements may give counts to what cannot occur. Were it ruled out in another factor alone, the parameters of these
-        cells, which nothing holds back, would leave the range of double precision.
+        A measurement may have positive counts in such cells. If only another factor ruled them out,
+        nothing would bound their parameters.
+
+        Args:
+            zeros: attributes and logs of every factor of structural zeros.
 
         Raises:
-            ModelError: nothing can occur.
+            ModelError: the zeros leave no combination.
         """
         for attributes, logs in zeros:
             self.add(attributes, logs)
@@ -91,7 +99,7 @@ class LogFactors:
         log_total, _ = nothing.calibrate(nothing.measured)
         if not math.isfinite(log_total):
             raise ModelError(
-                "The structural zeros leave nothing that can occur; state fewer of them."
+                "The structural zeros leave no combination possible; state fewer of them."
             )
         self.logs[:] = np.where(self.marginals == 0, FORBIDDEN, 0.0)
         self.marginals[:] = 0
@@ -105,10 +113,10 @@ class LogFactors:
         return out
 
     def centre_alone(self) -> None:
-        """Stand in for marginals that are not known: each factor as if there were no other.
+        """Set each factor's marginals as if there were no other factor.
 
         Raises:
-            ModelError: a factor leaves no probability to anything.
+            ModelError: a factor has no mass.
         """
         for f in range(len(self.engine.factors)):
             logs = self._table(self.logs, f)
@@ -118,47 +126,59 @@ class LogFactors:
             self._table(self.marginals, f)[...] = weights / weights.sum()
 
     def rebalance(self) -> None:
-        """Write the same product with smaller logs: centred, and, if they are large, without parts that cancel.
+        """Rewrite the product of factors with smaller logs: centre them, and remove large parts
+        that cancel.
 
-        Measurements that overlap but disagree pull their factors apart without end, one up and one down along what they
-        share. Whatever depends on an intersection of factors alone (a mean given it, under the model) is moved to one of
-        them, where it cancels; means given different intersections depend on each other, hence the sweeps.
+        Measurements that overlap but disagree make one factor grow and another shrink along their
+        common attributes. The mean of each factor given its intersection with others is moved to
+        one factor, where these parts cancel. Means given different intersections depend on each
+        other, so several sweeps are needed.
         """
         self._centre()
         for _ in range(SWEEPS):
             if self.logs.max(initial=0.0) < LARGE_LOG:
                 break
-            for some, home, others in self._shared:
+            for common, home, others in self._shared:
                 for f in others:
-                    self._move(some, f, home)
+                    self._move(common, f, home)
             self._centre()
 
     @functools.cached_property
     def _shared(self) -> list[tuple[frozenset[int], int, list[int]]]:
-        """Every intersection of factors, large ones first: a home for what depends on it, and the others that hold it."""
+        """Every intersection of factors, large ones first: the smallest factor that contains it,
+        and the others.
+        """
         factors = self.engine.factors
         shared = {frozenset(a) & frozenset(b) for a, b in itertools.combinations(factors, 2)} - {
             frozenset()
         }
         out = []
-        for some in sorted(shared, key=lambda s: (-len(s), sorted(s))):
-            home = self.home(tuple(some))
+        for common in sorted(shared, key=lambda s: (-len(s), sorted(s))):
+            home = self.home(tuple(common))
             out.append(
-                (some, home, [f for f, own in enumerate(factors) if f != home and some <= set(own)])
+                (
+                    common,
+                    home,
+                    [
+                        f
+                        for f, attributes in enumerate(factors)
+                        if f != home and common <= set(attributes)
+                    ],
+                )
             )
         return out
 
-    def _move(self, some: frozenset[int], f: int, home: int) -> None:
-        """Move a factor's mean given some of its attributes to another factor."""
-        own = self.engine.factors[f]
+    def _move(self, given: frozenset[int], f: int, home: int) -> None:
+        """Move a factor's mean given some of its attributes to the factor ``home``."""
+        attributes = self.engine.factors[f]
         logs, weights = self._table(self.logs, f), self._table(self.marginals, f)
-        axes = tuple(i for i, a in enumerate(own) if a not in some)
+        axes = tuple(i for i, a in enumerate(attributes) if a not in given)
         mass = weights.sum(axis=axes)
-        # Where there is no mass the plain mean will do, but not with cells in it that were ruled out from the start.
+        # Without mass the unweighted mean is used, unless it includes structural zeros.
         plain = np.where(logs.min(axis=axes) > RULED_OUT, logs.mean(axis=axes), 0.0)
         mean = np.divide((weights * logs).sum(axis=axes), mass, out=plain, where=mass > 0)
-        kept = tuple(a for a in own if a in some)
-        logs -= _spread(mean, kept, own)
+        kept = tuple(a for a in attributes if a in given)
+        logs -= _spread(mean, kept, attributes)
         self._table(self.logs, home)[...] += _spread(mean, kept, self.engine.factors[home])
 
     def _centre(self) -> None:
@@ -172,7 +192,7 @@ class LogFactors:
 
 
 class StepDual(abc.ABC):
-    """The dual of a proximal step over the parameters of measurements, whatever distribution stands behind it.
+    """The dual of a proximal step, whatever the distribution behind it.
 
     Args:
         measurements: noisy marginals.
@@ -180,17 +200,18 @@ class StepDual(abc.ABC):
 
     Attributes:
         total: record count.
-        measured, sigma: counts, of contrasts alone where nothing else is known, and standard deviations, flat over the
-            measurements' cells [float64].
-        typical: the 90th percentile of the standard deviations of cells that are measured (see ``UNMEASURED``); the least ones
-            are raised to a share of it. They still outweigh the rest a thousandfold, but where they disagree among themselves
-            their parameters stay in range.
+        measured: counts without unknown means, flat over the measurements' cells [shape=(n,),
+            float64].
+        sigma: standard deviations, at least a share of ``typical``, so that parameters stay in
+            range where precise measurements disagree [shape=(n,), float64].
+        typical: the 90th percentile of the standard deviations of measured cells (see
+            ``UNMEASURED``).
     """
 
     def __init__(self, measurements: Sequence[Measurement], total: float) -> None:
         nothing = [np.zeros(0)]
         self.total = total
-        self._alike = _alike(measurements)
+        self._mean_groups = _mean_groups(measurements)
         counts = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(
             np.float64
         )
@@ -209,32 +230,33 @@ class StepDual(abc.ABC):
         """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64].
 
         Args:
-            theta: parameters, flat over the measurements' cells [shape=(n,), float64].
+            theta: parameters of the measured cells [shape=(n,), float64].
         """
 
     @abc.abstractmethod
     def absorb(self, theta: Array) -> Array:
-        """Let the distribution take up parameters; returns the expected counts of the measured cells then.
+        """Add parameters to the distribution; returns its expected counts of the measured cells
+        [shape=(n,), float64].
 
         Raises:
-            ModelError: it is beyond double precision.
+            ModelError: the result leaves the range of double precision.
         """
 
     def contrasted(self, cells: Array) -> Array:
-        """Cells without their means along the axes of contrasts [shape=(n,), float64]."""
-        out = cells.copy() if self._alike else cells
-        for some in self._alike:
-            out[some] -= out[some].mean(axis=1, keepdims=True)
+        """Subtract the means that the measurements do not know [shape=(n,), float64]."""
+        out = cells.copy() if self._mean_groups else cells
+        for cells_of_mean in self._mean_groups:
+            out[cells_of_mean] -= out[cells_of_mean].mean(axis=1, keepdims=True)
         return out
 
     def value(self, pull: Array, theta: Array) -> tuple[float, Array]:
         """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64].
 
-        Where contrasts were measured, parameters are contrasts too: they start as such, and their gradient stays among them.
+        Parameters of contrasts are contrasts: they start at zero and their gradient has no means.
         """
         log_total, counts = self.calibrate(theta)
         value = self.total * log_total + descent.regularised(theta, self.measured, pull, counts)
-        # Beyond the range of double precision, steps are taken back.
+        # If F is not finite, the line search shortens the step and the gradient is not used.
         return value, self.contrasted(counts) if math.isfinite(value) else counts
 
     def step(
@@ -245,27 +267,31 @@ class StepDual(abc.ABC):
         iterations: int,
         progress: Callable[[int, float], None] | None,
     ) -> tuple[Array, Array]:
-        """Take a proximal step: minimise F, and let the distribution take up what was found.
+        """Take a proximal step: minimise F, and add the solution to the distribution.
 
         Args:
-            weight: of the relative entropy; the same for all parameters, or one each [shape=(n,), float64].
-            theta: where to start.
-            tolerance: end when the gradient, per cell in units of its sigma, is this small (root mean square).
+            weight: weight of the relative entropy; one for all parameters, or one each [shape=(n,),
+                float64].
+            theta: start of the minimisation [shape=(n,), float64].
+            tolerance: end when the gradient, per cell in units of its sigma, is this small (root
+                mean square).
             iterations: most iterations.
-            progress: told iteration and gradient.
+            progress: called with iteration and gradient.
 
         Returns:
-            The parameters found, where the next step may start; and the expected counts of the measured cells.
+            The solution, where the next step may start, and the expected counts of the measured
+            cells [shape=(n,), float64].
 
         Raises:
-            ModelError: the model is beyond double precision.
+            ModelError: the model leaves the range of double precision.
         """
         pull = weight * self.sigma**2
-        # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
+        # The Hessian's diagonal has measured counts, at least half a sigma, in place of expected
+        # ones.
         scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
-        for some in self._alike:
-            scale[some] = scale[some].mean(axis=1, keepdims=True)
-        found = _minimise(
+        for cells in self._mean_groups:
+            scale[cells] = scale[cells].mean(axis=1, keepdims=True)
+        solution = _minimise(
             functools.partial(self.value, pull),
             theta,
             scale,
@@ -274,20 +300,19 @@ class StepDual(abc.ABC):
             iterations,
             progress,
         )
-        return found, self.absorb(found)
+        return solution, self.absorb(solution)
 
 
 class Dual(StepDual):
-    """The dual of a proximal step from the factors' present model, over the parameters of measurements.
+    """The dual of a proximal step from the model of some factors.
 
-    With A the map from the joint distribution to the measured cells, it is
+    It is a function of theta, the parameters of the measured cells:
 
-        F(theta) = total * log Z(factors + theta) - <theta, measured> + 1/2 * weight * sum sigma^2 theta^2,
-
-    whose gradient is expected counts - measured + weight * sigma^2 * theta.
+        F = total * log Z(factors + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
+        gradient = expected counts - measured + weight * sigma^2 * theta.
 
     Args:
-        factors: the model to start from; each measurement's attributes lie in one of its factors.
+        factors: the model to start from; a factor contains each measurement's attributes.
         measurements: noisy marginals.
         total: record count.
     """
@@ -338,10 +363,11 @@ class Dual(StepDual):
         return log_total, counts
 
     def calibrate_at_factors(self) -> Array:
-        """Calibrate at the factors themselves; returns the expected counts of the measured cells.
+        """Calibrate the factors; returns the expected counts of the measured cells [shape=(n,),
+        float64].
 
         Raises:
-            ModelError: the model is beyond double precision, or leaves no probability to anything.
+            ModelError: the model leaves the range of double precision, or has no mass.
         """
         nothing = np.zeros_like(self.measured)
         log_total, counts = self.calibrate(nothing)
@@ -386,12 +412,13 @@ def _minimise(
         order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
         way = descent.direction(gradient, scale, steps, changes, order)
         slope = float(descent.dot(way, gradient))
-        # Bracket a length with enough decrease and a slope that has flattened; the first try nearly always does.
+        # Bisect for a length with enough decrease and a flatter slope. The first one is nearly
+        # always accepted.
         low, high, length = 0.0, math.inf, 1.0
         for _ in range(40):
             candidate = theta + length * way
             new_value, new_gradient = evaluate(candidate)
-            # The slack is what rounding takes from a value of this size.
+            # The last term allows for the rounding error of the value.
             if not new_value <= value + 1e-4 * length * slope + 1e-13 * abs(value):
                 high = length
             elif descent.dot(new_gradient, way) < 0.9 * slope:
@@ -411,46 +438,49 @@ def _minimise(
     return theta
 
 
-def _alike(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
-    """Flat cells that differ along the axes of one of their measurement's contrasts alone, a row of them for every mean; first
-    those of all measurements' first contrasts, then of their second ones, by the number of cells.
+def _mean_groups(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
+    """Groups of flat cells whose mean is unknown: one matrix per order of contrast and number of
+    cells, one row per mean.
+
+    The matrices of all first contrasts precede those of all second ones, as the means of a
+    measurement must be subtracted in turn.
     """
-    found: dict[tuple[int, int], list[npt.NDArray[np.int64]]] = collections.defaultdict(list)
+    groups: dict[tuple[int, int], list[npt.NDArray[np.int64]]] = collections.defaultdict(list)
     begin = 0
     for m in measurements:
         cells = begin + np.arange(m.counts.size).reshape(m.counts.shape)
         begin += m.counts.size
-        for turn, own in enumerate(m.unknown):
-            last = np.moveaxis(cells, own, range(cells.ndim - len(own), cells.ndim))
-            count = math.prod(m.counts.shape[axis] for axis in own)
-            found[turn, count].append(last.reshape(-1, count))
-    return [np.concatenate(found[turn]) for turn in sorted(found)]
+        for turn, axes in enumerate(m.unknown):
+            last = np.moveaxis(cells, axes, range(cells.ndim - len(axes), cells.ndim))
+            count = math.prod(m.counts.shape[axis] for axis in axes)
+            groups[turn, count].append(last.reshape(-1, count))
+    return [np.concatenate(groups[turn]) for turn in sorted(groups)]
 
 
 def _maximal(sets: Sequence[Attributes]) -> list[Attributes]:
-    """Sets that lie in no other, without repeats."""
+    """Sets that no other set contains, without repeats."""
     kept: list[Attributes] = []
-    # Per attribute the sets kept that hold it, as bits.
+    # Per attribute the kept sets that contain it, as a bit mask.
     holding: dict[int, int] = collections.defaultdict(int)
-    for some in sorted({tuple(sorted(s)) for s in sets}, key=lambda s: (-len(s), s)):
-        if not functools.reduce(operator.and_, (holding[a] for a in some)):
-            for a in some:
+    for attributes in sorted({tuple(sorted(s)) for s in sets}, key=lambda s: (-len(s), s)):
+        if not functools.reduce(operator.and_, (holding[a] for a in attributes)):
+            for a in attributes:
                 holding[a] |= 1 << len(kept)
-            kept.append(some)
+            kept.append(attributes)
     return kept
 
 
-def _spread(table: Array, own: Attributes, attributes: Attributes) -> Array:
-    """A table over ``own`` as one that broadcasts over ``attributes``."""
-    order = sorted(range(len(own)), key=lambda i: attributes.index(own[i]))
-    shape = [table.shape[own.index(a)] if a in own else 1 for a in attributes]
+def _spread(table: Array, axes: Attributes, attributes: Attributes) -> Array:
+    """Transpose and reshape a table over ``axes`` so that it broadcasts over ``attributes``."""
+    order = sorted(range(len(axes)), key=lambda i: attributes.index(axes[i]))
+    shape = [table.shape[axes.index(a)] if a in axes else 1 for a in attributes]
     return table.transpose(order).reshape(shape)
 
 
 def _cell_map(
     attributes: Attributes, sizes: Sequence[int], measurement: Measurement
 ) -> npt.NDArray[np.int32]:
-    """For every cell over ``attributes`` the measurement's flat cell."""
+    """Map every cell over ``attributes`` to the measurement's flat cell [shape=(cells,), int32]."""
     out = np.zeros(1, np.int64)
     shape = measurement.counts.shape
     for a in attributes:

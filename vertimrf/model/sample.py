@@ -1,4 +1,13 @@
-"""Synthetic rows from a Markov random field (VertiMRF, phase 6): rows of its junction tree, weighed and picked."""
+"""Draw synthetic rows from a Markov random field (VertiMRF, phase 6).
+
+1. Draw several times as many rows as wanted from the junction tree, by systematic sampling at each
+clique (:func:`propose`). 2. Weight the rows by the off-tree factors, and resample them by these
+weights. 3. Thin the rows to the wanted number, so that the counts of low-order marginals stay close
+to the expected ones
+   (discrepancy-controlled thinning).
+
+A model without off-tree factors skips step 2.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +23,10 @@ from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
 from ..kernels.jit import for_each, in_slices
+from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap
 from .propagation import axis_map
-from .value_classes import ValueClasses
 
 __all__ = [
     "add_counts",
@@ -35,14 +44,15 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
 
-# Rows that are drawn together at most. Of rows up to MANY 2^HALVINGS times as many are drawn and halved, of more 2^FEWER times;
-# and at least so many are weighed, for what is picked from fewer follows their weights less.
+# Most rows of a batch. Up to MANY rows 2^HALVINGS times as many are proposed, and for more rows
+# 2^FEWER times. At least MIN_WEIGHED rows are weighted, because resampling from fewer is
+# inaccurate.
 BATCH, HALVINGS, MANY, FEWER, MIN_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
-# Rows that stand for a marginal.
+# Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
-# Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
-# lookups (a second or two), and none where there are more of an order; how often pairs of rows are gone through again at the last
-# halving.
+# Bounds on the marginals that thinning balances: cells per row, cells and lookups (one or two
+# seconds) in all. An order of marginals with more than LISTED members is left out. AGAIN is the
+# number of further visits to pairs at the last halving.
 CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
 AGAIN = 1
 
@@ -56,18 +66,20 @@ def sample(
 ) -> Codes:
     """Draw synthetic rows.
 
-    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`). By the model's factors beyond it, if
-    it has any, they are weighed and picked by systematic sampling, each as often as its weight says, to less than one. Then they
-    are halved until as many are left as wanted: of each two one is taken, by fair coins that are turned where that brings the
-    counts of single attributes, pairs and triples closer to half. So counts are far closer to the model's than independent draws
-    would have them, and yet no row's chances change: a value expected once in ten draws comes once in ten draws.
+    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`). With
+    off-tree factors, systematic sampling picks rows by their weights, each to within one of its
+    expected number. Then the rows are halved until the wanted number is left. Halving takes one row
+    of each pair by a fair coin. A coin is inverted if that brings the counts of single attributes,
+    pairs and triples closer to half (discrepancy-controlled thinning). So counts are much closer to
+    the model's than those of independent draws, while each row is as likely to be drawn.
 
     Args:
         model: the fitted model.
         rows: number of rows, 1 or more.
         rng: random generator; only for sampling, never for privacy noise.
-        given: by attribute, the codes that it may have; the rows then follow the model's conditional.
-        progress: told how many rows are done, and of how many.
+        given: by attribute, the codes that it may have; the rows then follow the model's
+            conditional.
+        progress: called with the number of rows done and of all rows.
 
     Returns:
         Codes [shape=(d, rows), uint16], rows in random order.
@@ -78,8 +90,8 @@ def sample(
     """
     if given:
         codes = sample(model.restricted(given), rows, rng, progress=progress)
-        for attribute, own in given.items():
-            codes[attribute] = np.asarray(own, np.uint16)[codes[attribute]]
+        for attribute, allowed in given.items():
+            codes[attribute] = np.asarray(allowed, np.uint16)[codes[attribute]]
         return codes
     _check(rows)
     batches = math.ceil(rows / BATCH)
@@ -87,17 +99,16 @@ def sample(
     seeds = rng.integers(1 << 63, size=batches)
     halvings = HALVINGS if rows <= MANY else FEWER
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    evened = _evened(model.sizes, rows, batches, halvings)
+    balanced = _balanced_marginals(model.sizes, rows, batches, halvings)
     done, lock = [0], threading.Lock()
-    # Computed once, before threads ask for it.
-    _ = model.beliefs
+    _ = model.beliefs  # Cached before threads use it.
 
     def draw_batch(batch: int) -> None:
         begin, end = ends[batch], ends[batch + 1]
-        own = np.random.default_rng(seeds[batch])
-        pool = _pool(model, (end - begin) << halvings, own)
-        halved = _halved(pool, model.sizes, evened, halvings, own, alone=batches == 1)
-        codes[:, begin:end] = halved[:, own.permutation(end - begin)]
+        batch_rng = np.random.default_rng(seeds[batch])
+        candidates = _candidates(model, (end - begin) << halvings, batch_rng)
+        thinned = _thin(candidates, model.sizes, balanced, halvings, batch_rng, alone=batches == 1)
+        codes[:, begin:end] = thinned[:, batch_rng.permutation(end - begin)]
         with lock:
             done[0] += end - begin
             if progress is not None:
@@ -112,28 +123,28 @@ def marginals_of_rows(
     wanted: Sequence[Sequence[int]],
     bins: Sequence[Sequence[BinMap | None]] | None = None,
 ) -> list[Array]:
-    """Expected counts of marginals as the model's weighed rows have them: of those that no clique holds, where the model has
-    factors beyond its tree, nearer than :meth:`~.markov_random_field.MarkovRandomField.marginals`.
+    """Estimate marginals from weighted rows, which include off-tree factors.
 
     Args:
         model: the fitted model.
-        wanted, bins: as there.
+        wanted, bins: as for :meth:`~.markov_random_field.MarkovRandomField.marginals`.
 
     Returns:
-        Counts [one axis per attribute, float64], each summing to the model's total; a function of the arguments alone.
+        Expected counts [one axis per attribute, float64], each summing to the model's total; the
+        same for the same arguments.
     """
     codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
     weights = _weights(model, codes)
     out = []
-    for i, own in enumerate(wanted):
-        maps = [None] * len(own) if bins is None else bins[i]
+    for i, attributes in enumerate(wanted):
+        maps = [None] * len(attributes) if bins is None else bins[i]
         shape = [
             model.sizes[a] if m is None else int(m.max()) + 1
-            for a, m in zip(own, maps, strict=True)
+            for a, m in zip(attributes, maps, strict=True)
         ]
         rows = [
             (codes[a] if m is None else m[codes[a]]).astype(np.int64)
-            for a, m in zip(own, maps, strict=True)
+            for a, m in zip(attributes, maps, strict=True)
         ]
         cells = np.ravel_multi_index(rows, shape)
         counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(
@@ -148,15 +159,16 @@ def expected_marginals(
     wanted: Sequence[Sequence[int]],
     bins: Sequence[Sequence[BinMap | None]] | None = None,
 ) -> list[Array]:
-    """Expected counts of many marginals: by the tree, or as :func:`marginals_of_rows` has those that no clique holds, where the
-    model has factors beyond its tree.
+    """Expected counts of many marginals, with off-tree factors.
 
-    Args, returns and raises: as for :meth:`~.markov_random_field.MarkovRandomField.marginals`.
+    Marginals outside the cliques of a model with off-tree factors come from
+    :func:`marginals_of_rows`, others from the tree. Arguments, result and errors are those of
+    :meth:`~.markov_random_field.MarkovRandomField.marginals`.
     """
-    found = model.marginals(wanted, bins)
+    tables = model.marginals(wanted, bins)
     outside = (
-        [i for i, own in enumerate(wanted) if model.tree.covering(tuple(own)) < 0]
-        if model.beyond
+        [i for i, attributes in enumerate(wanted) if model.tree.covering(tuple(attributes)) < 0]
+        if model.off_tree
         else []
     )
     if outside:
@@ -166,81 +178,83 @@ def expected_marginals(
             None if bins is None else [bins[i] for i in outside],
         )
         for i, table in zip(outside, by_rows, strict=True):
-            found[i] = table
-    return found
+            tables[i] = table
+    return tables
 
 
 def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike]) -> float:
-    """How many records are expected to fulfil a condition, factors beyond the tree among what says so.
+    """Expected number of records that fulfil a condition, with off-tree factors.
 
     Args:
         model: the fitted model.
         given: by attribute, the codes that it may have.
 
     Returns:
-        Records, a function of the arguments alone; as exact as :meth:`~.markov_random_field.MarkovRandomField.restricted` has it
-        where the model has no factors beyond its tree, and otherwise as :func:`marginals_of_rows` has it.
+        Number of records, the same for the same arguments. It is exact without off-tree factors,
+        and otherwise estimated from weighted rows.
 
     Raises:
         ModelError: an unknown attribute or code.
         NoMassError: no record fulfils the condition.
     """
-    left = model.restricted(given)
-    if not model.beyond or not given:
-        return left.total
+    restricted = model.restricted(given)
+    if not model.off_tree or not given:
+        return restricted.total
     logs = [
-        _logs(own, propose(own, MARGINAL_ROWS, np.random.default_rng(0))) for own in (left, model)
+        _logs(field, propose(field, MARGINAL_ROWS, np.random.default_rng(0)))
+        for field in (restricted, model)
     ]
-    masses = [float(own.max()) + math.log(np.exp(own - own.max()).mean()) for own in logs]
+    masses = [float(x.max()) + math.log(np.exp(x - x.max()).mean()) for x in logs]
     return model.total * math.exp(
-        min(math.log(left.total / model.total) + masses[0] - masses[1], 0.0)
+        min(math.log(restricted.total / model.total) + masses[0] - masses[1], 0.0)
     )
 
 
 def _logs(model: MarkovRandomField, codes: Codes) -> Array:
-    """Logs of what the factors beyond the tree say of its rows [shape=(n,), float64]."""
+    """Log of the product of the off-tree factors at each row [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
-    if model.beyond:
-        tables, terms = _of_values(model.sizes, (f.attributes for f in model.beyond))
-        cell_logs = np.concatenate([f.logs.ravel() for f in model.beyond])
+    if model.off_tree:
+        tables, terms = _attribute_lookups(model.sizes, (f.attributes for f in model.off_tree))
+        cell_logs = np.concatenate([f.logs.ravel() for f in model.off_tree])
         kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
     return logs
 
 
 def _weights(model: MarkovRandomField, codes: Codes) -> Array:
-    """Weights of rows of the tree by the factors beyond it, summing to 1 [shape=(n,), float64]."""
+    """Weights of rows by the off-tree factors, summing to 1 [shape=(n,), float64]."""
     logs = _logs(model, codes)
     weights: Array = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     return weights
 
 
-def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
-    """Rows of the model, no two of them drawn independently and none of them evened out yet [shape=(d, rows)]."""
-    if not model.beyond:
+def _candidates(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+    """Rows of the model before thinning [shape=(d, rows), uint16]."""
+    if not model.off_tree:
         return propose(model, rows, rng)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
     heap = np.cumsum(_weights(model, codes))
-    # The proposals are in random order. The last of them ends the heap, whatever rounding did.
+    # The proposals are in random order. Without the last sum, rounding cannot lead beyond the last
+    # row.
     places = np.searchsorted(
         heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right"
     )
     return np.ascontiguousarray(codes[:, places])
 
 
-def _halved(
-    pool: Codes,
+def _thin(
+    candidates: Codes,
     sizes: Sequence[int],
-    evened: Sequence[tuple[int, ...]],
+    balanced: Sequence[tuple[int, ...]],
     halvings: int,
     rng: np.random.Generator,
     alone: bool,
 ) -> Codes:
-    """Rows of which so many times one of two is taken, with counts close to half; counted on several threads where no other
-    batch has them.
+    """Halve rows several times by discrepancy-controlled thinning; ``alone`` counts them on several
+    threads.
     """
-    rows = np.ascontiguousarray(pool.T)
-    stems, lasts, cells = stems_of(sizes, evened)
+    rows = np.ascontiguousarray(candidates.T)
+    stems, lasts, cells = stems_of(sizes, balanced)
     counts = np.zeros(cells)
     in_slices(
         len(stems),
@@ -251,7 +265,7 @@ def _halved(
         second = rng.integers(2, size=len(rows) // 2, dtype=np.uint8)
         counts *= 0.5
         gaps = np.stack([np.zeros_like(counts), 1 / (counts + 1)], axis=1).astype(np.float32)
-        kernels.even_out(
+        kernels.thin(
             rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == halvings else 0)
         )
         counts += gaps[:, 0]
@@ -260,14 +274,16 @@ def _halved(
 
 
 def stems_of(
-    sizes: Sequence[int], evened: Sequence[tuple[int, ...]]
+    sizes: Sequence[int], marginals: Sequence[tuple[int, ...]]
 ) -> tuple[Unsigned, Unsigned, int]:
-    """Stems and last attributes of marginals of one to three attributes, as the kernels want them
-    (:func:`vertimrf.kernels.rows.even_out`), and how many cells there are.
+    """The kernels' stems and last attributes of marginals of one to three attributes, and the
+    number of cells.
+
+    Source: :func:`vertimrf.kernels.rows.thin` describes both arrays.
     """
     after: dict[tuple[int, ...], list[int]] = {}
-    for own in evened:
-        after.setdefault(own[:-1], []).append(own[-1])
+    for attributes in marginals:
+        after.setdefault(attributes[:-1], []).append(attributes[-1])
     stems: list[tuple[int, ...]] = []
     lasts: list[tuple[int, int]] = []
     cells = 0
@@ -290,13 +306,13 @@ def stems_of(
 def add_counts(
     columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array
 ) -> None:
-    """Add the weights of rows to the cells that they fall into, on several threads.
+    """Add the weights of rows to their cells in several marginals, on several threads.
 
     Args:
-        columns: codes of the rows [shape=(columns, n)].
-        tables, terms: as :func:`lookups` has them.
-        weights: of the rows [shape=(n,)].
-        counts: flat over the cells of all marginals; added to.
+        columns: codes of the rows [shape=(columns, n), uint16].
+        tables, terms: from :func:`lookups`.
+        weights: weights of the rows [shape=(n,), float64].
+        counts: counts, flat over the cells of all marginals [float64]; updated.
     """
     in_slices(
         len(tables),
@@ -307,31 +323,39 @@ def add_counts(
     )
 
 
-def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> list[tuple[int, ...]]:
-    """Marginals whose counts rows are to meet: those of one attribute, of two and of three, smallest first."""
+def _balanced_marginals(
+    sizes: Sequence[int], rows: int, batches: int, halvings: int
+) -> list[tuple[int, ...]]:
+    """Marginals that thinning balances: those of one attribute, of two and of three, smallest
+    first.
+    """
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[tuple[int, ...]] = []
     cells = lookups = 0
     for way in (1, 2, 3):
         if math.comb(len(varying), way) > LISTED:
             break
-        for own in sorted(
-            itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)
+        for attributes in sorted(
+            itertools.combinations(varying, way),
+            key=lambda attributes: math.prod(sizes[a] for a in attributes),
         ):
-            more = math.prod(sizes[a] for a in own)
+            more = math.prod(sizes[a] for a in attributes)
             cells += more
             lookups += rows * ((1 << halvings) - 1 + AGAIN)
             if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
                 break
-            out.append(own)
+            out.append(attributes)
     return out
 
 
 def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Integers, Integers]:
-    """Tables and terms of marginals, as the kernels want them (:func:`vertimrf.kernels.rows.add_logs`).
+    """The kernels' tables and terms of marginals (:func:`vertimrf.kernels.rows.add_logs`).
 
     Args:
-        wanted: of each marginal the columns of its attributes, and its cells along each.
+        wanted: per marginal, the columns of its attributes and its shape.
+
+    Returns:
+        Tables [shape=(marginals, 3), int64] and terms [shape=(columns of all, 2), int64].
     """
     tables: list[tuple[int, int, int]] = []
     terms: list[tuple[int, int]] = []
@@ -343,11 +367,11 @@ def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Inte
     return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2)
 
 
-def _of_values(
+def _attribute_lookups(
     sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]
 ) -> tuple[Integers, Integers]:
-    """Tables and terms of marginals of values, whose columns are attributes."""
-    return lookups((own, [sizes[a] for a in own]) for own in wanted)
+    """Tables and terms of marginals whose columns are attributes."""
+    return lookups((attributes, [sizes[a] for a in attributes]) for attributes in wanted)
 
 
 def _check(rows: int) -> None:
@@ -358,18 +382,20 @@ def _check(rows: int) -> None:
 
 
 def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
-    """Draw rows of the junction tree alone, whose clique marginals follow the model's with rounded counts.
+    """Draw rows from the junction tree alone, with counts in each clique close to the expected
+    ones.
 
-    Walks the junction tree from its roots. The rows that agree on a clique's separator are shared out over its cells by
-    systematic sampling: a cell expected e times among them is given floor(e) or ceil(e) times. Which row gets which cell is
-    random, so that attributes are independent given the separator, as in the model.
+    The tree is walked from its roots. Systematic sampling distributes the rows of each separator
+    cell over the clique's cells: a cell that is expected e times gets floor(e) or ceil(e) rows.
+    Rows get cells in random order, so that attributes are independent given the separator, as in
+    the model.
 
-    With dev the difference between the sample's count and ``rows`` times the model's probability, every clique cell obeys
+    Let dev be the difference between the sample's count and ``rows`` times the model's probability.
+    Every clique cell obeys
 
         |dev(cell)| < 1 + p(cell | separator) * |dev(separator)|,
 
-    dev(separator) being 0 at a root: a root clique is exact to less than one row per cell, and a separator's error is handed
-    down in proportion, never amplified.
+    with dev(separator) = 0 at a root.
 
     Args:
         model: the fitted model.
@@ -416,17 +442,17 @@ def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Co
     return codes
 
 
-def _values(codes: Codes, classes: ValueClasses, rng: np.random.Generator) -> Codes:
-    """Values of rows whose classes are known: those of one class are shared out as the rows of a separator's cell are."""
+def _values(codes: Codes, classes: Compression, rng: np.random.Generator) -> Codes:
+    """Draw values given classes, by systematic sampling within each class."""
     order = np.argsort(classes.classes, kind="stable")
     width = np.bincount(classes.classes)
     out = np.empty_like(codes)
     rows = np.split(
         np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(width)))[:-1]
     )
-    for own, values in zip(rows, np.split(order, np.cumsum(width)[:-1]), strict=True):
-        ends = np.cumsum(classes.shares[values]) * len(own)
-        # Systematic sampling: of a value expected e times, floor(e) or ceil(e).
-        chosen = np.searchsorted(ends, np.arange(len(own)) + rng.random(), side="right")
-        out[own] = values[np.minimum(rng.permutation(chosen), len(values) - 1)]
+    for places, values in zip(rows, np.split(order, np.cumsum(width)[:-1]), strict=True):
+        ends = np.cumsum(classes.shares[values]) * len(places)
+        # A value that is expected e times gets floor(e) or ceil(e) rows.
+        chosen = np.searchsorted(ends, np.arange(len(places)) + rng.random(), side="right")
+        out[places] = values[np.minimum(rng.permutation(chosen), len(values) - 1)]
     return out

@@ -1,4 +1,4 @@
-"""Structural zeros: combinations of values that have no mass in a model, exactly, whatever was measured of them."""
+"""Structural zeros: combinations of values that have exactly no mass in a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def allowing(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Facto
 
     Args:
         attributes: positions in the domain, in the order of the axes.
-        allowed: whether each combination can occur [one axis per attribute].
+        allowed: whether each combination can occur [one axis per attribute, bool].
     """
     order = np.argsort(attributes)
     logs = np.where(allowed, 0.0, FORBIDDEN).transpose(order)
@@ -31,11 +31,12 @@ def allowing(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Facto
 def ruling_out(
     sizes: Sequence[int], combinations: Iterable[Sequence[tuple[int, Sequence[int]]]]
 ) -> tuple[Factor, ...]:
-    """Factors under which none of some combinations can occur, one for all combinations of the same attributes.
+    """Factors under which the given combinations cannot occur: one factor per set of attributes.
 
     Args:
         sizes: domain size of every attribute.
-        combinations: of each, the attributes (increasing) with their codes; what has a code of each is ruled out.
+        combinations: each is a sequence of attributes (increasing) with codes. It rules out the
+            product of the codes.
     """
     allowed: dict[tuple[int, ...], npt.NDArray[np.bool_]] = {}
     for combination in combinations:
@@ -46,8 +47,12 @@ def ruling_out(
 
 
 def budget_holding(sizes: Sequence[int], limit: int, zeros: Iterable[Factor]) -> CliqueBudget:
-    """A graph to grow, that holds the attributes of every structural zero in a clique. Where they alone need larger cliques than
-    the limit, theirs is the limit.
+    """A growing graph in which a clique contains the attributes of every structural zero.
+
+    Args:
+        sizes: domain size of every attribute.
+        limit: most cells of a clique. It is raised to what the structural zeros alone need.
+        zeros: factors of structural zeros.
     """
     edges = {pair for f in zeros for pair in itertools.combinations(f.attributes, 2)}
     if not edges:

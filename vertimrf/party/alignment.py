@@ -1,17 +1,21 @@
-"""Do parties write the ids of the same people the same way? Asked between parties, before anything is released.
+"""Compare how parties write record ids, before anything is released.
 
-A party seals keyed digests of a sample of its ids for every other party, under each way of writing them. Who has the secret can
-count how many of them it holds itself, and under which formats most do. The server learns nothing. The other parties learn which
-of the ids that *they* can name are among the sample, exactly: no noise covers that, and none could, for a match is what is asked.
+1. Each party takes a sample of its ids: those with the smallest keyed digests, which are the same
+people at every party. 2. It seals keyed digests of the sample for every other party, one list for
+each combination of id formats. 3. The receiver computes the same digests of its sample, and counts
+matches for every pair of formats.
 
-They do not learn how many others there are. Every list of a sample has the same length, whatever the table: it is filled up with
-digests of nobody. These look like digests of people whom the reader cannot name:
+The server learns nothing. A receiver learns exactly which of the ids that it can name are in the
+sample; no noise protects them, because the matches are the result. It does not learn the number of
+other ids, because every list is padded to the same length:
 
-- an entry is hashed with the number of its list, so that no person can be followed from list to list, which padding could not be;
-- the padding follows from the party's private key and the plan, so that a second sample has the same;
-- all receivers get the same padding, so that two of them see nothing by comparing.
+- An entry is hashed with the number of its list, so that no person can be followed from list to
+  list.
+- The padding follows from the party's private key and the plan, so that a second sample has the
+  same.
+- All receivers get the same padding, so that they learn nothing by comparing.
 
-Who can guess every id, such as all numbers of six digits, can name everybody, and so counts the sample.
+A receiver that can enumerate all ids, such as numbers of six digits, can count the sample.
 """
 
 from __future__ import annotations
@@ -38,8 +42,7 @@ from .secret import Secret, derive, id_keys
 __all__ = ["Match", "best_match", "open_sample", "sample_ids", "seal_sample"]
 
 KIND = "id sample"
-# People whose ids are compared; the same ones at every party, because their digests are the least of all. Every list of a sample
-# has as many entries.
+# Entries of every list of a sample.
 SAMPLED = 10_000
 DIGEST = 16
 COMBINATIONS = tuple(
@@ -48,21 +51,21 @@ COMBINATIONS = tuple(
     for combination in itertools.combinations(FORMATS, count)
 )
 
-# Digests of 128 bits by how ids are written, sorted [shape=(people, 16), uint8]: of one's own sampled ids, or the lists of a
-# sample as they travel, which have SAMPLED entries each.
+# By id formats, sorted digests of 128 bits [shape=(ids, 16), uint8]. A received sample has SAMPLED
+# entries in every list.
 Sample = dict[tuple[str, ...], npt.NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
 class Match:
-    """How many ids of two samples are the same, at best. How many the other party's sample has, nobody else knows.
+    """Matching ids of two samples.
 
     Attributes:
-        mine: ids of one's own sample.
-        plain: how many match as they are written.
-        matching: how many match under the formats below.
-        my_format: formats for one's own ids.
-        their_format: formats for the other party's.
+        mine: number of ids in this party's sample.
+        plain: matches of ids as they are written.
+        matching: matches under the formats below.
+        my_format: formats of this party's ids.
+        their_format: formats of the other party's ids.
     """
 
     mine: int
@@ -73,32 +76,35 @@ class Match:
 
 
 def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, where: str) -> Sample:
-    """Keyed digests of some ids, under every way of writing them.
+    """Make this party's sample: keyed digests of some ids, under every combination of formats.
 
-    Those people are taken whose ids, with all formats applied, have the least keyed digests: other parties take the same ones,
-    however they write them.
+    The sample has the ids with the smallest keyed digests after all formats are applied. So every
+    party takes the same people.
 
     Args:
-        pieces: the id column, piece by piece.
-        secret: keys the digests.
+        pieces: pieces of the id column.
+        secret: the shared secret, which keys the digests.
         plan: the parties' plan.
-        where: names the table in errors.
+        where: the table's name in errors.
+
+    Returns:
+        By formats, the digests.
 
     Raises:
-        TableError: ids of a type that cannot be any.
+        TableError: the column's type cannot be that of ids.
     """
     chosen, least = pa.chunked_array([], pa.null()), np.empty(0, np.uint64)
     keys = id_keys(secret, plan.digest())
     for piece in pieces:
         digests, present = digested(keys.records, format_ids(piece, FORMATS, where), where)
-        # Records without an id are left out, as a release leaves them out (:mod:`vertimrf.tables.dropped`).
+        # A release leaves out records without an id, too (:mod:`vertimrf.tables.dropped`).
         rows = np.flatnonzero(present)
         piece, digests = piece.take(pa.array(rows)), digests[rows]
-        # Of all so far the least; those that come first, where some are equal.
-        held = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
+        # The smallest digests so far; the earlier of equal ones.
+        candidates = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
         least = np.concatenate([least, digests])
         order = np.argsort(least, kind="stable")[:SAMPLED]
-        chosen, least = held.take(pa.array(order)), least[order]
+        chosen, least = candidates.take(pa.array(order)), least[order]
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
@@ -112,19 +118,23 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
 
 
 def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
-    """A sample for every other party of the plan, which alone can open it; JSON-able. Its length follows from the plan alone.
+    """Pad a sample and seal it for every other party of the plan.
 
     Args:
-        sample: what :func:`sample_ids` gave.
+        sample: result of :func:`sample_ids`.
         plan: the parties' plan.
-        key: one's own private key.
+        key: this party's private key.
+
+    Returns:
+        One envelope per party, in values that JSON can represent. Its length follows from the plan
+        alone.
     """
     header = {"formats": [list(formats) for formats in COMBINATIONS]}
-    nobody = _padding(plan, key)
+    padding = _padding(plan, key)
     lists = {}
     for i, formats in enumerate(COMBINATIONS):
-        own = list(map(bytes, sample[formats]))
-        listed = sorted(_entry(digest, i) for digest in own + nobody[len(own) :])
+        digests = list(map(bytes, sample[formats]))
+        listed = sorted(_entry(digest, i) for digest in digests + padding[len(digests) :])
         lists[str(i)] = np.frombuffer(b"".join(listed), np.uint8).reshape(-1, DIGEST)
     packed = container.pack(KIND, header, lists)
     keys = plan.sealing_keys()
@@ -139,10 +149,20 @@ def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
 
 
 def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str, Sample]:
-    """Another party's sample, and which party's it is.
+    """Open another party's sample.
+
+    Args:
+        data: result of :func:`seal_sample`, read from a file.
+        plan: the parties' plan.
+        key: this party's private key.
+        where: the file's name in errors.
+
+    Returns:
+        The sender's name and its sample.
 
     Raises:
-        MessageError: no such file, none for this party, or not as a party of this plan sealed it.
+        MessageError: the file is no id sample, has no envelope for this party, or was not sealed by
+            a party of this plan.
     """
     if (
         not isinstance(data, dict)
@@ -154,7 +174,7 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
         )
     if key.party not in data["envelopes"]:
         raise MessageError(
-            f"{where} has nothing for {key.party!r}: is it one's own? Pass another party's."
+            f"{where} has nothing for {key.party!r}; pass the file of another party."
         )
     sealed = read_base64(data["envelopes"], str(key.party), where)
     sender, packed = open_sealed(sealed, KIND, plan.digest(), plan.sealing_keys(), key, where)
@@ -162,7 +182,7 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
     listed = header.get("formats")
     if not isinstance(listed, list) or json.dumps(listed) != json.dumps(COMBINATIONS):
         raise MessageError(
-            f"{where} lists other id formats than this version knows; make it again with the same version."
+            f"{where} has id formats of another version; make it again with this version."
         )
     out = {}
     for i, formats in enumerate(COMBINATIONS):
@@ -174,13 +194,13 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
 
 
 def best_match(mine: Sample, theirs: Sample) -> Match:
-    """The formats under which most ids are the same; among those, the fewest.
+    """Find the formats with the most matches; among equals, the fewest formats.
 
     Args:
-        mine: what :func:`sample_ids` gave.
-        theirs: what :func:`open_sample` gave.
+        mine: result of :func:`sample_ids`.
+        theirs: result of :func:`open_sample`.
     """
-    own = {formats: set(map(bytes, digests)) for formats, digests in mine.items()}
+    my_digests = {formats: set(map(bytes, digests)) for formats, digests in mine.items()}
     other = {
         formats: (i, set(map(bytes, digests)))
         for i, (formats, digests) in enumerate(theirs.items())
@@ -188,10 +208,10 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
 
     def matching(one: tuple[str, ...], another: tuple[str, ...]) -> int:
         number, entries = other[another]
-        return sum(_entry(digest, number) in entries for digest in own[one])
+        return sum(_entry(digest, number) in entries for digest in my_digests[one])
 
     plain = matching((), ())
-    best = Match(len(own[()]), plain, plain, (), ())
+    best = Match(len(my_digests[()]), plain, plain, (), ())
     pairs = sorted(
         itertools.product(COMBINATIONS, COMBINATIONS), key=lambda pair: len(pair[0]) + len(pair[1])
     )
@@ -203,12 +223,12 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
 
 
 def _entry(digest: bytes, number: int) -> bytes:
-    """What stands for an id in the list of that number; two lists have nothing in common."""
+    """The entry of an id in the list of a number. Entries of different lists cannot be linked."""
     return hashlib.blake2b(digest, digest_size=DIGEST, person=bytes([number])).digest()
 
 
 def _padding(plan: Plan, key: PrivateKey) -> list[bytes]:
-    """Digests of nobody, the same whenever this party pads a sample under this plan."""
+    """Random-looking digests that follow from the private key and the plan."""
     drawn = key.derive(plan.digest(), "padding of id samples")
     return [
         hashlib.blake2b(i.to_bytes(8), key=drawn, digest_size=DIGEST).digest()

@@ -1,4 +1,4 @@
-"""Everything about a table that can go wrong in a run, found before anything is released."""
+"""Check a party's table against a plan before a release: ids, columns, and every cell."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, check_columns, column_numbers, without_person
-from .persons import beyond
+from .persons import excess_records
 
 __all__ = ["Check", "check_memory", "check_table"]
 
-# More or fewer records than the plan expects, by this factor, cost accuracy: it chose noise and keys for as many.
+# A note is made if the records differ from the plan's by this factor, because noise and keys were
+# chosen for the plan's number.
 FEW_OR_MANY = 2.0
+# Shapes of ids that are listed.
 SHAPES = 6
-# Parts of a column beyond its bounds, and of values that are not listed, that are worth a note.
+# A note is made if more than this share of a column lies outside its bounds, or is not among the
+# listed values.
 CLIPPED, MOSTLY_OTHER = 0.05, 0.5
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was found; exact, so for the party's own eyes.
+    """Sentences on a table. They are exact, so only the party may see them.
 
     Attributes:
-        problems: what stops a run, and why records would be left out of it; a sentence each.
-        notes: what somebody should look at.
-        facts: what was found in order.
+        problems: errors that stop a run, and reasons why records would be left out.
+        notes: possible mistakes.
+        facts: figures that are in order.
     """
 
     problems: tuple[str, ...]
@@ -53,22 +56,25 @@ def check_table(
     where: str,
     read: ReadOptions = DEFAULT,
 ) -> Check:
-    """Hold a table against a plan, piece by piece: ids, columns, and every cell.
+    """Check a table against a plan, in pieces: ids, columns, and every cell.
 
-    A release leaves out the records that do not fit, and says so to nobody but its operator; here they are problems, for whoever
-    would rather correct the table before anything of the plan is accepted.
+    A release silently leaves out records that do not fit. Here they are problems, so that the table
+    can be corrected first.
 
     Args:
         source: the party's table, see :func:`vertimrf.tables.arrow.read_arrow`.
-        id: its id column.
+        id: name of the id column.
         plan: the agreed plan.
-        party: the party's name in it.
-        where: names the table in sentences.
-        read: how it is read.
+        party: name of the party in the plan.
+        where: the table's name in sentences.
+        read: how the table is read.
+
+    Returns:
+        Problems, notes and facts.
 
     Raises:
         SchemaError: the plan has no such party.
-        TableError: it cannot be read.
+        TableError: the table cannot be read.
     """
     pieces = open_pieces(source, read)
     attributes = plan.schema.part(party)
@@ -91,18 +97,18 @@ def check_table(
     columns = _present(columns, names)
     watched = _Watched(columns)
     try:
-        found = columns.encode(pieces, watched.take)
+        encoded = columns.encode(pieces, watched.take)
     except TableError as error:
         return Check((*problems, str(error)), (), ())
-    problems += [own.wrong for own in found.uncoded if own.wrong]
-    table = columns.settled(found, pieces)
+    problems += [column.wrong for column in encoded.uncoded if column.wrong]
+    table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
     facts = [f"{rows:,} records, {len(attributes)} attributes in the plan."]
     notes = watched.notes()
     if table.dropped.records:
         facts.append(
-            f"{table.dropped.records:,} of them do not fit, and would be left out; a run tells nobody else of it."
+            f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."
         )
     if not rows:
         problems.append(f"{where} has no records.")
@@ -119,7 +125,7 @@ def check_table(
         )
     if table.persons is not None and table.records:
         most = plan.records_per_person
-        left, persons = beyond(table.persons, most)
+        left, persons = excess_records(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
@@ -133,40 +139,42 @@ def _shapes_in_words(shapes: Mapping[str, int]) -> str:
 
 
 def _present(columns: Columns, names: Sequence[str]) -> Columns:
-    """Those of the columns that a table has."""
-    held = tuple(attribute for attribute in columns.attributes if attribute.name in names)
+    """The columns that the table has."""
+    attributes = tuple(attribute for attribute in columns.attributes if attribute.name in names)
     return replace(
         columns,
         id=columns.id if columns.id in names else None,
-        attributes=held,
+        attributes=attributes,
         read=columns.read if columns.person in names else replace(columns.read, person=None),
-        # By their place, which others have taken.
-        impossible=columns.impossible if held == columns.attributes else {},
+        # Structural zeros name attributes by position, which has changed if columns are missing.
+        impossible=columns.impossible if attributes == columns.attributes else {},
     )
 
 
 class _Watched:
-    """What somebody should look at although it is no error, taken in piece by piece: shapes of ids, bounds that clip much, and
-    values that are mostly `other`.
+    """Counts behind the notes, updated by pieces: shapes of ids, clipped numbers, and values
+    counted as `other`.
     """
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._records = 0
-        # Per attribute: cells that have a number, those of them beyond the bounds, and those that count as `other`.
+        # Rows: cells with a number, cells outside the bounds, and cells that count as `other`.
         self._counts = np.zeros((3, len(columns.attributes)), np.int64)
         self.shapes: dict[str, int] = {}
 
     def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
-        """The next piece, and the codes of its records."""
+        """Add a piece and the codes of its records."""
         columns = self._columns
         self._records += piece.num_rows
         if columns.id is not None:
             written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
             self.shapes = most_shapes(self.shapes, id_shapes(written))
-        for attribute, own, counts in zip(columns.attributes, codes, self._counts.T, strict=True):
+        for attribute, column_codes, counts in zip(
+            columns.attributes, codes, self._counts.T, strict=True
+        ):
             if attribute.clamp:
-                # A column of another type is a problem already.
+                # A column of another type has already been reported.
                 with contextlib.suppress(SchemaError):
                     numbers, missing = column_numbers(
                         attribute, piece[attribute.name], columns.where
@@ -177,10 +185,12 @@ class _Watched:
                         (present < attribute.edges[0]) | (present > attribute.edges[-1])
                     )
             if attribute.other is not None:
-                counts[2] += np.count_nonzero(own == attribute.values.index(attribute.other))
+                counts[2] += np.count_nonzero(
+                    column_codes == attribute.values.index(attribute.other)
+                )
 
     def notes(self) -> list[str]:
-        """Sentences on it."""
+        """The notes."""
         out = []
         for attribute, (present, clipped, other) in zip(
             self._columns.attributes, self._counts.T.tolist(), strict=True
@@ -200,16 +210,16 @@ class _Watched:
 
 
 def check_memory(plan: Plan, party: int) -> None:
-    """Refuse a plan, whoever sent it, that asks a party for tables which this machine's memory does not hold.
+    """Refuse a plan whose tables at a party exceed this machine's memory.
 
     Raises:
-        PlanError: it does.
+        PlanError: they do.
     """
     if not hasattr(os, "sysconf"):
         return
-    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if (needed := least_memory(plan, party)) > held:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if (needed := least_memory(plan, party)) > memory:
         raise PlanError(
             f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has "
-            f"{held / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
+            f"{memory / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
         )

@@ -1,4 +1,14 @@
-"""LocMRF: a party's noisy marginals of its own attributes (VertiMRF, phase 1)."""
+"""LocMRF: choose and release noisy marginals of a party's attributes (VertiMRF, phase 1).
+
+1. Release all one-way marginals. 2. If cliques are limited, release the R-scores of all pairs, and
+build a graph of the highest within the limit. 3. Choose pairs and larger marginals within the
+graph's cliques, and significant pairs outside. 4. Release them, with measurement weights that
+minimise the sum of their errors.
+
+PrivMRF instead picks the worst fitted marginal again and again. Measuring many marginals at once
+has more noise in each, but they overlap and the fit averages them, and no budget is spent on
+picking.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +31,20 @@ from ..progress import Progress
 
 __all__ = ["release_local_model"]
 
-# Exact counts of marginals, one after the other as they are asked for, of values merged by the maps of some attributes.
+# Exact counts of marginals in turn, with some attributes' values merged by their maps.
 Marginals = Callable[
     [Sequence[tuple[int, ...]], Mapping[int, npt.NDArray[np.int64]]],
     Iterable[npt.NDArray[np.int64]],
 ]
 
-# What a cell of a marginal of three attributes weighs beside a cell of a pair, where cliques are scarce.
+# Weight of a cell of a three-way marginal relative to a cell of a pair, if cliques are limited.
 TRIPLE_WEIGHT = 0.25
-# A pair that no clique holds is measured where its R-score stands so many standard deviations above noise, and is so large a part
-# of the distance that noise will add to it: measured, it costs the others precision. With a part of 1 Adult's distance at one
-# party (epsilon 0.8) falls by 4 %, with 0.3 by 7 %; with 0 a loan book of 30 columns and long domains loses 7 % (two runs each).
+# A pair outside the cliques is measured if its R-score is this many standard deviations, and more
+# than this part of the error that noise will add to it.
 SCORE_ERRORS, SCORE_PART = 4.0, 0.3
-# What a number of a marginal of three attributes weighs beside that of a pair, where they are contrasts.
+# Weight of a counter of three-way contrasts relative to one of a pair.
 CONTRAST_WEIGHT = 0.15
-# Where cliques are not scarce, marginals of every order are measured while they are so many or fewer.
+# If cliques are not limited, marginals of every order are measured up to this number.
 ENOUGH_MARGINALS = 500
 
 
@@ -49,25 +58,22 @@ def release_local_model(
     linked: Sequence[Sequence[int]] = (),
     long: Mapping[int, bool] | None = None,
 ) -> tuple[LocalMarginal, ...]:
-    """Run LocMRF on one party's table: all that it publishes.
-
-    PrivMRF measures a few marginals, each picked as the worst fitted so far. Measuring many at once costs each more noise, but
-    they overlap, and the fit averages what they share; nothing is spent on picking, and nothing is fitted at the party. On
-    the paper's data that is the more accurate by a tenth to a half.
+    """Release a party's local marginals.
 
     Args:
-        marginals: counts the party's records in the cells of marginals, attributes numbered as in ``sizes``.
+        marginals: returns exact counts of marginals; attributes are indices of ``sizes``.
         sizes: domain size of each attribute.
-        plan: noise scales and limits; every query made here is an event of the plan's ledger.
+        plan: noise scales and limits; every query here is an event of the plan's ledger.
         noise: the noise source.
-        progress: told of how many cells have been released.
-        workload: marginals that matter most, attributes numbered within the party.
-        linked: attributes that the schema's impossible combinations link: the model holds them in cliques, so they come first.
-        long: attributes whose light values are merged for all but one-way marginals (:mod:`vertimrf.plan.merging`), with whether
-            they are ordered.
+        progress: where the number of released cells is reported.
+        workload: marginals with more weight, by indices of ``sizes``.
+        linked: sets of attributes that structural zeros name. They enter the graph first, because
+            the model has them in cliques.
+        long: attributes with domain compression in all but one-way marginals
+            (:mod:`vertimrf.plan.merging`), and whether they are ordered.
 
     Returns:
-        Measured marginals, attributes numbered within the party; one-way marginals first.
+        Noisy marginals, with attributes as indices of ``sizes``; one-way marginals first.
     """
     sizes = tuple(sizes)
     d = len(sizes)
@@ -78,15 +84,15 @@ def release_local_model(
     ]
     if not plan.units:
         return tuple(measured)
-    # From here on only noisy figures steer.
+    # All choices from here on follow from noisy figures.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
     maps = merged_values(
         {m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {}
     )
     sizes = tuple(int(maps[a].max()) + 1 if a in maps else size for a, size in enumerate(sizes))
     budget = CliqueBudget(sizes, plan.largest_clique)
-    for own in linked:
-        budget.try_clique(own)
+    for attributes in linked:
+        budget.try_clique(attributes)
     scores: dict[tuple[int, int], float] = {}
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
@@ -114,7 +120,7 @@ def release_local_model(
 
 
 def _contrasts(counts: npt.NDArray[np.int64], axes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Along axes of two values, the first one's records less the second one's; they keep a length of 1."""
+    """Difference of the two counts along each of some axes, which keep a length of 1."""
     for axis in axes:
         counts = counts.take([0], axis) - counts.take([1], axis)
     return counts
@@ -127,20 +133,25 @@ def choose_marginals(
     workload: Workload | None = None,
     scores: Mapping[tuple[int, int], float] | None = None,
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Which larger marginals are measured, and with how many units of measurement each.
+    """Choose the larger marginals to measure, and their measurement weights.
 
-    All pairs within the tree's cliques, and of the three-way marginals, smallest first, as many as keep an average count above
-    the noise; where cliques are not scarce, also larger ones. Pairs that no clique holds, last, where that is worth its cost: the
-    server's rows are held to them (:mod:`vertimrf.model.beyond`). The sum of the marginals' L1 errors is least with units in
-    proportion to cells^(2/3), of contrasts to the numbers that are released; a contrast is in the error of every larger marginal
-    that does not tell it again, too.
+    All pairs within the tree's cliques are chosen. Of the three-way marginals, smallest first, as
+    many are chosen as keep the average count of a cell above the noise; if cliques are not limited,
+    larger ones too. Pairs outside the cliques come last, if their R-score is worth the cost (the
+    server fits them as off-tree factors, :mod:`vertimrf.model.off_tree`).
+
+    The sum of the marginals' L1 errors is least if weights are proportional to counters^(2/3). A
+    contrast also enters the error of every larger marginal that does not measure it again.
 
     Args:
         tree: junction tree of the local attribute graph.
-        total: about how many records there are.
-        plan: units to spend and their noise.
-        workload: marginals that matter most; the others' units are cut by their relevance.
-        scores: noisy R-scores of pairs, in records; none where cliques hold all pairs.
+        total: approximate number of records.
+        plan: the sum of the weights, and their noise.
+        workload: marginals with more weight.
+        scores: noisy R-scores of pairs, in records; empty if cliques contain all pairs.
+
+    Returns:
+        Attributes and weight of every chosen marginal.
     """
     sizes = tree.sizes
     wanted = Workload() if workload is None else workload
@@ -150,52 +161,58 @@ def choose_marginals(
         largest = max(3, 1 + int((counted <= ENOUGH_MARGINALS).sum()))
     two = {a for a, size in enumerate(sizes) if size == 2 and plan.contrasts}
 
-    def numbers(own: tuple[int, ...]) -> int:
-        return math.prod(sizes[a] for a in own if a not in two)
+    def counters(marginal: tuple[int, ...]) -> int:
+        return math.prod(sizes[a] for a in marginal if a not in two)
 
-    inside: dict[tuple[int, ...], float] = {}
-    again: collections.Counter[tuple[int, ...]] = collections.Counter()
+    weight_of: dict[tuple[int, ...], float] = {}
+    repeats: collections.Counter[tuple[int, ...]] = collections.Counter()
     for k in range(2, largest + 1):
-        found = {own for clique in tree.cliques for own in itertools.combinations(clique, k)}
+        candidates = {
+            marginal for clique in tree.cliques for marginal in itertools.combinations(clique, k)
+        }
         weight = 1.0 if plan.free or k == 2 else TRIPLE_WEIGHT
-        for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
-            scarce = weight if two.isdisjoint(own) else CONTRAST_WEIGHT ** (k - 2)
-            inside[own] = scarce * wanted.relevance(own) * numbers(own) ** (2 / 3)
+        for marginal in sorted(
+            candidates, key=lambda marginal: (math.prod(sizes[a] for a in marginal), marginal)
+        ):
+            scarce = weight if two.isdisjoint(marginal) else CONTRAST_WEIGHT ** (k - 2)
+            weight_of[marginal] = (
+                scarce * wanted.relevance(marginal) * counters(marginal) ** (2 / 3)
+            )
             for less in itertools.chain.from_iterable(
-                itertools.combinations(own, j) for j in range(2, k if two else 0)
+                itertools.combinations(marginal, j) for j in range(2, k if two else 0)
             ):
-                if not two.isdisjoint(set(own).difference(less)):
-                    again[less] += 1
-    for less, times in again.items():
-        inside[less] *= 1 + times
-    spent = sum(inside.values())
+                if not two.isdisjoint(set(marginal).difference(less)):
+                    repeats[less] += 1
+    for less, times in repeats.items():
+        weight_of[less] *= 1 + times
+    spent = sum(weight_of.values())
     above_noise = SCORE_ERRORS * plan.score_sigma / SCORE_GRID
-    apart: dict[tuple[int, ...], float] = {}
+    outside: dict[tuple[int, ...], float] = {}
     for pair, score in (scores or {}).items():
         cells_of_pair = math.prod(sizes[a] for a in pair)
         if tree.covering(pair) >= 0 or cells_of_pair > plan.largest_clique or score <= above_noise:
             continue
-        weight = wanted.relevance(pair) * numbers(pair) ** (2 / 3)
-        if score > SCORE_PART * _distance_by_noise(numbers(pair), plan, weight / (spent + weight)):
-            apart[pair] = weight
-    # A unit each at least.
-    chosen = list(inside)[: plan.units]
-    weights = np.array([inside[own] for own in chosen])
-    cells = np.array([numbers(own) for own in chosen], np.float64)
+        weight = wanted.relevance(pair) * counters(pair) ** (2 / 3)
+        if score > SCORE_PART * _distance_by_noise(counters(pair), plan, weight / (spent + weight)):
+            outside[pair] = weight
+    # Every marginal has a weight of at least 1.
+    chosen = list(weight_of)[: plan.units]
+    weights = np.array([weight_of[marginal] for marginal in chosen])
+    cells = np.array([counters(marginal) for marginal in chosen], np.float64)
     error = plan.unit_sigma * np.sqrt(np.cumsum(weights) / (plan.units * weights))
-    useful = (total / cells >= error) | np.array([len(own) == 2 for own in chosen], bool)
+    useful = (total / cells >= error) | np.array([len(marginal) == 2 for marginal in chosen], bool)
     count = int(np.flatnonzero(useful)[-1]) + 1 if useful.any() else 0
-    kept = {own: inside[own] for own in chosen[:count]} | dict(
-        itertools.islice(apart.items(), plan.units - count)
+    kept = {marginal: weight_of[marginal] for marginal in chosen[:count]} | dict(
+        itertools.islice(outside.items(), plan.units - count)
     )
     share = np.array(list(kept.values())) / sum(kept.values())
     units = 1 + ((plan.units - len(kept)) * share).astype(int)
-    return [(own, int(u)) for own, u in zip(kept, units, strict=True)]
+    return [(marginal, int(u)) for marginal, u in zip(kept, units, strict=True)]
 
 
-def _distance_by_noise(numbers: int, plan: LocalPlan, share: float) -> float:
-    """Half the expected L1 norm of the noise in a marginal that gets a share of the units, in records."""
-    return numbers * plan.unit_sigma / math.sqrt(plan.units * share) / math.sqrt(2 * math.pi)
+def _distance_by_noise(counters: int, plan: LocalPlan, share: float) -> float:
+    """Half the expected L1 norm of the noise in a marginal with a share of the weights."""
+    return counters * plan.unit_sigma / math.sqrt(plan.units * share) / math.sqrt(2 * math.pi)
 
 
 def _noisy_r_scores(

@@ -1,9 +1,12 @@
-"""Where a column's numbers lie, from three noisy histograms, each of which looks closer than the one before.
+"""Find the range and the bins of a column's numbers from three noisy histograms.
 
-The first has a cell for every power of two on either side of zero, so that nothing about the range need be known; the next two
-divide what stood out of the one before. (Range finding by histograms: Karwa and Vadhan, 2018; SmartNoise's ``approx_bounds`` does
-the first step.) A person is in one cell of each histogram, so that all of them together cost what three counts do. Everything
-after the noise is arithmetic on released figures.
+1. The first histogram has a cell for every power of two on either side of zero. It needs no bounds.
+2. The second divides the significant range of the first.
+3. The third divides the significant range of the second. Its counts give the bins.
+
+A person is in one cell of each histogram, so together they cost as much as three counts. With
+public bounds, step 1 is left out. Sources: Karwa and Vadhan (2018); SmartNoise's ``approx_bounds``
+is step 1.
 """
 
 from __future__ import annotations
@@ -20,62 +23,67 @@ __all__ = ["PARTS", "find_edges"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-# Noisy counts of the cells between edges [shape=(k + 1,)], and the scale of their noise; the part of the budget is given.
+# Returns noisy counts of the k cells between edges [shape=(k + 1,)] for a part of the budget, and
+# the scale of their noise.
 Histogram = Callable[[Floats, float], tuple[Integers, float]]
 
-# Parts of the budget for the three histograms; with public bounds the first is not needed, and the others have its part as well.
+# Parts of the budget for the three histograms. With public bounds, the last two share the first's
+# part.
 PARTS = (0.4, 0.25, 0.35)
-# Numbers from here to 2^63 in size are told apart by their power of two, where no resolution is known.
+# Smallest and largest size of numbers in the first histogram; a step replaces the smallest.
 MIN_SIZE, MAX_SIZE = 2.0**-30, 2.0**63
-# Cells that a range is divided into: so many equally wide ones, and a quarter of a power of two where that is narrower.
+# A range is divided into CELLS cells of equal width. Near zero, cells are narrower:
+# STEPS_PER_OCTAVE to each power of two, down to the share FINEST of the range's larger end.
 CELLS = 40
 STEPS_PER_OCTAVE = 4
 FINEST = 2.0**-12
-# Noise alone stands out somewhere in a histogram with this probability.
+# Probability that noise alone is significant somewhere in a histogram.
 CHANCE = 1e-3
-# What noise in neighbouring cells, less 1.5 scales each, sums to is above x scales with a probability that falls as exp(-0.85 x).
+# The sum of noise in adjacent cells, less 1.5 scales each, exceeds x scales with a probability that
+# falls as exp(-0.85 x).
 FALL = 0.8
-# A cell speaks for the range if its count is above so many noise scales: in the first histogram, whose cells widen the range
-# most; in the second, at most, for there an eighth of the mean count is asked: beside cells that hold much, faint ones are noise,
-# and where many hold a little they are the tails; and in the last. (Chosen on six kinds of columns, 20,000 and 100,000 records.)
+# Count of a significant cell, in noise scales: in the first histogram, in the second, and in the
+# last. In the second it is lower, a share PART_OF_MEAN of the mean count, if counts are small.
 CLEAR, PLAIN, FAINT = 1.5, 1.0, 0.3
 PART_OF_MEAN = 1 / 8
-# Off every count of the last histogram, in noise scales, so that empty cells weigh little.
+# Noise scales that are subtracted from the counts of the last histogram, so that empty cells have
+# little weight.
 SHRINK = 0.5
 
 
 def find_edges(
     histogram: Histogram, bins: int, step: float, bounds: tuple[float, float] | None = None
 ) -> tuple[float, ...] | None:
-    """Bounds and bins of a column that only noisy histograms tell of.
+    """Find the bounds and bins of a column.
 
     Args:
-        histogram: releases noisy counts; asked two or three times, for parts of the budget that sum to 1.
+        histogram: releases noisy counts. It is called two or three times, with parts of the budget
+            that sum to 1.
         bins: most bins.
-        step: what numbers are multiples of; 0 if of nothing.
-        bounds: public bounds, if there are any.
+        step: numbers are multiples of it; 0 if they are not.
+        bounds: public bounds, if any.
 
     Returns:
-        Increasing edges, at least 2, or None if nothing stood out of the noise.
+        Increasing edges, at least 2, or None if no cell is significant.
     """
     if bounds is None:
         edges, part = octaves(step), PARTS[0]
         counts, scale = histogram(edges, part)
-        found = standing_out(counts, scale, CLEAR)
-        if found is None:
+        cells = significant_range(counts, scale, CLEAR)
+        if cells is None:
             return None
-        low, high = float(edges[found[0]]), float(edges[found[1]])
+        low, high = float(edges[cells[0]]), float(edges[cells[1]])
     else:
         part, (low, high) = 0.0, bounds
     rest = (1 - part) / (PARTS[1] + PARTS[2])
     edges = divide(low, high, step)
     counts, scale = histogram(edges, rest * PARTS[1])
-    first, end = standing_out(counts, scale, 1.0) or (0, len(counts))
+    first, end = significant_range(counts, scale, 1.0) or (0, len(counts))
     level = min(max(PART_OF_MEAN * float(counts[first:end].mean()) / scale, FAINT), PLAIN)
-    first, end = standing_out(counts, scale, level) or (first, end)
+    first, end = significant_range(counts, scale, level) or (first, end)
     edges = divide(float(edges[first]), float(edges[end]), step)
     counts, scale = histogram(edges, rest * PARTS[2])
-    first, end = standing_out(counts, scale, FAINT) or (0, len(counts))
+    first, end = significant_range(counts, scale, FAINT) or (0, len(counts))
     mass = np.maximum(counts[first:end] - SHRINK * scale, 0.0)
     merged = merge_cells(edges[first : end + 1], mass if mass.any() else mass + 1, bins)
     if bounds is not None:
@@ -88,30 +96,30 @@ def find_edges(
 
 
 def octaves(step: float) -> Floats:
-    """Zero, and powers of two times the step on either side."""
+    """Edges at zero and at powers of two times the step, on either side."""
     least = step or MIN_SIZE
     sizes = least * 2.0 ** np.arange(math.floor(math.log2(MAX_SIZE / least)) + 1)
     return np.concatenate([-sizes[::-1], [0.0], sizes])
 
 
 def divide(low: float, high: float, step: float) -> Floats:
-    """A range in equally wide cells; where numbers are small beside its ends, cells get narrower towards zero."""
+    """Divide a range into cells of equal width, and into narrower ones near zero."""
     even = np.linspace(low, high, CELLS + 1)
     size = max(abs(low), abs(high))
     powers = size * 2.0 ** (
         -np.arange(STEPS_PER_OCTAVE * math.log2(1 / FINEST) + 1) / STEPS_PER_OCTAVE
     )
     near_zero = np.concatenate([-powers, [0.0], powers[::-1]])
-    # Only those that divide the evenly wide cells next to zero.
+    # Only the cells next to zero are divided.
     near_zero = near_zero[
         (np.abs(near_zero) < (high - low) / CELLS * 4) & (near_zero > low) & (near_zero < high)
     ]
     edges = np.concatenate([even, near_zero])
     if step:
-        # Edges on the grid of the numbers: every cell holds one.
+        # Edges are multiples of the step.
         edges = np.round(edges / step) * step
     edges = np.unique(np.array([float(f"{edge:.12g}") for edge in edges]))
-    # Narrower than a tenth of what lies between it and zero a cell only divides counts.
+    # Cells narrower than a tenth of their distance from zero are joined.
     kept = [edges[0]]
     for edge in edges[1:-1]:
         if edge - kept[-1] >= min((high - low) / CELLS, max(abs(edge), abs(kept[-1])) * 0.1) * 0.5:
@@ -121,26 +129,34 @@ def divide(low: float, high: float, step: float) -> Floats:
     )
 
 
-def standing_out(counts: Integers, scale: float, level: float) -> tuple[int, int] | None:
-    """First cell, and the one past the last, of all runs of cells that noise does not explain; None if there are none.
+def significant_range(counts: Integers, scale: float, level: float) -> tuple[int, int] | None:
+    """The range of all significant runs of cells.
 
-    A run counts by what its cells have above ``level`` noise scales; noise alone reaches what is asked of it with a probability
-    of CHANCE, for cells of noise pull a run down on average.
+    A run is significant if its counts, less ``level`` noise scales each, sum to more than noise
+    does with a probability of CHANCE.
+
+    Args:
+        counts: noisy counts [shape=(cells,), int64].
+        scale: scale of their noise.
+        level: noise scales that are subtracted from each count.
+
+    Returns:
+        First cell and one past the last; None if no run is significant.
     """
     above = counts - level * scale
     needed = scale * math.log(len(counts) / (2 * CHANCE)) / FALL
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     waiting = [(0, len(counts))]
     while waiting:
         first, end = waiting.pop()
-        best, at, total, start = needed, None, 0.0, first
+        best, best_run, total, start = needed, None, 0.0, first
         for i in range(first, end):
             if total <= 0:
                 total, start = 0.0, i
             total += float(above[i])
             if total > best:
-                best, at = total, (start, i + 1)
-        if at is not None:
-            found.append(at)
-            waiting += [(first, at[0]), (at[1], end)]
-    return (min(found)[0], max(run[1] for run in found)) if found else None
+                best, best_run = total, (start, i + 1)
+        if best_run is not None:
+            runs.append(best_run)
+            waiting += [(first, best_run[0]), (best_run[1], end)]
+    return (min(runs)[0], max(run[1] for run in runs)) if runs else None

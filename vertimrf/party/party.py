@@ -1,4 +1,9 @@
-"""A party: one table and the plan in, one message out (VertiMRF, phases 1 and 2)."""
+"""A party: make one message from a table and the plan (VertiMRF, phases 1 and 2).
+
+1. LocMRF measures noisy local marginals.
+2. LocEnc encodes sketches of groups of attributes, in bins that follow from the local marginals.
+3. The message is sealed for the server and recorded as released.
+"""
 
 from __future__ import annotations
 
@@ -50,21 +55,21 @@ BinMaps = tuple[npt.NDArray[np.int64], ...]
 
 
 class Party:
-    """One data holder. It sees its own table and the plan, and publishes one message per plan.
+    """A data holder. It sees its table and the plan, and releases one message per plan.
 
     Args:
         plan: the agreed plan.
-        name: which party of the plan this is.
+        name: name of the party in the plan.
         secret: the parties' shared secret, unknown to the server.
-        noise: fixed noise, for tests; what is made with it is marked not private.
-        clock: told the wall time of LocMRF and LocEnc.
+        noise: fixed noise, for tests; messages with it are marked as not private.
+        clock: records the wall time of LocMRF and LocEnc.
         options: threads and progress.
-        key: this party's private key, which :meth:`release` needs. Noise is then a function of it, of the plan and of the table;
-            without it, noise comes from the operating system.
+        key: the party's private key, which :meth:`release` needs. Noise is then a function of the
+            key, the plan and the table; without a key, noise comes from the operating system.
 
     Raises:
-        PlanError: the plan has no party of that name, or another key for it, or asks for tables that this machine's memory does
-            not hold.
+        PlanError: the plan has no party of that name or has another key for it, or its tables
+            exceed this machine's memory.
     """
 
     def __init__(
@@ -99,35 +104,44 @@ class Party:
         self._key = key
 
     def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
-        """This party's records out of a file or data frame, for :meth:`release`.
+        """Encode this party's records from a file or data frame, for :meth:`release`.
 
-        Records that do not fit the plan are left out one by one (:func:`vertimrf.tables.table.encode_table` has the rule and a
-        proof), so that whether a message goes out tells nothing of any of them. The table's ``dropped`` says how many they are,
-        and why: for this party's eyes, and for nobody else's.
+        Records that do not fit the plan are left out one by one, so that whether a message is sent
+        depends on no single record (:func:`vertimrf.tables.table.encode_table` has the rule and a
+        proof). The table's ``dropped`` has their number and the reasons; only this party may see
+        it.
 
         Args:
-            source: a CSV, Parquet or Arrow file, a pandas or polars frame, an Arrow table, a DuckDB relation, or another object
-                with ``__arrow_c_stream__``.
+            source: a CSV, Parquet or Arrow file, a pandas or polars frame, an Arrow table, a DuckDB
+                relation, or another object with ``__arrow_c_stream__``.
             id: the column of record ids.
             read: how the table is read.
 
+        Returns:
+            The encoded records.
+
         Raises:
-            TableError: no table, no id column, ids of a type that cannot be any.
-            SchemaError: columns that the plan does not describe, or of a type that its values cannot have.
+            TableError: the table cannot be read, or has no column of valid ids.
+            SchemaError: the plan does not describe a column, or a column's type does not fit its
+                values.
         """
         mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
         keys = id_keys(self._secret, self._plan.digest())
         return encode_table(source, id, mine, read, keys=keys, impossible=ruled)
 
     def run(self, table: Table | Records) -> Message:
-        """LocMRF and LocEnc: measure the local marginals, encode the sketches.
+        """Measure the local marginals and encode the sketches (LocMRF and LocEnc).
 
-        Everything read from the table is an event of the plan's ledger. No two messages for one plan may leave: with the same
-        hashes and other phantoms they would show which levels come from records, those that both share. So what leaves goes
-        through :meth:`release`.
+        Everything read from the table is an event of the plan's ledger. Two different messages for
+        one plan would let a reader separate records from noise, because they have the same hashes.
+        So send only what :meth:`release` returns.
 
         Args:
-            table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.
+            table: the party's records, encoded by its part of the schema; on one machine, or as
+                :class:`Records`.
+
+        Returns:
+            The message.
 
         Raises:
             TableError: the table's attributes are not those of this party.
@@ -136,14 +150,14 @@ class Party:
         return self._run(records, self._noise(self._digest(records)))
 
     def _digest(self, records: Records) -> bytes:
-        """Of the whole table that takes part, under the private key; empty where there is none."""
+        """Keyed digest of the table; empty without a private key."""
         if self._key is None:
             return b""
         with threads(self._options.num_threads):
             return table_digest(records, self._key, self._plan.digest())
 
     def _noise(self, table: bytes) -> Noise:
-        """The noise of the message. Another table gives independent noise everywhere, also where it has the same counts."""
+        """The message's noise. Different tables have independent noise, also for equal counts."""
         if self._fixed is not None:
             return self._fixed
         if self._key is None:
@@ -163,14 +177,14 @@ class Party:
             exact = np.array([records.count], np.int64)
             count = int(noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
-            held = [self._attributes.index(a) for a in self._varying]
+            rows = [self._attributes.index(a) for a in self._varying]
             sizes = [plan.schema.sizes[a] for a in self._varying]
 
             def counted(
                 wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
             ) -> Iterator[npt.NDArray[np.int64]]:
-                own = [tuple(held[place] for place in own) for own in wanted]
-                return records.marginals(own, {held[place]: bins for place, bins in merged.items()})
+                marginals = [tuple(rows[a] for a in attributes) for attributes in wanted]
+                return records.marginals(marginals, {rows[a]: bins for a, bins in merged.items()})
 
             long = {
                 self._varying.index(a): ordered
@@ -183,7 +197,7 @@ class Party:
                 noise,
                 self._options.progress,
                 plan.workload.part(self._varying),
-                [[self._varying.index(a) for a in own] for own in self._linked()],
+                [[self._varying.index(a) for a in attributes] for attributes in self._linked()],
                 long,
             )
             one_way = self._one_way(released)
@@ -223,7 +237,7 @@ class Party:
     def _agreement(
         self, records: Records, one_way: Mapping[int, npt.NDArray[np.float64]], noise: Noise
     ) -> tuple[npt.NDArray[np.uint8], ...]:
-        """Sketches of whether this party agrees with others on what they hold too."""
+        """Agreement sketches of the columns that this party shares with others."""
         plan, out = self._plan, []
         with self._clock("LocEnc"):
             for attribute, sketch in plan.agreement_of(self._index).items():
@@ -246,17 +260,23 @@ class Party:
         return tuple(out)
 
     def release(self, table: Table | Records) -> bytes:
-        """The sealed message: the same bytes whenever the same table is released for the same plan, on record on this machine.
+        """Make the sealed message and record the release on this machine.
+
+        The same table and plan give the same bytes.
 
         Args:
-            table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.
+            table: the party's records, encoded by its part of the schema; on one machine, or as
+                :class:`Records`.
+
+        Returns:
+            The sealed message.
 
         Raises:
             TableError: the table's attributes are not those of this party.
             PlanError: this party was made without its private key.
-            PrivacyError: the plan was released for from another table, or no record can be kept of it.
+            PrivacyError: another table was released for this plan, or the record cannot be written.
         """
-        key, records = self._own_key(), self._checked(table)
+        key, records = self._private_key(), self._checked(table)
         digest = self._digest(records)
         return Releases.of(key).once(
             self._release(digest),
@@ -264,7 +284,7 @@ class Party:
             lambda: price_in_words(self._plan, self._index),
         )
 
-    def _own_key(self) -> PrivateKey:
+    def _private_key(self) -> PrivateKey:
         if self._key is None:
             raise PlanError(
                 f"A release needs the private key of {self._name!r}: pass it to Party as key."
@@ -273,13 +293,15 @@ class Party:
 
     def _release(self, table: bytes) -> Release:
         plan = self._plan.digest()
-        under = hashlib.blake2b(
+        digest = hashlib.blake2b(
             table, key=derive(self._secret, plan, purpose="release record"), digest_size=32
         ).digest()
-        return Release(plan, self._index, under)
+        return Release(plan, self._index, digest)
 
     def _checked(self, table: Table | Records) -> Records:
-        """The records that take part: those that are possible, and of them at most as many of a person as the plan has."""
+        """Records without those that contradict the schema, and at most the plan's number of each
+        person.
+        """
         records = InMemory(table) if isinstance(table, Table) else table
         schema, name = self._plan.schema, self._plan.party_names[self._index]
         mine = schema.part(name)
@@ -293,12 +315,14 @@ class Party:
         )
 
     def _linked(self) -> list[tuple[int, ...]]:
-        """Attributes of this party that the schema's impossible combinations link."""
-        held = self._attributes
+        """Sets of this party's attributes that structural zeros name."""
+        attributes = self._attributes
         combinations = self._plan.schema.combinations_at(
             self._plan.party_names[self._index]
         ).values()
-        return [tuple(held[place] for place, _ in combination) for combination in combinations]
+        return [
+            tuple(attributes[place] for place, _ in combination) for combination in combinations
+        ]
 
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
         """Released counts of each attribute's values."""
@@ -309,7 +333,7 @@ class Party:
         }
 
     def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:
-        """Bin maps of this party's groups, from what LocMRF has already released."""
+        """Bin maps of this party's groups, from the released marginals."""
         plan = self._plan
         long = merging(plan.schema, self._name)
         merged = merged_values(one_way, plan.local[self._index].one_way_sigma, long)
@@ -321,7 +345,7 @@ class Party:
         )
 
     def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
-        """The values of groups, by places of this party's attributes."""
+        """Composites of groups, with this party's attribute positions."""
         return [
             Composite(
                 tuple(self._attributes.index(a) for a in group.attributes),
@@ -345,7 +369,7 @@ class Party:
         match sketch:
             case ResponsePlan():
                 digests, codes = records.gathered(composites)
-                # In the order of digests: the same responses, whatever the order of the rows.
+                # Sorted by digest, so that the responses do not depend on the order of rows.
                 order = np.argsort(digests, kind="stable")
                 digests, codes = digests[order], np.ascontiguousarray(codes[:, order])
                 exact = hashlib.blake2b(

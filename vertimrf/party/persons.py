@@ -1,8 +1,11 @@
-"""Whose a record is: at most so many records of one person take part, the same ones at every party.
+"""Limit the records of each person, so that every party keeps the same ones.
 
-A person is the digest of a person's id. Two persons with one digest would be one, and removing one of them could change up to
-twice as many records as the plan is priced for. Digests are keyed (:mod:`vertimrf.kernels.digest`): by chance this happens to a
-given person with probability n / 2^64 among n persons, and nobody who lacks the parties' key can bring it about.
+Of each person, the records with the smallest keyed digests are kept.
+
+A person is identified by the keyed digest of the person's id (:mod:`vertimrf.kernels.digest`). Two
+persons with one digest would count as one, and removing one of them could change twice as many
+records as the plan is priced for. This happens to a given person with probability n / 2^64 among n
+persons, and nobody without the parties' key can cause it.
 """
 
 from __future__ import annotations
@@ -18,33 +21,37 @@ from ..kernels.prf import fill_words, tail
 from ..tables.ids import IdKeys, digested
 from ..tables.table import Table, without_person
 
-__all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
+__all__ = ["excess_records", "kept_records", "limited", "sample_rows", "unnamed"]
 
 Digests = npt.NDArray[np.uint64]
-# Apart from the key blocks of sketches, whose counters are other words of other keys anyway.
+# A block of the pseudorandom function that sketches do not use.
 PERSON_BLOCK = np.uint64(0xFFFFFFFF)
-# Records that are sorted at a time, about.
+# Approximate number of records that are sorted at a time.
 SORTED_RECORDS = 1 << 20
 
 
 def kept_records(
     records: Digests, persons: Digests, most: int, key: bytes
 ) -> npt.NDArray[np.bool_]:
-    """Which records take part: of every person those, at most so many, whose keyed digests are smallest.
+    """Choose the records of every person that are kept.
 
-    Whoever has the key and the same records of a person keeps the same ones, whatever the order of the table. What is kept of one
-    person depends on nobody else's records, as long as no other person has the same digest.
+    The choice depends on the key and on the person's records alone, as long as no other person has
+    the same digest. It does not depend on their order.
 
     Args:
         records: keyed digests of the records' ids, distinct [shape=(n,), uint64].
         persons: keyed digests of the persons' ids [shape=(n,), uint64].
-        most: records that are kept of a person.
+        most: most records of a person.
         key: 16 bytes or more.
+
+    Returns:
+        Whether each record is kept [shape=(n,), bool].
     """
     bits = max(len(records) // SORTED_RECORDS, 1).bit_length() - 1
     if not bits:
         return _kept(records, persons, most, key)
-    # Persons are looked at in ranges of their digests: sorting takes several times the memory of what is sorted.
+    # Persons are sorted in ranges of their digests, because sorting takes several times the memory
+    # of its input.
     kept = np.zeros(len(records), bool)
     for number in range(1 << bits):
         rows = np.flatnonzero(persons >> np.uint64(64 - bits) == number)
@@ -58,7 +65,7 @@ def _kept(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDAr
     fill_words(
         k0, k1, np.ascontiguousarray(records), len(records), tail(PERSON_BLOCK, np.uint64(0)), words
     )
-    # By person, then by word; two records with one word are told apart by their digest.
+    # By person, then by word; the digest decides between equal words.
     order = np.lexsort((records, words, persons))
     grouped = persons[order]
     first = np.append(True, grouped[1:] != grouped[:-1]) if len(order) else np.zeros(0, bool)
@@ -70,10 +77,10 @@ def _kept(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDAr
 
 
 def limited(table: Table, most: int, key: bytes) -> Table:
-    """A party's table with at most so many records of every person.
+    """A party's table with at most ``most`` records of every person.
 
     Raises:
-        TableError: persons may have several records, and the table does not say whose a record is.
+        TableError: ``most`` is above 1, and the table has no column of persons.
     """
     if table.persons is None:
         if most > 1:
@@ -84,15 +91,17 @@ def limited(table: Table, most: int, key: bytes) -> Table:
 
 
 def unnamed(most: int) -> TableError:
-    """The error of a table that does not say whose a record is."""
+    """The error of a table without a column of persons."""
     return TableError(
         f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name "
         "that column (--person)."
     )
 
 
-def beyond(persons: Digests, most: int) -> tuple[int, int]:
-    """How many records are more than so many of their person, and how many persons have such; exact, for the party's own eyes."""
+def excess_records(persons: Digests, most: int) -> tuple[int, int]:
+    """Number of records above the limit, and of persons who have such. Both are exact, so only the
+    party may see them.
+    """
     _, counts = np.unique(persons, return_counts=True)
     return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())
 
@@ -100,17 +109,20 @@ def beyond(persons: Digests, most: int) -> tuple[int, int]:
 def sample_rows(
     table: pa.Table, person: str, most: int, where: str, key: bytes | None = None
 ) -> pa.Table:
-    """The table with at most so many records of every person, without those that are nobody's.
+    """Keep at most ``most`` records of every person, and none without a person.
 
     Args:
-        table: has the column of persons.
-        person: that column.
-        most: records that are kept of a person.
-        where: names the table in errors.
-        key: which records are kept is drawn under it [16 bytes or more]; default a fresh one.
+        table: the table.
+        person: name of the column of persons.
+        most: most records of a person.
+        where: the table's name in errors.
+        key: the choice of records depends on it [16 bytes or more]; default a fresh one.
+
+    Returns:
+        The rows that are kept.
 
     Raises:
-        TableError: no such column, or ids of a type that cannot be any.
+        TableError: the table has no such column, or the column's type cannot be that of ids.
     """
     if person not in table.column_names:
         raise without_person(where, person, table.column_names)

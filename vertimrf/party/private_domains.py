@@ -1,4 +1,11 @@
-"""Finding domains that nobody knows beforehand, with noise: every figure that is read off the data is an event of the ledger."""
+"""Find private domains with noise: bins of numbers, and frequent values.
+
+- Bins follow from noisy histograms (:mod:`.number_range`).
+- A value is listed if its noisy count exceeds a threshold that one person's records reach with
+  probability delta at most.
+
+Every figure that is read from the data is an event of the ledger.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +33,13 @@ __all__ = ["Finding", "check_columns_of", "close", "find_domains", "none_found",
 
 @dataclass(frozen=True)
 class Finding:
-    """What looking for one domain has given, and cost.
+    """The result and the cost of one search.
 
     Attributes:
-        domain: what was looked for.
-        attribute: with the domain found; None if nothing stood out of the noise, which costs the same.
-        entries: of the ledger.
+        domain: the private domain.
+        attribute: the attribute with its domain; None if nothing was significant, which costs the
+            same.
+        entries: entries of the ledger.
     """
 
     domain: PrivateDomain
@@ -49,41 +57,45 @@ def find_domains(
     records_per_person: int = 1,
     noise: Noise | None = None,
 ) -> tuple[Finding, ...]:
-    """Look for domains, at an equal part of epsilon each; delta is for those of values alone.
+    """Find domains, with an equal part of epsilon for each, and of delta for each categorical one.
 
     Args:
-        wanted: what to look for.
-        column: the table that has an attribute's column, whose every row counts.
-        epsilon: for all together.
-        delta: for all together: the probability that a value is listed that one person alone has.
-        party: who has an attribute.
-        records_per_person: how many rows a person has at most; whoever calls has seen to that.
+        wanted: the private domains.
+        column: returns the table with an attribute's column; all its rows count.
+        epsilon: budget of all domains together.
+        delta: probability, for all domains together, that a value of one person alone is listed.
+        party: returns the party of an attribute.
+        records_per_person: most rows of a person; the caller has limited them.
         noise: noise source; default the operating system's.
 
+    Returns:
+        One finding per domain.
+
     Raises:
-        PrivacyError: no epsilon above 0, or no delta although values are looked for.
-        SchemaError: a column that is missing, or of a type that what is known of it rules out; nothing has been spent then.
+        PrivacyError: epsilon or delta out of range.
+        SchemaError: a column is missing or has a wrong type; nothing has been spent then.
     """
     if not wanted:
         return ()
-    listed = sum(not domain.numeric for domain in wanted)
+    categorical = sum(not domain.numeric for domain in wanted)
     if not (epsilon > 0 and 0 < delta < 1):
         raise PrivacyError(
             f"Domains are found at an epsilon above 0 and a delta between 0 and 1, not {epsilon} and {delta}."
         )
     source = noise if noise is not None else SystemNoise()
-    # Everything that can go wrong does so before any noise is drawn.
+    # All errors occur before any noise is drawn.
     read = [_cells(domain, column(domain.name))[0] for domain in wanted]
     out = []
     for domain, cells in zip(wanted, read, strict=True):
         part = epsilon / len(wanted)
         if isinstance(cells, dict):
             attribute, events = _find_values(
-                domain, cells, part, delta / listed, records_per_person, source
+                domain, cells, part, delta / categorical, records_per_person, source
             )
         else:
             attribute, events = _find_edges(domain, cells, part, records_per_person, source)
-        # Named by the noise, so that the same search again has the same name, and is counted once.
+        # The name comes from the noise, so that a repeated search has the same name and counts
+        # once.
         release = source.stream(b"name of a release")(8).hex()
         what = f"{'bounds and bins' if domain.numeric else 'frequent values'} of {domain.name!r}"
         kind = Kind.EDGES if domain.numeric else Kind.VALUES
@@ -98,21 +110,21 @@ def find_domains(
 
 
 def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) -> Schema:
-    """The schema with all domains found, and with what they cost.
+    """Complete a schema with the domains and their cost.
 
     Raises:
-        SchemaError: some were not; the sentence names them.
+        SchemaError: the search for some domains was without result; the message names them.
     """
     if nothing := none_found(schema, findings):
         raise SchemaError(nothing)
-    found = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
+    attributes = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
     return schema.closed(
-        found, tuple(entry for finding in findings for entry in finding.entries), public
+        attributes, tuple(entry for finding in findings for entry in finding.entries), public
     )
 
 
 def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
-    """Which domains were looked for in vain, in a sentence."""
+    """A message about the domains whose search was without result; None if there are none."""
     lost = [f for f in findings if f.attribute is None and f.domain.name in schema.wanted]
     if not lost:
         return None
@@ -122,14 +134,14 @@ def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
     several = len(lost) > 1
     return (
         f"The private domain{'s' * several} of {some([f.domain.name for f in lost])} found nothing: at epsilon {spent:.3g}"
-        f"{' each' * several} no number or value stands out of the noise; what was spent stays spent. "
+        f"{' each' * several} no number or value exceeds the noise, and the budget is spent. "
         "Give public bounds or values, or leave "
         f"{'them' if several else 'it'} out."
     )
 
 
 def check_columns_of(wanted: Mapping[str, PrivateDomain], table: pa.Table, where: str) -> None:
-    """A table must have the columns whose domains are to be found.
+    """Check that a table has the columns of private domains.
 
     Raises:
         SchemaError: it has not.
@@ -141,7 +153,11 @@ def check_columns_of(wanted: Mapping[str, PrivateDomain], table: pa.Table, where
 
 
 def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) -> tuple[str, ...]:
-    """Sentences on the cells that domains are found without, for the holder's eyes; arguments as for :func:`find_domains`."""
+    """Messages about cells that the search leaves out; only the party may see them.
+
+    Args:
+        wanted, column: as for :func:`find_domains`.
+    """
     return tuple(
         itertools.chain.from_iterable(_cells(domain, column(domain.name))[1] for domain in wanted)
     )
@@ -150,32 +166,34 @@ def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) ->
 def _cells(
     domain: PrivateDomain, table: pa.Table
 ) -> tuple[npt.NDArray[np.float64] | dict[str, int], list[str]]:
-    """A column's numbers, or how many records have each text, and sentences on the cells that do not fit, which are left out:
-    each by itself, so that whether a domain is found hangs on no single record.
+    """A column's numbers, or the records of each text, and messages about cells that do not fit.
+
+    Such cells are left out one by one, so that whether a domain is found depends on no single
+    record.
     """
     where = f"Column {domain.name!r}"
-    found, missing, wrong = (
+    cells, missing, wrong = (
         _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)
     )
-    said = []
+    sentences = []
     if missing.any() and not domain.known.missing:
-        said.append(
+        sentences.append(
             f"{where} has {_records(missing)} without a value, left out here; set missing = true for it in the schema, or remove "
             "them."
         )
     if wrong.any():
         what = "within the public bounds" if domain.bounded else domain.known.calendar or "a number"
         value = shown(table[domain.name][int(np.argmax(wrong))])
-        said.append(
+        sentences.append(
             f"{where} holds {value}, which is not {what}, in {_records(wrong)}, left out here; correct it, or change the schema."
         )
-    return found, said
+    return cells, sentences
 
 
 def _numbers(
     domain: PrivateDomain, table: pa.Table, where: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """A column's numbers where there are any, which cells are missing, and which are no such numbers."""
+    """A column's numbers, which cells are missing, and which are not valid numbers."""
     known = domain.known
     numbers, missing = column_numbers(known, table[domain.name], where)
     wrong = np.isnan(numbers) & ~missing
@@ -189,7 +207,9 @@ def _numbers(
 def _texts(
     domain: PrivateDomain, table: pa.Table, where: str
 ) -> tuple[dict[str, int], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """How many records have each text, `other` aside, which needs no listing; which cells are missing; none are wrong."""
+    """Number of records of each text except `other`, which cells are missing, and which are invalid
+    (none).
+    """
     distinct, indices = by_dictionary(table[domain.name], where)
     texts = cell_values(distinct)
     absent = np.array(
@@ -216,7 +236,7 @@ def _find_edges(
     sensitivity: int,
     noise: Noise,
 ) -> tuple[Attribute | None, list[Event]]:
-    """Bins of a numeric attribute: purely private."""
+    """Find bins of a numeric attribute with pure epsilon."""
     events: list[Event] = []
 
     def histogram(
@@ -224,13 +244,13 @@ def _find_edges(
     ) -> tuple[npt.NDArray[np.int64], float]:
         scale = sensitivity / (part * epsilon)
         events.append(GeometricEvent(scale, sensitivity))
-        # Numbers beyond the ends are in the cells there.
+        # Numbers outside the edges count in the first or last cell.
         cells = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
         return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale), scale
 
     bounds = (domain.known.edges[0], domain.known.edges[-1]) if domain.bounded else None
     edges = find_edges(histogram, domain.most, domain.known.step, bounds)
-    # What was not asked is not spent.
+    # Histograms that were not needed are no events.
     return (None if edges is None else domain.binned(edges)), events
 
 
@@ -242,7 +262,7 @@ def _find_values(
     sensitivity: int,
     noise: Noise,
 ) -> tuple[Attribute | None, list[Event]]:
-    """Frequent values of a categorical attribute: those whose noisy counts no single person explains."""
+    """Find values whose noisy count exceeds the threshold, most frequent first."""
     scale = sensitivity / epsilon
     event = ThresholdEvent(
         scale, ThresholdEvent.least_threshold(scale, delta, sensitivity), sensitivity
@@ -252,8 +272,8 @@ def _find_values(
     kept = [
         (-count, text) for count, text in zip(noisy, texts, strict=True) if count >= event.threshold
     ]
-    found = sorted(text for _, text in itertools.islice(sorted(kept), domain.most))
-    return (domain.listed(tuple(found)) if found else None), [event]
+    values = sorted(text for _, text in itertools.islice(sorted(kept), domain.most))
+    return (domain.listed(tuple(values)) if values else None), [event]
 
 
 def _in_words(event: Event) -> str:

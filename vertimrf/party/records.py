@@ -1,4 +1,7 @@
-"""What a party asks of its records, held by one machine or by many: exact answers, which stay with it."""
+"""Exact queries of a party's records, on one machine or on many.
+
+The answers never leave the party without noise.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +28,24 @@ __all__ = ["Composite", "InMemory", "Records", "count_marginals", "merged_sizes"
 Codes = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
-# Values of groups that are worked out at a time: 128 MB. Scheduled pairs are encoded the faster, the fewer the pieces.
+# Values of groups that are computed at a time: 128 MB. Fewer pieces make the encoding of scheduled
+# pairs faster.
 CELLS_AT_ONCE = 1 << 26
 
 
 class Encoder(Protocol):
-    """What records are taken into: :class:`vertimrf.sketches.encoder.Encoder` or a count sketch's."""
+    """An encoder of records, such as :class:`vertimrf.sketches.encoder.Encoder`."""
 
     def update(
         self, digests: Digests, codes: npt.NDArray[np.integer], progress: Progress | None = None
     ) -> None:
-        """Take in a chunk of records."""
+        """Add a chunk of records."""
 
     def state(self) -> bytes:
-        """What has been taken in, for another encoder to merge."""
+        """The encoder's state, for another encoder to merge."""
 
     def merge_state(self, state: bytes) -> None:
-        """Take over another encoder's state."""
+        """Add another encoder's state."""
 
 
 E = TypeVar("E", bound=Encoder)
@@ -49,13 +53,13 @@ E = TypeVar("E", bound=Encoder)
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """A value that is sketched: one attribute of the party, or several together, each in its bins, or the parity of some.
+    """A sketched value: the bins of one or several attributes, or the parity of the bins of some.
 
     Attributes:
-        places: the attributes, by their rows of the codes.
-        bins: of each.
-        maps: per attribute, the bin of each code [shape=(size,), integer].
-        parity: whether it is the parity of bins, two of each.
+        places: rows of the attributes in the codes.
+        bins: number of bins of each attribute.
+        maps: per attribute, the map code -> bin [shape=(size,), integer].
+        parity: whether the value is the parity of bins; every attribute then has two.
     """
 
     places: tuple[int, ...]
@@ -76,34 +80,34 @@ class Composite:
 
 
 class Records(Protocol):
-    """A party's records, encoded. All answers are exact: what leaves the party is made of them with noise."""
+    """A party's encoded records. All answers are exact and stay with the party."""
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """What each record has a code of."""
+        """Attributes, in the order of the codes."""
 
     @property
     def count(self) -> int:
-        """How many records there are."""
+        """Number of records."""
 
     def limited(self, most: int, key: bytes) -> Records:
-        """Those of the records that take part: at most so many of every person (:func:`vertimrf.party.persons.limited`).
+        """Keep at most ``most`` records of every person (:func:`vertimrf.party.persons.limited`).
 
         Raises:
-            TableError: persons may have several records, and nobody can tell whose a record is.
+            TableError: ``most`` is above 1, and the table has no column of persons.
         """
 
     def possible(self, combinations: Sequence[Combination]) -> Records:
-        """Those of the records that have none of these combinations of codes; the others were dropped when the table was read."""
+        """Keep the records that have none of these structural zeros."""
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
     ) -> Iterator[Counts]:
-        """Counts of the cells of marginals, one after the other.
+        """Count the records in the cells of marginals, one marginal after the other.
 
         Args:
-            wanted: attributes of each, by their place.
-            merged: by place, the map code -> merged value of attributes whose values are not counted apart.
+            wanted: per marginal, positions of its attributes.
+            merged: by position, the map code -> merged value.
         """
 
     def encoded(
@@ -113,32 +117,38 @@ class Records(Protocol):
         progress: Progress | None = None,
         words: Digests | None = None,
     ) -> E:
-        """An encoder that has taken in all records.
+        """Encode all records.
 
         Args:
-            make: a fresh encoder.
-            composites: the values that it is for, in its order.
-            progress: told of how far the work has come.
-            words: with a single composite, a word for each of its values: records count by id *and* value, in one group.
+            make: returns a new encoder.
+            composites: the values to encode, in the encoder's order.
+            progress: where the work is reported.
+            words: with one composite, a word per value that is combined with the record's digest;
+                all records are then of one group [shape=(values,), uint64].
+
+        Returns:
+            The encoder with all records.
         """
 
     def gathered(self, composites: Sequence[Composite]) -> tuple[Digests, Codes]:
-        """All digests and values in one place, for what cannot do with less.
+        """All digests [shape=(n,), uint64] and values [shape=(composites, n), uint16] in one place.
 
         Raises:
-            PlanError: the records do not fit there.
+            PlanError: the records do not fit in memory.
         """
 
     def keyed_sum(self, key: bytes) -> int:
-        """Tells whether two tables hold the same records (:mod:`vertimrf.kernels.multiset`)."""
+        """A keyed sum that is equal for tables of the same records
+        (:mod:`vertimrf.kernels.multiset`).
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """Records whose codes one process holds.
+    """Records in the memory of one process.
 
     Attributes:
-        table: the codes.
+        table: the encoded records.
     """
 
     table: Table
@@ -194,7 +204,7 @@ class InMemory:
 
 
 def merged_sizes(sizes: Sequence[int], merged: Mapping[int, BinMap]) -> list[int]:
-    """Sizes of attributes, of which some have merged values."""
+    """Number of values of every attribute, after merging."""
     return [int(merged[a].max()) + 1 if a in merged else size for a, size in enumerate(sizes)]
 
 
@@ -204,25 +214,30 @@ def count_marginals(
     wanted: Iterable[tuple[int, ...]],
     merged: Mapping[int, BinMap],
 ) -> Iterator[Counts]:
-    """Count the records in every cell of marginals, one after the other; pairs that follow each other together.
+    """Count the records in every cell of some marginals. Consecutive pairs are counted together.
 
     Args:
-        codes: [shape=(d, n), uint16].
-        sizes: of the attributes.
-        wanted: attributes of each, by their row.
-        merged: by row, the map code -> merged value of attributes whose values are not counted apart.
+        codes: codes of the records [shape=(d, n), uint16].
+        sizes: domain size of every attribute.
+        wanted: per marginal, rows of its attributes.
+        merged: by row, the map code -> merged value.
+
+    Yields:
+        Counts of each marginal [one axis per attribute, int64].
     """
     if merged:
         codes = codes.copy()
         for row, values in merged.items():
             codes[row] = values.astype(np.uint16)[codes[row]]
         sizes = merged_sizes(sizes, merged)
-    for paired, some in itertools.groupby(wanted, lambda attributes: len(attributes) == 2):
+    for paired, marginals in itertools.groupby(wanted, lambda attributes: len(attributes) == 2):
         if paired:
-            yield from pair_tables(codes, sizes, [(own[0], own[1]) for own in some])
+            yield from pair_tables(
+                codes, sizes, [(marginal[0], marginal[1]) for marginal in marginals]
+            )
         else:
-            for own in some:
-                yield contingency(codes, sizes, own)
+            for marginal in marginals:
+                yield contingency(codes, sizes, marginal)
 
 
 def take_in(
@@ -233,25 +248,27 @@ def take_in(
     progress: Progress | None = None,
     words: Digests | None = None,
 ) -> None:
-    """Have an encoder take in records, some at a time; arguments as for :meth:`Records.encoded`.
+    """Add records to an encoder, in pieces.
 
     Args:
-        digests: [shape=(n,), uint64].
-        codes: [shape=(d, n), uint16].
+        encoder: the encoder; updated.
+        digests: keyed digests of the records [shape=(n,), uint64].
+        codes: codes of the records [shape=(d, n), uint16].
+        composites, progress, words: as for :meth:`Records.encoded`.
     """
     together = max(CELLS_AT_ONCE // max(len(composites), 1), 1)
-    told = Silent() if progress is None else progress
+    whole = Silent() if progress is None else progress
     for first in range(0, len(digests), together):
-        some = slice(first, first + together)
-        own, rows = digests[some], _values(codes[:, some], composites)
+        piece = slice(first, first + together)
+        keys, values = digests[piece], _values(codes[:, piece], composites)
         if words is not None:
-            own, rows = own ^ words[rows[0]], np.zeros_like(rows)
-        encoder.update(own, rows, _Share(told, first, len(own), len(digests)))
+            keys, values = keys ^ words[values[0]], np.zeros_like(values)
+        encoder.update(keys, values, _Share(whole, first, len(keys), len(digests)))
 
 
 @dataclass(frozen=True)
 class _Share:
-    """A piece's progress, as part of the whole's."""
+    """The progress of a piece, reported as part of the whole."""
 
     whole: Progress
     before: int
@@ -259,10 +276,10 @@ class _Share:
     of: int
 
     def step(self, name: str) -> None:
-        """Pieces have no steps of their own."""
+        """Ignored: a piece has no steps."""
 
     def advance(self, done: int, of: int) -> None:
-        """Units of the pieces, taken to be equal."""
+        """Report records of the whole, in units of a piece's record."""
         self.whole.advance(self.before * of + done * self.records, self.of * of)
 
 

@@ -1,8 +1,9 @@
 """The parties' shared secret, which the server must not know (VertiMRF, section 4.3).
 
-One party draws it and seals it for every other party whose key stands in the plan. Anybody may relay the envelopes, the server
-too: they open for nobody else, under no other plan, and only if a party of the plan sealed them. All of that rests on the
-plan's keys being the right ones, which is what comparing the plan's fingerprint is for.
+One party draws the secret and seals it for every other party's public key in the plan. Anybody may
+relay the wrapped secrets, including the server: only the addressed party can open one, only under
+this plan, and only if a party of the plan sealed it. This requires that the plan's public keys are
+authentic, so parties compare the plan's fingerprint.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ KIND = "secret"
 
 @dataclass(frozen=True)
 class Secret:
-    """32 bytes that all parties share and the server does not know; its text form hides them.
+    """32 bytes that all parties share and the server does not know; ``repr`` hides them.
 
     Attributes:
-        value: the bytes.
+        value: the secret [32 bytes].
     """
 
     value: bytes = field(repr=False)
@@ -61,7 +62,9 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """By which parties can tell that they hold one secret; it tells nothing useful about it."""
+        """A short text by which parties compare their secrets; it reveals nothing useful about the
+        secret.
+        """
         return fingerprint(hashlib.sha256(b"vertimrf fingerprint" + self.value).digest())
 
     def save(self, path: str | Path) -> None:
@@ -87,7 +90,7 @@ def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) 
     """Seal the secret for every other party of a plan.
 
     Args:
-        secret: drawn by this party.
+        secret: the secret that this party drew.
         plan: the plan's digest.
         keys: the plan's public keys.
         key: this party's private key.
@@ -109,19 +112,20 @@ def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) 
 
 
 def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> tuple[str, Secret]:
-    """Open this party's envelope.
+    """Open this party's wrapped secret.
 
     Args:
-        data: what :func:`seal_secret` returned, read back.
+        data: result of :func:`seal_secret`, read from a file.
         plan: the plan's digest.
         keys: the plan's public keys.
         key: this party's private key.
 
     Returns:
-        Which party sealed it, which is proved, and the secret.
+        The authenticated name of the party that sealed it, and the secret.
 
     Raises:
-        MessageError: no envelope for this party, or one of another plan, or not as a party of this plan sealed it.
+        MessageError: there is no wrapped secret for this party, it is of another plan, or no party
+            of the plan sealed it.
         PlanError: the plan does not have this party's key.
     """
     if (
@@ -140,10 +144,7 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
 
 
 def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
-    """Key material for one purpose under one plan, by HKDF-SHA256 [32 bytes].
-
-    Two plans or purposes never share hashes.
-    """
+    """Derive key material for one purpose and plan, by HKDF-SHA256 [32 bytes]."""
     info = b"vertimrf " + purpose.encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(
         secret.value
@@ -151,8 +152,8 @@ def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
 
 
 def id_keys(secret: Secret, plan_digest: bytes) -> IdKeys:
-    """Keys of the digests of ids under a plan: the same at all its parties, and unknown to everybody else."""
-    # Tables bring in Numba, which whoever opens an envelope does not need.
+    """Keys of the digests of ids under a plan: equal at all its parties and unknown to others."""
+    # The import loads Numba, which opening a secret does not need.
     from ..tables.ids import IdKeys
 
     records, persons = (

@@ -1,4 +1,4 @@
-"""One attribute and its public domain: which values it takes, and how they are binned."""
+"""An attribute and its public domain: its values, or the bins of its numbers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_tex
 __all__ = ["MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
 
 Value = str | int | float | bool
-# Codes are uint16, and one value stays free for "no code".
+# Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
-# Cells of text columns that say "no value", unless an attribute lists them as values.
+# Cells of text columns that mean a missing value, unless an attribute lists them as values.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
-# Steps of a resolution, counted from 0, that a decimal tells apart.
+# Steps of a resolution, counted from 0, that double precision can represent.
 MAX_STEPS = 2.0**53
 ATTRIBUTE_KEYS = (
     "name",
@@ -37,7 +37,7 @@ ATTRIBUTE_KEYS = (
     "clamp",
     "missing",
 )
-# Stands for bins or values that are to be found with noise, see :mod:`vertimrf.plan.open_schema`.
+# Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
 GRID = ("resolution", "calendar", "timezone")
 FLAGS = ("integral", "clamp", "missing", "ordered")
@@ -45,26 +45,34 @@ FLAGS = ("integral", "clamp", "missing", "ordered")
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute and its domain. Codes run over the values, or bins, in order; a missing value has the last code.
+    """An attribute and its domain. Codes number the values, or bins, in order; a missing value has
+    the last code.
 
     Attributes:
         name: column name.
-        kind: "categorical" (needs ``values``), "integer" (needs ``codes``) or "numeric" (needs ``edges``).
+        kind: "categorical" (needs ``values``), "integer" (needs ``codes``) or "numeric" (needs
+            ``edges``).
         values: categorical: the values as in the file, all text, all numbers or all true/false.
-        codes: integer: the column holds the codes 0 to codes - 1 themselves.
-        edges: numeric: public bounds and bins; bin i is [edges[i], edges[i+1]), the last one closed.
-        integral: numeric: values are whole numbers, and so are decoded ones.
-        resolution: numeric: values are multiples of it, as prices are of 0.01, and so are decoded ones; None if of nothing.
-        calendar: numeric: values and edges are dates ("date", in days), times of day ("time") or timestamps ("timestamp", both in
-            seconds), counted as :mod:`vertimrf.plan.calendar` says; ``resolution`` is then 1 by default.
-        timezone: timestamps: the IANA name of their zone, as "Europe/Vienna"; None for clocks on the wall.
-        clamp: numeric: values beyond the bounds count as the nearest bound, instead of being an error.
-        missing: missing values are a category of their own, instead of being an error.
-        other: categorical: stands for every value that is not listed; appended to ``values`` if not among them.
-        ordered: neighbouring codes are alike; always true of integer and numeric attributes.
+        codes: integer: the column has the codes 0 to codes - 1.
+        edges: numeric: public bounds and bins; bin i is [edges[i], edges[i+1]), and the last one
+            includes its upper edge.
+        integral: numeric: values are whole numbers, also decoded ones.
+        resolution: numeric: values are multiples of it, also decoded ones (0.01 for prices); None
+            if they are not.
+        calendar: numeric: values and edges are dates ("date", in days), times of day ("time") or
+            timestamps ("timestamp", both in seconds), as numbers of :mod:`vertimrf.plan.calendar`;
+            ``resolution`` is then 1 by default.
+        timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna"; None for local
+            time.
+        clamp: numeric: values outside the bounds count as the nearest bound, instead of being an
+            error.
+        missing: missing values are a category, instead of being an error.
+        other: categorical: replaces every value that is not listed; appended to ``values`` if not
+            among them.
+        ordered: adjacent codes are similar; always true for integer and numeric attributes.
 
     Raises:
-        SchemaError: the parts do not make a domain.
+        SchemaError: the parts are no valid domain.
     """
 
     name: str
@@ -226,9 +234,9 @@ class Attribute:
             for code in range(len(edges) - 1):
                 low, high = self.multiples(code)
                 if low > high:
-                    held = "whole number" if self.integral else f"multiple of {self.step:g}"
+                    kind = "whole number" if self.integral else f"multiple of {self.step:g}"
                     raise SchemaError(
-                        f"{where}: the bin from {self.edge_text(code)} to {self.edge_text(code + 1)} holds no {held}; "
+                        f"{where}: the bin from {self.edge_text(code)} to {self.edge_text(code + 1)} holds no {kind}; "
                         f"use wider bins or {'integral = false' if self.integral else 'a finer resolution'}."
                     )
 
@@ -249,7 +257,7 @@ class Attribute:
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
-        """An attribute whose column holds the codes 0 to ``codes`` - 1."""
+        """An attribute whose column has the codes 0 to ``codes`` - 1."""
         return cls(name, "integer", codes=codes, missing=missing)
 
     @classmethod
@@ -286,7 +294,9 @@ class Attribute:
         clamp: bool = False,
         missing: bool = False,
     ) -> Attribute:
-        """Dates, times of day or timestamps with public bin edges: numbers, values of datetime's, or ISO 8601 texts."""
+        """Dates, times of day or timestamps with public bin edges: numbers, objects of
+        :mod:`datetime`, or ISO 8601 texts.
+        """
         numbers = _instants(name, calendar, edges, timezone)
         return cls(
             name,
@@ -301,7 +311,7 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """Number of codes, the one of missing values included."""
+        """Number of codes, including that of missing values."""
         present = {
             "categorical": len(self.values),
             "integer": self.codes,
@@ -311,23 +321,23 @@ class Attribute:
 
     @property
     def step(self) -> float:
-        """What values of a numeric attribute are multiples of; 0 if of nothing."""
+        """Values of a numeric attribute are multiples of it; 0 if they are not."""
         return 1.0 if self.integral else self.resolution or float(self.calendar is not None)
 
     def multiples(self, code: int) -> tuple[int, int]:
         """The least and greatest multiple of the step in a bin of a numeric attribute, in steps."""
-        # 0.7 is 6.999... steps of 0.1.
+        # Rounding removes errors such as 0.7 / 0.1 = 6.999...
         low, high = (round(edge / self.step, 6) for edge in self.edges[code : code + 2])
         last = code == len(self.edges) - 2
         return math.ceil(low), math.floor(high) if last else math.ceil(high) - 1
 
     def edge_text(self, index: int) -> str:
-        """An edge of a numeric attribute as people read it."""
+        """An edge of a numeric attribute as text."""
         edge = self.edges[index]
         return f"{edge:g}" if self.calendar is None else to_text(self.calendar, edge, self.timezone)
 
     def code_text(self, code: int) -> str:
-        """What a code stands for, as people read it."""
+        """The value or bin of a code as text."""
         if self.missing and code == self.size - 1:
             return "missing"
         if self.kind == "numeric":
@@ -335,7 +345,9 @@ class Attribute:
         return repr(self.values[code] if self.kind == "categorical" else code)
 
     def to_json(self) -> dict[str, Any]:
-        """The attribute as the mapping that a schema file holds; parts at their defaults are left out."""
+        """The attribute as the mapping that a schema file holds; parts at their defaults are left
+        out.
+        """
         out: dict[str, Any] = {"name": self.name}
         if self.kind == "categorical":
             out["values"] = list(self.values)
@@ -360,8 +372,9 @@ class Attribute:
 
     @classmethod
     def from_json(cls, data: Any) -> Attribute:
-        """Read the mapping of a schema file; ``bounds`` and ``bins`` (a number of equally wide ones, or a unit of the calendar)
-        may stand for ``edges``, and the edges' kind for ``calendar``.
+        """Read the mapping of a schema file; ``bounds`` and ``bins`` (a number of equally wide
+        ones, or a unit of the calendar) may stand for ``edges``, and the edges' kind for
+        ``calendar``.
 
         Raises:
             SchemaError: unknown or contradicting keys, or parts that do not make a domain.
@@ -418,12 +431,12 @@ class Attribute:
 
 
 def is_text(value: str) -> bool:
-    """Whether files can hold it: no halves of characters, which JSON can escape."""
+    """Whether a text has no surrogates, which JSON can escape and UTF-8 cannot encode."""
     return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
-    """Edges of equally wide bins between two bounds."""
+    """Edges of bins of equal width between two bounds."""
     if (
         not isinstance(bounds, Sequence)
         or len(bounds) != 2
@@ -448,7 +461,9 @@ def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
 def calendar_edges(
     name: str, calendar: Calendar, bounds: Any, bins: Any, timezone: str | None
 ) -> tuple[float, ...]:
-    """Edges between two dates or times: a number of equally wide bins, to whole days or seconds, or those of the calendar."""
+    """Edges between two dates or times: bins of equal width, in whole days or seconds, or units of
+    the calendar.
+    """
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise SchemaError(
             f"Attribute {name!r}: bounds is {bounds!r}; write the first and the last {calendar}."
@@ -478,7 +493,7 @@ def _check_zone(name: str, timezone: Any) -> None:
 def _instants(
     name: str, calendar: Calendar, values: Iterable[Any], timezone: str | None
 ) -> tuple[float, ...]:
-    """Edges of dates or times as numbers."""
+    """Convert dates or times to numbers."""
     if timezone is not None:
         _check_zone(name, timezone)
     try:

@@ -1,4 +1,4 @@
-"""Cutting an attribute into fewer bins: by its size alone, or by its already released one-way marginal (post-processing)."""
+"""Cut an attribute into bins by its released one-way marginal (post-processing)."""
 
 from __future__ import annotations
 
@@ -9,35 +9,16 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError
-
-__all__ = ["choose_bins", "equal_width", "merge_light"]
-
-
-def equal_width(size: int, bins: int) -> npt.NDArray[np.int64]:
-    """Neighbouring values in bins of equal width, up to one value (VertiMRF, section 6.1): tells nothing about the data.
-
-    Args:
-        size: number of values; ``bins``: bins to cut them into, at most ``size``.
-
-    Returns:
-        Map code -> bin [shape=(size,), int64].
-
-    Raises:
-        PlanError: fewer than one bin, or more than values.
-    """
-    if not 1 <= bins <= size:
-        raise PlanError(f"{size} values cannot be cut into {bins} bins; take 1 to {size}.")
-    return np.arange(size, dtype=np.int64) * bins // size
+__all__ = ["choose_bins", "merge_light"]
 
 
 def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> npt.NDArray[np.int64]:
-    """Merge values until ``bins`` bins remain, always the two lightest ones: adjacent ones only where values are ordered.
+    """Merge the two bins with the lowest counts again and again, until ``bins`` bins remain.
 
     Args:
-        counts: released, noisy counts of the attribute's values [shape=(size,)].
-        bins: bins to keep; at most ``size``.
-        ordered: whether only neighbours may share a bin.
+        counts: released, noisy counts of the attribute's values [shape=(size,), float64].
+        bins: number of bins, at most ``size``.
+        ordered: whether only adjacent bins are merged.
 
     Returns:
         Map code -> bin [shape=(size,), int64]; bins are numbered in the order of their first value.
@@ -51,13 +32,16 @@ def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> np
 def merge_light(
     counts: npt.NDArray[np.float64], light: float, ordered: bool
 ) -> npt.NDArray[np.int64]:
-    """Merge values that count little. Where they are ordered, the two neighbours that are lightest together merge for as long as
-    they count ``2 * light`` or less; else all that count less than ``light`` share a bin.
+    """Merge values with low counts.
+
+    Without an order, all values with counts below ``light`` share a bin. With an order, the two
+    adjacent bins with the lowest sum are merged again and again, while the sum is at most ``2 *
+    light``.
 
     Args:
-        counts: released, noisy counts of the attribute's values [shape=(size,)].
-        light: records.
-        ordered: whether only neighbours may share a bin.
+        counts: released, noisy counts of the attribute's values [shape=(size,), float64].
+        light: limit of a low count, in records.
+        ordered: whether only adjacent bins are merged.
 
     Returns:
         Map code -> bin [shape=(size,), int64]; bins are numbered in the order of their first value.
@@ -71,8 +55,10 @@ def merge_light(
 
 
 def _numbered(into: list[int]) -> npt.NDArray[np.int64]:
-    """Bins in the order of their first value, from what values point at [shape=(size,)]."""
-    # A bin is known by its first value, and every value points at an earlier one of its bin, or at itself.
+    """Number bins in the order of their first value [shape=(size,), int64].
+
+    ``into`` has for every value an earlier value of its bin, or the value itself.
+    """
     first = np.empty(len(into), np.int64)
     for value, earlier in enumerate(into):
         first[value] = value if earlier == value else first[earlier]
@@ -80,11 +66,12 @@ def _numbered(into: list[int]) -> npt.NDArray[np.int64]:
 
 
 def _merge_neighbours(weights: list[float], bins: int, most: float) -> list[int]:
-    """Bins of ordered values, each known by its first one: per value, itself or an earlier one of its bin. No two bins merge that
-    weigh more than ``most`` together.
+    """Merge adjacent bins while their sum is at most ``most``; returns ``into`` of
+    :func:`_numbered`.
     """
     into = list(range(len(weights)))
-    # Who stands next to a bin on either side, and the weights of neighbours together; sums that no longer hold are passed over.
+    # A bin is named by its first value. The heap has sums of adjacent bins; outdated sums are
+    # skipped.
     before, after = list(range(-1, len(weights) - 1)), list(range(1, len(weights) + 1))
     together = [(a + b, left, left + 1) for left, (a, b) in enumerate(itertools.pairwise(weights))]
     heapq.heapify(together)
@@ -111,7 +98,7 @@ def _merge_neighbours(weights: list[float], bins: int, most: float) -> list[int]
 
 
 def _merge_any(weights: list[float], bins: int) -> list[int]:
-    """Bins of values without an order; as above."""
+    """Merge bins of values without an order; returns ``into`` of :func:`_numbered`."""
     into = list(range(len(weights)))
     lightest = list(zip(weights, into, strict=True))
     heapq.heapify(lightest)

@@ -1,7 +1,8 @@
-"""Impossible combinations: what no record can be, as public knowledge has it ("nobody under 15 is married").
+"""Structural zeros of a schema ("nobody under 15 is married"), as codes of attributes.
 
-A schema states them, and the model keeps them exactly: they are its structural zeros. Which codes they rule out follows from the
-attributes' domains.
+A schema states them as public knowledge, under ``impossible``, and the model gives them exactly no
+mass. This module converts them to codes of the attributes' domains, and decides whether they leave
+any record possible.
 """
 
 from __future__ import annotations
@@ -19,26 +20,30 @@ from .calendar import to_number
 
 __all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
 
-# What says "no value" among values, unless the attribute has a value of that name; null of JSON, by itself, always does.
+# Means a missing value among values, unless the attribute has a value of that name. JSON's null
+# alone always means one.
 MISSING = "missing"
-# Choices that are looked at to find whether combinations leave anything possible: a second, or so. There are combinations for
-# which nobody knows how to find that soon (they can say whatever a Boolean formula says).
+# Most choices in a search for a possible record, about a second. Combinations can express any
+# Boolean formula, so the problem is NP-hard.
 MAX_CHOICES = 4_000_000
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
 
-# Positions of attributes, increasing, each with the codes that it may not have together with the others'.
+# Positions of attributes, increasing, each with codes. No record has a listed code of every
+# attribute.
 Combination = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Some values of one attribute: those listed, those between limits, those that are missing, or those that are not.
+    """A condition on one attribute: listed values, values within limits, missing values, or values
+    that are present.
 
     Attributes:
-        attribute: its name.
-        values: any of these.
-        limits: ``from`` or ``above``, ``below`` or ``to``, each with a number, or a date or time as text.
-        missing: whether values are missing; None where the other parts say which are meant.
+        attribute: name of the attribute.
+        values: the listed values.
+        limits: ``from`` or ``above``, ``below`` or ``to``, each with a number, or a date or time as
+            text.
+        missing: whether the value is missing; None for listed values and limits.
     """
 
     attribute: str
@@ -58,7 +63,7 @@ class Condition:
         """Read a value, a list of values, or a table of limits.
 
         Raises:
-            SchemaError: something else.
+            SchemaError: it is none of these.
         """
         if given is None:
             return cls(attribute, missing=True)
@@ -86,50 +91,51 @@ class Condition:
         return cls(attribute, values=values)
 
     def to_json(self) -> Any:
-        """What :meth:`from_json` reads back."""
+        """What :meth:`from_json` reads."""
         if self.missing is not None:
             return {MISSING: self.missing}
         return dict(self.limits) if self.limits else list(self.values)
 
     def codes(self, attribute: Attribute) -> tuple[int, ...]:
-        """The codes that it is about, increasing: of numbers, the bins that lie wholly within it.
+        """The codes that fulfil the condition, increasing. A bin must lie wholly within the limits.
 
         Raises:
-            SchemaError: a value or limit that the attribute cannot have, or none that is meant.
+            SchemaError: the attribute cannot have a value or limit, or no code fulfils the
+                condition.
         """
         present = attribute.size - attribute.missing
         if self.missing is not None:
             _check_missing(attribute)
             return (present,) if self.missing else tuple(range(present))
         if self.limits:
-            found = set(_between(attribute, self.limits)[0])
+            codes = set(_between(attribute, self.limits)[0])
         else:
-            found = set()
+            codes = set()
             for value in self.values:
                 if value == MISSING and MISSING not in attribute.values:
                     _check_missing(attribute)
-                    found.add(present)
+                    codes.add(present)
                 else:
-                    found.update(_codes_of(attribute, value))
-        if not found:
+                    codes.update(_codes_of(attribute, value))
+        if not codes:
             what = "bin" if attribute.kind == "numeric" else "value"
             raise SchemaError(
                 f"no {what} of {attribute.name!r} lies wholly within {str(self)!r}; "
                 + ("cut its bins there, by edges." if what == "bin" else "its values are others.")
             )
-        return tuple(sorted(found))
+        return tuple(sorted(codes))
 
     def cut(self, attribute: Attribute) -> tuple[int, ...]:
-        """Bins that lie partly within the limits: they stay possible."""
+        """Bins that lie partly within the limits; they do not fulfil the condition."""
         return tuple(_between(attribute, self.limits)[1]) if self.limits else ()
 
 
 @dataclass(frozen=True)
 class Impossible:
-    """Values of some attributes that no record has together.
+    """A structural zero: conditions that no record fulfils together.
 
     Attributes:
-        conditions: one per attribute, in the order of their names; no record fulfils all of them.
+        conditions: one per attribute, in the order of their names.
     """
 
     conditions: tuple[Condition, ...]
@@ -146,7 +152,8 @@ class Impossible:
 
     @classmethod
     def of(cls, **conditions: Any) -> Impossible:
-        """A combination by attribute names, each with a value, a list of values, or limits as in a schema file.
+        """A structural zero by attribute names, each with a value, a list of values, or limits as
+        in a schema file.
 
         Example:
             >>> str(Impossible.of(age={"below": 15}, married="yes"))
@@ -159,7 +166,7 @@ class Impossible:
         """Read a table of conditions by attribute name.
 
         Raises:
-            SchemaError: no such table.
+            SchemaError: it is no such table.
         """
         if not isinstance(data, Mapping) or not data:
             raise SchemaError(
@@ -168,14 +175,15 @@ class Impossible:
         return cls(tuple(Condition.from_json(name, given) for name, given in data.items()))
 
     def to_json(self) -> dict[str, Any]:
-        """What :meth:`from_json` reads back."""
+        """What :meth:`from_json` reads."""
         return {condition.attribute: condition.to_json() for condition in self.conditions}
 
     def combination(self, attributes: Sequence[Attribute]) -> Combination:
-        """The codes that are ruled out, by the attributes' positions; an attribute any of whose values will do is left out.
+        """The ruled-out codes by the attributes' positions, without attributes whose every code
+        fulfils its condition.
 
         Raises:
-            SchemaError: an attribute or a value that there is not.
+            SchemaError: an attribute or a value does not exist.
         """
         places = {attribute.name: place for place, attribute in enumerate(attributes)}
         out = {}
@@ -190,7 +198,7 @@ class Impossible:
 
 
 def plain(value: Any) -> Any:
-    """Dates and times of TOML as text, all else as it is."""
+    """Convert dates and times of TOML to text."""
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
 
 
@@ -202,28 +210,32 @@ def _check_missing(attribute: Attribute) -> None:
 
 
 def _codes_of(attribute: Attribute, value: Value) -> list[int]:
-    """Codes of one value: its own, or the bin that holds nothing else."""
+    """The code of a value, or the bin that contains no other value."""
     if attribute.kind == "numeric":
         return _between(attribute, (("from", value), ("to", value)))[0]
     listed: Iterable[Value] = (
         attribute.values if attribute.kind == "categorical" else range(attribute.codes)
     )
     numbers = not isinstance(value, bool | str)
-    found = [
+    codes = [
         code
-        for code, own in enumerate(listed)
-        if own == value
-        and (numbers if not isinstance(own, bool | str) else type(own) is type(value))
+        for code, listed_value in enumerate(listed)
+        if listed_value == value
+        and (
+            numbers
+            if not isinstance(listed_value, bool | str)
+            else type(listed_value) is type(value)
+        )
     ]
-    if not found:
+    if not codes:
         raise SchemaError(f"{value!r} is no value of {attribute.name!r} in the schema.")
-    return found
+    return codes
 
 
 def _between(
     attribute: Attribute, limits: Sequence[tuple[str, Value]]
 ) -> tuple[list[int], list[int]]:
-    """Codes whose values all lie between limits, and codes of which some do."""
+    """Codes whose values all lie within limits, and codes of which only some do."""
     low, high = -math.inf, math.inf
     low_open = high_open = False
     for key, limit in limits:
@@ -234,7 +246,7 @@ def _between(
             high, high_open = number, key == "below"
     every, some = [], []
     for code, (first, last, last_open) in enumerate(_spans(attribute)):
-        # What both have in common; an end that either leaves out is left out.
+        # The intersection of the bin and the limits.
         begin, end = max(first, low), min(last, high)
         begin_open = low_open and low >= first
         end_open = (high_open and high <= last) or (last_open and last <= high)
@@ -253,7 +265,7 @@ def _holds_any(
         return begin == end and not (begin_open or end_open)
     if attribute.kind == "numeric" and not attribute.step:
         return True
-    # Values are counted in whole numbers, or the span is one value.
+    # Values are whole numbers of steps, or the span is one value.
     return (
         math.floor(begin) + 1 <= math.ceil(end) - 1
         or not (begin_open or begin % 1)
@@ -262,7 +274,9 @@ def _holds_any(
 
 
 def _spans(attribute: Attribute) -> list[tuple[float, float, bool]]:
-    """First and last value of every code but a missing one's, and whether the last is left out."""
+    """First and last value of every code except that of missing values, and whether the last is
+    excluded.
+    """
     if attribute.kind == "integer":
         return [(code, code, False) for code in range(attribute.codes)]
     if attribute.kind == "categorical":
@@ -274,7 +288,7 @@ def _spans(attribute: Attribute) -> list[tuple[float, float, bool]]:
 
 
 def _number(attribute: Attribute, limit: Value) -> float:
-    """A limit as a number of the attribute's spans."""
+    """Convert a limit to the numbers of :func:`_spans`."""
     if attribute.kind == "categorical" and (
         isinstance(limit, bool | str) or isinstance(attribute.values[0], bool | str)
     ):
@@ -291,7 +305,7 @@ def _number(attribute: Attribute, limit: Value) -> float:
     if not math.isfinite(number):
         kind = attribute.calendar or "number"
         raise SchemaError(f"{limit!r} is no {kind}, which {attribute.name!r} holds.")
-    # As multiples of the step are counted: 0.7 is 6.999... steps of 0.1.
+    # Rounding removes errors such as 0.7 / 0.1 = 6.999...
     return (
         round(number / attribute.step, 6)
         if attribute.kind == "numeric" and attribute.step
@@ -304,25 +318,28 @@ def contradiction(
     sizes: Sequence[int],
     given: Mapping[int, Iterable[int]] | None = None,
 ) -> tuple[int, ...]:
-    """Which combinations together leave nothing possible: few, by their place; none if something is left.
+    """Find a few combinations that together rule out every record.
 
     Args:
-        combinations: codes that are ruled out together.
+        combinations: the ruled-out combinations.
         sizes: number of codes of every attribute.
-        given: by position, the codes that are asked for; any without it.
+        given: by position, the codes that a record may have; by default any.
+
+    Returns:
+        Indices of the combinations; empty if a record is possible.
 
     Raises:
-        SchemaError: nobody can tell soon.
+        SchemaError: the search takes too long.
     """
-    asked = {} if given is None else given
-    if (logic := _Logic(combinations, sizes)).possible(asked):
+    allowed = {} if given is None else given
+    if (logic := _Logic(combinations, sizes)).possible(allowed):
         return ()
     kept = list(range(len(combinations)))
     for one in range(len(combinations)):
         fewer = [i for i in kept if i != one]
         try:
             logic = _Logic([combinations[i] for i in fewer], sizes, logic.choices)
-            if not logic.possible(asked):
+            if not logic.possible(allowed):
                 kept = fewer
         except _TooTangledError:
             break
@@ -332,34 +349,35 @@ def contradiction(
 def never(
     combinations: Sequence[Combination], sizes: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Attributes with the codes that no record can have, whatever its others are; attributes without any, or for which nobody
-    can tell soon, are left out.
+    """Attributes with the codes that no record can have.
+
+    Attributes without such codes, or whose search takes too long, are left out.
     """
     logic = _Logic(combinations, sizes)
     out = []
     for place in sorted(logic.taking):
         try:
-            found = tuple(
+            codes = tuple(
                 code for code in range(sizes[place]) if not logic.possible({place: [code]})
             )
         except _TooTangledError:
             break
-        if found:
-            out.append((place, found))
+        if codes:
+            out.append((place, codes))
     return out
 
 
 class _TooTangledError(SchemaError):
-    """Nobody can tell soon enough what combinations leave possible."""
+    """The search for a possible record takes too long."""
 
 
 class _Logic:
-    """Which records break none of some combinations. Sets of combinations are bits of a number.
+    """Search for records that break none of some combinations. Sets of combinations are bit masks.
 
     Attributes:
-        taking: by attribute, the combinations that it takes part in.
-        among: by attribute and code, those whose codes it is among.
-        choices: how many were looked at.
+        taking: by attribute, the combinations that name it.
+        among: by attribute and code, the combinations that list the code.
+        choices: number of choices so far.
     """
 
     def __init__(
@@ -372,19 +390,23 @@ class _Logic:
         for i, combination in enumerate(combinations):
             for place, codes in combination:
                 self.taking[place] |= 1 << i
-                held = self.among.setdefault(place, [0] * sizes[place])
+                combinations_of_code = self.among.setdefault(place, [0] * sizes[place])
                 for code in codes:
-                    held[code] |= 1 << i
-        self._codes = {place: set(held) for place, held in self.among.items()}
+                    combinations_of_code[code] |= 1 << i
+        self._codes = {
+            place: set(combinations_of_code) for place, combinations_of_code in self.among.items()
+        }
 
     def possible(self, given: Mapping[int, Iterable[int]]) -> bool:
-        """Whether there is such a record among those of the codes given. What no combination links is looked at apart."""
-        asked = {
+        """Whether a record with some given codes is possible. Attributes that no combination links
+        are searched apart.
+        """
+        allowed = {
             place: {self.among[place][code] for code in codes}
             for place, codes in given.items()
             if place in self.among
         }
-        inside = {**self._codes, **asked}
+        inside = {**self._codes, **allowed}
         left = dict(self.taking)
         while left:
             place, linked = left.popitem()
@@ -398,9 +420,11 @@ class _Logic:
         return self._sayable
 
     def _search(self, alive: int, unset: set[int], inside: Mapping[int, set[int]]) -> bool:
-        """Whether the attributes that are not set yet have codes that keep all combinations alive from being fulfilled.
+        """Whether the unset attributes have codes with which no combination in ``alive`` is
+        fulfilled.
 
-        The attribute with the fewest choices goes first; codes that leave the same combinations alive are one choice.
+        The attribute with the fewest choices is set first. Codes that leave the same combinations
+        alive are one choice.
         """
         if not alive:
             return True
@@ -415,9 +439,11 @@ class _Logic:
             others = 0
             for other in unset - {place}:
                 others |= self.taking[other]
-            own = self.taking[place]
-            last = alive & own & ~others
-            choices = {alive & ~(own & ~among) for among in inside[place] if not among & last}
+            combinations = self.taking[place]
+            last = alive & combinations & ~others
+            choices = {
+                alive & ~(combinations & ~among) for among in inside[place] if not among & last
+            }
             if best is None or len(choices) < len(best[1]):
                 best = place, choices
         assert best is not None

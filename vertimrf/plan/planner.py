@@ -1,4 +1,11 @@
-"""The planner: from public figures and a target to a plan whose events together meet it."""
+"""The planner: make a plan from public figures whose events together meet (epsilon, delta).
+
+1. Choose what the parties release across parties (:class:`SketchChoice`), and the budget's shares
+of the record count, the local
+   models and the sketches.
+2. For any zCDP budget rho, compute all parameters of the plan from rho and the shares.
+3. Find the largest rho at which the accountant says that the plan meets (epsilon, delta).
+"""
 
 from __future__ import annotations
 
@@ -48,45 +55,47 @@ from .workload import Workload
 
 __all__ = ["make_plan", "split_parties"]
 
-# Levels published per sketch: below the floor phantoms hide everything, above the ceiling a level would single out one record.
+# Released levels of a sketch, around the level of the phantoms. Lower levels have no information; a
+# higher one would single out one record.
 FLOOR_BELOW_PHANTOMS = 4
 CEILING_ABOVE_PHANTOMS = 7
-# A party's larger marginals share so many units of measurement, each a count with the same noise: fine enough to weight a few
-# hundred marginals.
+# Sum of the measurement weights of a party's larger marginals: enough for a few hundred marginals.
 UNITS = 4096
-# Parts of a party's budget for one-way marginals, also where it measures contrasts (NLTCS at epsilon 0.2: 0.25 and 0.45 were 5
-# and 8 % worse); and, where it has to choose its graph, for R-scores.
+# Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
+# limited.
 ONE_WAY_SHARE = 0.08
 ONE_WAY_OF_CONTRASTS = 0.33
 SCORE_SHARE = 0.08
-# Count sketches: part of a Gaussian's information that its best codes of 1 to 4 bits keep; the variance of a number's noise over
-# the number of groups, up to a factor of two, above which a record's cost no longer falls by much; repetitions beyond which
-# encoding takes long; and bins of an attribute, or values of a few attributes taken together.
+# Count sketches: share of a Gaussian's information that the best codes of 1 to 4 bits keep.
 CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
+# Least noise variance of a counter per group, up to a factor of two. More noise hardly lowers a
+# record's cost.
 VARIANCE_PER_GROUP = 2.0
-# By how much a contrast's error may be above the least that any number of counters reaches. With t of them it is in proportion to
-# records / sqrt(t) + d / sqrt(4 rho), of which the second part stays.
+# A contrast's error may exceed its limit for many counters by this share. With t counters the error
+# is proportional to records / sqrt(t) + d / sqrt(4 rho), of which the second part is the limit.
 ABOVE_MIN_ERROR = 1 / 16
-# Variances that a Rényi order asks for may be so many times smaller than keeps that case negligible: at 3 the noise is within 2 %
-# of the least (epsilon 0.05 to 2, 10^5 and 10^6 records) and encoding up to four times as fast as at 1; at 4 10 % are lost.
+# High Rényi orders need a larger variance, which is divided by this number; see _hash_shape.
 NEAR_KNOWN = 3.0
+# Most repetitions, because each takes encoding time.
 MAX_COUNT_REPETITIONS = 1 << 13
+# Most bins of an attribute.
 COUNT_BINS = 256
-# Sketches of whether parties agree on the attributes that several hold: their part of what sketches may spend and of a party's
-# messages, all attributes together; bits, and the most numbers of one. With numbers such that the noise weighs as much as all
-# records, the standard error is 1.5 times what ever more of them would come to; with few, at most twice.
+# Agreement sketches of shared attributes: share of the sketches' budget and of a party's message,
+# for all attributes together; bits of a counter, and most counters. If the noise is as large as all
+# records, the standard error is 1.5 times its limit for many counters.
 AGREEMENT_SHARE = 0.04
 AGREEMENT_BYTES = 1 / 16
 AGREEMENT_BITS = 4
-AGREEMENT_NUMBERS = 1 << 17
-# Fewer buckets, and so more noise in each, than where encoding takes long: signs of a few records and little noise are not
-# Gaussian, which at a variance of 2 a group took 0.4 % of the records off the estimate.
+AGREEMENT_COUNTERS = 1 << 17
+# Variance as above. Agreement sketches need more, because few records with little noise are not
+# Gaussian.
 AGREEMENT_VARIANCE_PER_GROUP = 20.0
-# Standard error of contrasts, over the number of records, up to which parities of two attributes pay; and how many
-# rings of pairs are published.
+# Walsh-Hadamard coefficients of order 2 are released if the standard error of contrasts is at most
+# this share of the records. They are those of this number of rings of attribute pairs.
 CONTRAST_NOISE = 0.003
 PARITY_RINGS = 3
-# The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
+# The paper's encoder: keys, bins of an attribute, and levels above the floor, which one sketch in
+# 30,000 exceeds.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
 PUBLISHED_LEVELS = 15
@@ -102,10 +111,17 @@ def plan_local(
 ) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
-    Without ``larger``, one-way marginals are all it measures; without attributes, which ``sizes`` are of, nothing at all. A party
-    that is ``alone`` measures contrasts where all its attributes have two values: NLTCS came 6 to 8 % nearer. With sketches,
-    which tell pairs as well, or other attributes beside, marginals as they are tell more of each attribute alone, and were as
-    good or better (Adult, two of whose 15 attributes have two values, at epsilon 0.2: 0.0628, with contrasts 0.0657).
+    Args:
+        sizes: domain sizes of the party's attributes with several values.
+        rho: the party's budget.
+        largest_clique: most cells of a local clique.
+        free: whether one clique of the global model contains all attributes.
+        larger: whether marginals of several attributes are measured.
+        alone: whether no other party has attributes. Then contrasts are measured if all attributes
+            have two values.
+
+    Returns:
+        Noise scales and measurement weights.
     """
     d = len(sizes)
     if d == 0:
@@ -129,15 +145,15 @@ def plan_local(
 
 
 class SketchChoice(Protocol):
-    """How values across parties are to be published, but for the noise, which follows from the budget."""
+    """A cross-party release without its noise, which follows from the budget."""
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """What is published, with parameters that spend about ``rho`` (zCDP)."""
+        """Groups and parameters of the release that spend about ``rho`` (zCDP)."""
 
 
 @dataclass(frozen=True)
 class NoSketches:
-    """Parties stay independent; or there is one."""
+    """No release: parties are independent, or there is one."""
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
@@ -146,11 +162,11 @@ class NoSketches:
 
 @dataclass(frozen=True)
 class ScheduledPairs:
-    """Keys of their own for every scheduled marginal.
+    """Geometric sketches with separate keys for every scheduled marginal.
 
     Attributes:
         draft: marginals, bins and shares of the keys.
-        keys: hash keys of all marginals together.
+        keys: number of hash keys of all marginals together.
     """
 
     draft: ScheduleDraft
@@ -163,7 +179,7 @@ class ScheduledPairs:
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
         phantoms = max(math.ceil(math.sqrt(self.keys * KEY_COST / (2 * rho))), 2)
-        # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
+        # With very many phantoms, all levels lie below them and have no information.
         level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
         return self.draft.groups, SketchPlan(
             phantoms=phantoms,
@@ -175,12 +191,14 @@ class ScheduledPairs:
 
 @dataclass(frozen=True)
 class CountSketches:
-    """Every group under the same secret buckets and signs.
+    """Count sketches: all groups have the same secret buckets and signs.
 
     Attributes:
-        groups: what is published; ``contrasts``: of which as contrasts; ``weights``: of each.
+        groups: the sketched groups.
+        contrasts: indices of groups that are released as contrasts.
+        weights: weight of each group.
         repetitions, buckets, bits: see :class:`CountSketchPlan`.
-        person: records of a person at most.
+        person: most records of a person (``max_contributions``).
     """
 
     groups: tuple[Group, ...]
@@ -210,15 +228,17 @@ def _count_sketch_plan(
     contrasts: tuple[int, ...] = (),
     weights: tuple[int, ...] = (),
 ) -> CountSketchPlan:
-    """Count sketches that spend about ``rho`` (zCDP), for persons with so many records at most."""
-    # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
+    """Count sketches that spend about ``rho`` (zCDP), for up to ``person`` records of a person."""
+    # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is its share of the
+    # budget.
     d = sum(weights) or len(sizes)
     single = 2 * rho * buckets / repetitions
     if person > 1:
-        # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
+        # With several records: (1 + chi-square of one bucket)^person = 1 + spend / person, see
+        # person_sketch.
         single = math.expm1(math.log1p(single / person) / person)
     variance = d / math.acosh(1 + single)
-    # Whole, so that no weight times it is rounded up beyond what can be drawn.
+    # An integer, so that no weight times it exceeds the largest variance.
     most = MAX_COUNT_VARIANCE // max(weights, default=1)
     return CountSketchPlan(
         repetitions=repetitions,
@@ -233,12 +253,14 @@ def _count_sketch_plan(
 
 @dataclass(frozen=True)
 class Published:
-    """Shared keys for which the paper claims (epsilon, delta), whatever they cost (VertiMRF, Algorithms 1 and 3).
+    """The paper's shared-key sketches, with its claim of (epsilon, delta) instead of their true
+    cost (VertiMRF, Algorithms 1, 3).
 
     Attributes:
-        attributes: those that vary; ``sizes``: their domain sizes.
+        attributes: attributes with several values.
+        sizes: their domain sizes.
         epsilon, delta: the claim.
-        keys: hash keys.
+        keys: number of hash keys.
     """
 
     attributes: tuple[int, ...]
@@ -248,7 +270,7 @@ class Published:
     keys: int
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`; the budget has no say."""
+        """See :class:`SketchChoice`; ``rho`` is ignored."""
         groups = _coarse_groups(self.attributes, self.sizes)
         floor = claimed_floor(self.epsilon, self.delta, self.keys, len(groups))
         return groups, SharedKeyPlan(
@@ -265,7 +287,8 @@ class Responses:
     """Randomised responses (VertiMRF, section 4.2).
 
     Attributes:
-        attributes: those that vary; ``sizes``: their domain sizes.
+        attributes: attributes with several values.
+        sizes: their domain sizes.
     """
 
     attributes: tuple[int, ...]
@@ -280,17 +303,24 @@ class Responses:
 
 
 def _coarse_groups(attributes: Sequence[int], sizes: Sequence[int]) -> tuple[Group, ...]:
-    """Every attribute a group of its own, in as few bins as the paper's encoders take."""
+    """One group per attribute, in the number of bins of the paper's encoders."""
     return tuple(
         Group((a,), (min(size, PUBLISHED_BINS),)) for a, size in zip(attributes, sizes, strict=True)
     )
 
 
 def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
-    """Deal the attributes of a schema that names no parties.
+    """Split the attributes of a schema without parties among parties.
+
+    Args:
+        schema: the schema.
+        counts: number of attributes of each party.
+
+    Returns:
+        The schema with parties.
 
     Raises:
-        PlanError: it names some.
+        PlanError: the schema has parties.
         SchemaError: see :meth:`Schema.split`.
     """
     if len(schema.parties) > 1:
@@ -309,16 +339,21 @@ def make_plan(
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
 ) -> Plan:
-    """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
+    """Plan a run from public information, calibrated so that all events together meet (epsilon,
+    delta).
 
     Args:
         schema: attributes and parties.
-        epsilon: target, add/remove one record.
-        planning: everything else that a plan is made by; ``expected_records`` is needed.
+        epsilon: target, for adding or removing one record.
+        planning: all other options; ``expected_records`` is required.
         nonce: public text, fresh for every run; default random.
-        prior: ledger entries already spent to make the plan, purely private; the others get what they leave of epsilon. Where
-            ``expected_records`` is one of their outcomes, delta must not follow from it: give one.
-        public_keys: of everyone who takes part; needed wherever messages are files.
+        prior: ledger entries that were spent to make the plan, with pure epsilon; they are part of
+            the target. If one of them gave ``expected_records``, give delta explicitly, because the
+            default follows from it.
+        public_keys: public keys of the parties and the server; required if messages are files.
+
+    Returns:
+        The plan.
 
     Raises:
         PlanError: parameters out of range.
@@ -365,7 +400,7 @@ def make_plan(
 
 @dataclass(frozen=True)
 class Target:
-    """What a plan has to meet: epsilon at delta, for so many records, with messages of so many bytes."""
+    """The targets of a plan: epsilon, delta, expected records, and bytes of a party's message."""
 
     epsilon: float
     delta: float
@@ -375,12 +410,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a plan releases across parties, and how the budget is shared.
+    """The cross-party releases of a plan, and the shares of the budget.
 
     Attributes:
-        sketches: marginals across parties, at any budget.
-        agreement: repetitions and buckets of the sketches of agreement, per attribute that several parties hold.
-        shares: parts of the budget for the count, for local models and for sketches.
+        sketches: the cross-party release, at any budget.
+        agreement: repetitions and buckets of the agreement sketches, per shared attribute.
+        shares: shares of the budget for the record count, the local models and the sketches.
     """
 
     sketches: SketchChoice
@@ -390,7 +425,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a plan takes over as it is: its nonce, what is spent already, and everyone's public keys."""
+    """Parts that a plan contains unchanged: nonce, prior ledger entries and public keys."""
 
     nonce: str
     prior: tuple[LedgerEntry, ...]
@@ -398,15 +433,15 @@ class Origin:
 
 
 def _without_sketches(shares: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Shares of the others, where sketches have none."""
+    """The shares without that of sketches, scaled to sum to 1."""
     count, local, _ = shares
     return count / (count + local), local / (count + local), 0.0
 
 
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
-    """What crosses parties; see :func:`make_plan`."""
+    """Choose the cross-party release; see :func:`make_plan`."""
     encoder, shares = planning.encoder, planning.shares
-    several = _telling(schema) > 1
+    several = _publishing_parties(schema) > 1
     if several and planning.records_per_person > 1 and not KINDS[encoder].prices_persons:
         raise PlanError(
             f"With {planning.records_per_person} records of a person there is no price for {encoder}: use count sketches, or one "
@@ -427,22 +462,22 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
             claim * target.delta,
             planning.keys or PUBLISHED_KEYS,
         )
-        # The rest of the target is for the others alone.
+        # The rest of the target is for the count and the local models.
         return Choice(published, (), _without_sketches(shares))
     if encoder == ResponsePlan.encoder:
         return Choice(Responses(varying, sizes), (), shares)
-    # What a lone Gaussian mechanism would have; the sketches get their share of about that.
+    # The sketches get their share of the rho that one Gaussian mechanism would have.
     rho = shares[2] * calibrate(
         lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta
     )
     agreement: list[tuple[int, int]] = []
-    # Sketches of agreement have a price for one record per person alone.
+    # Agreement sketches can be priced for one record per person only.
     if schema.shared and planning.records_per_person == 1:
         agreement = _agreement_shapes(schema, AGREEMENT_SHARE * rho, target)
         rho *= 1 - AGREEMENT_SHARE
         target = replace(target, message_bytes=round(target.message_bytes * (1 - AGREEMENT_BYTES)))
     choice: SketchChoice = NoSketches()
-    # Where some party holds every two attributes together, nothing crosses.
+    # If every pair of attributes is at one party, there are no cross-party pairs.
     if crossing_pairs(schema):
         choice = (_scheduled_pairs if encoder == SketchPlan.encoder else _count_sketches)(
             schema, rho, planning, target
@@ -450,31 +485,34 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     return Choice(choice, tuple(agreement), shares)
 
 
-def _telling(schema: Schema) -> int:
-    """How many parties hold an attribute of more than one value; others have nothing to tell, and take no part of the budget."""
+def _publishing_parties(schema: Schema) -> int:
+    """Number of parties with an attribute of several values; others get no budget."""
     return sum(bool(schema.varying(name)) for name, _ in schema.parties)
 
 
 def _plans(
     schema: Schema, planning: PlanOptions, target: Target, choice: Choice, origin: Origin
 ) -> Callable[[float], Plan]:
-    """Plans of all events at a budget (zCDP, about)."""
-    several = _telling(schema) > 1
-    held = [schema.varying(name) for name, _ in schema.parties]
+    """The plan as a function of the approximate zCDP budget."""
+    several = _publishing_parties(schema) > 1
+    columns = [schema.varying(name) for name, _ in schema.parties]
     count, local, sketches = choice.shares
-    # The paper leaves room for cross-party attributes in local cliques (tau / (m u^2)). Here the server weighs local edges
-    # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
-    largest_clique = max(planning.tau // (2 * _telling(schema)), 2) if several else planning.tau
+    # The paper's local limit is tau / (m u^2), which leaves room for cross-party attributes. Here
+    # the server chooses among local and cross-party edges, so local graphs may be larger.
+    largest_clique = (
+        max(planning.tau // (2 * _publishing_parties(schema)), 2) if several else planning.tau
+    )
     free = math.prod(schema.sizes) <= planning.tau
-    # Replacing a record counts twice in every sensitivity, four times in the cost; and a person as often as she has records.
+    # Replacing a record doubles every sensitivity, and a person's multiplies with their records;
+    # the cost has their squares.
     others = (
         0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
     )
     workload = Workload.of(schema, planning.workload or None)
 
-    def local_plan(own: Sequence[int], rho: float) -> LocalPlan:
-        budget = others * rho * local * len(own) / max(sum(map(len, held)), 1)
-        sizes = [schema.sizes[i] for i in own]
+    def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
+        budget = others * rho * local * len(attributes) / max(sum(map(len, columns)), 1)
+        sizes = [schema.sizes[i] for i in attributes]
         return plan_local(
             sizes, budget, largest_clique, free, planning.local_models, alone=not several
         )
@@ -497,7 +535,7 @@ def _plans(
             expected_records=target.records,
             tau=planning.tau,
             count_sigma=math.sqrt(0.5 / (others * rho * count)),
-            local=tuple(local_plan(own, rho) for own in held),
+            local=tuple(local_plan(attributes, rho) for attributes in columns),
             groups=groups,
             sketch=sketch,
             nonce=origin.nonce,
@@ -516,7 +554,7 @@ def _plans(
 def _scheduled_pairs(
     schema: Schema, rho: float, planning: PlanOptions, target: Target
 ) -> ScheduledPairs:
-    """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
+    """Choose marginals, bins and keys of scheduled pairs that spend ``rho``."""
     records, size = target.records, target.message_bytes
     pairs, triples, rule = (
         crossing_pairs(schema),
@@ -532,135 +570,157 @@ def _scheduled_pairs(
 def _count_sketches(
     schema: Schema, rho: float, planning: PlanOptions, target: Target
 ) -> CountSketches:
-    """Numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
+    """Choose the counters and bits of count sketches that spend ``rho``, so that the average cell
+    has the least error.
 
-    With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d groups, and a cell's
-    variance is (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by
-    far, at d^2 / (4 rho).
+    With t counters the noise is that of N = d * sqrt(t / (4 rho)) records, where a record adds to d
+    groups. A cell's variance is (set + N)^2 / (t * efficiency^2). Fewer bits allow more counters,
+    which stop helping once N exceeds the sets.
     """
     records, person = target.records, planning.records_per_person
-    # A person's records cost what one does at a budget that many times smaller, to first order.
+    # To first order, the records of a person cost as much as one record at this budget.
     rho /= person**2
     groups, contrasts = _count_groups(schema, rho, planning, records)
     sizes = [group.size for group in groups]
-    d = _alike(groups)
+    d = _equal_groups(groups)
     rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     most_rows = max(
         sum(k for k, owner in zip(rows, owners, strict=True) if owner == i)
         for i in range(len(schema.parties))
     )
-    held = records * len(groups) / sum(rows)
+    records_per_row = records * len(groups) / sum(rows)
     most = max(4 * rho * (records / (ABOVE_MIN_ERROR * d)) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
-        numbers = planning.keys or max(
+        counters = planning.keys or max(
             min(8 * target.message_bytes / (bits * most_rows), most), 2.0
         )
-        noise = d * math.sqrt(numbers / (4 * rho))
-        options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
-    _, bits, numbers, _ = min(options)
+        noise = d * math.sqrt(counters / (4 * rho))
+        options.append(
+            ((records_per_row + noise) ** 2 / (counters * efficiency**2), -bits, counters, noise)
+        )
+    _, bits, counters, _ = min(options)
     order = _order(rho, target.delta)
     least = MIN_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(
-        math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least
+        math.ceil(d), rho, counters, VARIANCE_PER_GROUP * person, order, least
     )
-    # The price for persons follows sums that are few and small.
+    # The price for persons has no weights.
     weights = choose_weights(groups, rows) if person == 1 else ()
     return CountSketches(groups, contrasts, weights, repetitions, buckets, -bits, person)
 
 
 def _order(rho: float, delta: float) -> float:
-    """The order of the moments of the privacy loss that decide epsilon at delta, where all is to spend ``rho``."""
+    """The Rényi order that determines epsilon at delta for a budget ``rho``."""
     return math.sqrt(-math.log(delta) / (2 * rho))
 
 
 def _hash_shape(
-    groups: int, rho: float, numbers: float, variance_per_group: float, order: float, least: int = 1
+    groups: int,
+    rho: float,
+    counters: float,
+    variance_per_group: float,
+    order: float,
+    least: int = 1,
 ) -> tuple[int, int]:
-    """Repetitions and buckets of about so many numbers a row, where sketches may spend ``rho`` to which a record adds so often.
+    """Repetitions and buckets for about ``counters`` counters a row.
 
-    Moments of high order see the case that the record's buckets are known, which has a probability of buckets^(1 - order) and a
-    moment of exp(order^2 groups / (2 variance)): the variance is such that this stays small up to about ``order``.
+    High orders of the privacy loss depend on the case that a record's buckets are known. It has a
+    probability of buckets^(1 - order) and a moment of exp(order^2 groups / (2 variance)). The
+    variance keeps this small up to about ``order``.
+
+    Args:
+        groups: groups that a record adds to.
+        rho: budget of the sketches.
+        counters: counters of a row.
+        variance_per_group: least noise variance of a counter, per group.
+        order: Rényi order that determines epsilon.
+        least: least number of buckets.
     """
-    noise = groups * math.sqrt(numbers / (4 * rho))
-    asked = {
+    noise = groups * math.sqrt(counters / (4 * rho))
+    variances = {
         b: groups * max(variance_per_group, order / (NEAR_KNOWN * math.log(b)))
         for b in BUCKETS
-        if b <= numbers
+        if b <= counters
     }
     buckets = max(
-        max((b for b, variance in asked.items() if noise / b >= variance), default=BUCKETS[0]),
+        max((b for b, variance in variances.items() if noise / b >= variance), default=BUCKETS[0]),
         least,
     )
-    return min(max(int(numbers / buckets), 1), MAX_COUNT_REPETITIONS), buckets
+    return min(max(int(counters / buckets), 1), MAX_COUNT_REPETITIONS), buckets
 
 
 def _agreement_shapes(schema: Schema, rho: float, target: Target) -> list[tuple[int, int]]:
-    """Repetitions and buckets of the sketches of agreement, per attribute that several parties hold."""
+    """Repetitions and buckets of the agreement sketches, per shared attribute."""
     rho /= len(schema.shared)
     affordable = 8 * AGREEMENT_BYTES * target.message_bytes / (AGREEMENT_BITS * len(schema.shared))
     out = []
     for attribute in schema.shared:
         holders = len(schema.holders[attribute])
         wanted = 4 * rho * (target.records / holders) ** 2
-        numbers = max(min(wanted, affordable, AGREEMENT_NUMBERS), 2.0)
+        counters = max(min(wanted, affordable, AGREEMENT_COUNTERS), 2.0)
         order = _order(rho, target.delta)
-        out.append(_hash_shape(holders, rho, numbers, AGREEMENT_VARIANCE_PER_GROUP, order))
+        out.append(_hash_shape(holders, rho, counters, AGREEMENT_VARIANCE_PER_GROUP, order))
     return out
 
 
 def _count_groups(
     schema: Schema, rho: float, planning: PlanOptions, records: int
 ) -> tuple[tuple[Group, ...], tuple[int, ...]]:
-    """Groups of count sketches, and which of them are published as contrasts.
+    """Groups of count sketches, and the indices of those that are released as contrasts.
 
-    Every attribute is a group of its own. What several parties hold is the first one's to sketch, and what all of them hold
-    nobody's: each measures its own pairs with it, if any. Of an attribute of two values the contrast is published: its noise,
-    as variances go, is half of what the two values' numbers would put into it, on either side of a pair. One group of every
-    party stays as values, whose sum over all records tells how many people parties have in common. Where two parties or
-    more have no other group, theirs are contrasts too, and each publishes a group of one value besides, of low weight: presence.
-    (NLTCS at 16 parties, epsilon 0.8: 0.0057 instead of 0.0074; of one such party alone, with Adult's last column, no gain could
-    be seen.) Persons of several records have no weights, and so no presence. Where the result is of everybody, all stay
-    values: every group's sum tells who is held by whom (NLTCS in halves, 60 % of the people in common by an attribute, four runs:
-    0.018 with contrasts, 0.013 without).
-
-    Where one clique holds all attributes, parities of two of a party's attributes of two values are published besides, if records
-    are so many that the noise of contrasts is small beside them: pairs then have a little more noise, but what pairs do not tell
-    of marginals of three and four attributes comes with them. Persons of several records have no weights, which keep that little.
+    - Every attribute is a group. A shared attribute is sketched by the first party that has it. An
+      attribute of all parties is not sketched if there are local models, because each party
+      measures its pairs with it.
+    - An attribute of two values is released as a contrast, whose noise variance is half of that of
+      the two values' counters.
+    - One group of every party stays as values: its sum gives the common records of two parties. If
+      several parties have only one attribute of two values, these are contrasts too, and each such
+      party adds a presence group of one value and low weight. Persons with several records have no
+      weights, and so no presence groups.
+    - If the rows are of all people, all groups stay as values: each group's sum says who is at
+      which party.
+    - If one clique contains all attributes, and the noise of contrasts is small compared to the
+      records, Walsh-Hadamard coefficients of order 2 (parities) of a party's attributes of two
+      values are added. They improve marginals of three and four attributes.
     """
     everywhere = {
         a
         for a in schema.shared
         if len(schema.holders[a]) == len(schema.parties) and planning.local_models
     }
-    held = [
+    columns = [
         [a for a in schema.varying(name) if schema.party_of(a) == party and a not in everywhere]
         for party, (name, _) in enumerate(schema.parties)
     ]
     person, everybody = planning.records_per_person > 1, planning.population == OUTER
-    groups, contrasts = _groups_of(schema, held, presence=not (person or everybody))
+    groups, contrasts = _groups_of(schema, columns, presence=not (person or everybody))
     if everybody:
         return groups, ()
     if math.prod(schema.sizes) <= planning.tau and not person:
-        with_them = _groups_of(schema, held, presence=True, parities=True)
-        if _alike(with_them[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
-            return with_them
+        with_parities = _groups_of(schema, columns, presence=True, parities=True)
+        if _equal_groups(with_parities[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
+            return with_parities
     return groups, contrasts
 
 
 def _groups_of(
-    schema: Schema, held: Sequence[Sequence[int]], *, presence: bool = False, parities: bool = False
+    schema: Schema,
+    columns: Sequence[Sequence[int]],
+    *,
+    presence: bool = False,
+    parities: bool = False,
 ) -> tuple[tuple[Group, ...], tuple[int, ...]]:
-    """Groups, one for each of the attributes that parties are to sketch, and which of them are contrasts.
+    """One group for each attribute that parties sketch, and the indices of contrasts.
 
-    With ``parities`` also one for some of those of two values taken two by two; with ``presence`` also one of one value for each
-    of several parties that would have a contrast alone.
+    ``parities`` adds groups of two attributes of two values; ``presence`` adds groups of one value
+    for parties with one contrast alone, if there are several.
     """
-    lone = [len(own) == 1 and schema.sizes[own[0]] == 2 for own in held]
+    lone = [len(attributes) == 1 and schema.sizes[attributes[0]] == 2 for attributes in columns]
     groups: list[Group] = []
     contrasts: list[int] = []
-    for attributes, alone in zip(held, lone, strict=True):
+    for attributes, alone in zip(columns, lone, strict=True):
         sizes = {a: min(schema.sizes[a], COUNT_BINS) for a in attributes}
         first = len(groups)
         groups += [Group((a,), (sizes[a],)) for a in attributes]
@@ -672,14 +732,14 @@ def _groups_of(
         if parities:
             crossed = _far_apart([groups[g].attributes[0] for g in two])
             contrasts += range(len(groups), len(groups) + len(crossed))
-            groups += [Group(own, (2, 2), parity=True) for own in crossed]
+            groups += [Group(attributes, (2, 2), parity=True) for attributes in crossed]
     return tuple(groups), tuple(contrasts)
 
 
 def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of attributes of which the parities are published: in a ring, those that are farthest apart, so many rings of pairs.
+    """Pairs of attributes whose parities are released: those that are farthest apart on a ring.
 
-    Attributes that stand side by side tend to say much the same, and their parity then says little.
+    Adjacent attributes tend to be correlated, and their parity then has little information.
     """
     n = len(attributes)
     farthest = n // 2
@@ -691,7 +751,7 @@ def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
     return list(dict.fromkeys((attributes[i], attributes[j]) for i, j in places))
 
 
-def _alike(groups: Sequence[Group]) -> float:
-    """Groups that a record adds to, as many as if all had the weight of the heaviest."""
+def _equal_groups(groups: Sequence[Group]) -> float:
+    """Number of groups that a record adds to, in units of the largest weight."""
     weights = least_weights(groups)
     return sum(weights) / max(weights)

@@ -50,7 +50,7 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of attributes that were measured: see :meth:`vertimrf.server.found.Found.to_json`.
+    """Pairs of attributes that were measured: see :meth:`vertimrf.server.released_figures.ReleasedFigures.to_json`.
 
     Attributes:
         places: positions of both attributes [shape=(pairs, 2), int64], the first below the second.

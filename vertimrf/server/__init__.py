@@ -1,1 +1,1 @@
-"""What runs at the server that nobody trusts with data: messages in, a model and synthetic rows out."""
+"""Code that runs at the server, which sees messages and never a table."""

@@ -1,4 +1,4 @@
-"""Cross-party marginals from the parties' messages, whatever they were encoded with (VertiMRF, CarEst)."""
+"""Estimate cross-party marginals with the estimator of the plan's encoder (VertiMRF, CarEst)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from ..sketches.intersections import Side, estimate_pair, outer_measurement, pre
 from ..sketches.parameters import CountSketchPlan, ResponsePlan, SharedKeyPlan, SketchPlan
 
 __all__ = [
+    "CommonRecords",
     "CrossParty",
-    "Holding",
-    "Match",
     "Prediction",
+    "RecordCount",
     "cell_variance",
     "cross_party_marginals",
     "one_axis",
@@ -47,12 +47,13 @@ BinMaps = tuple[npt.NDArray[np.int64], ...]
 
 
 @dataclass(frozen=True)
-class Match:
-    """How many records two parties have in common, as sketches tell.
+class CommonRecords:
+    """Estimated number of records that two parties have in common.
 
     Attributes:
-        parties: their positions in the plan.
-        records: estimate; ``error``: its standard error.
+        parties: positions of the parties in the plan.
+        records: the estimate.
+        error: its standard error, in records.
     """
 
     parties: tuple[int, int]
@@ -61,11 +62,12 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Holding:
-    """How many records a party has, as its own released marginals tell.
+class RecordCount:
+    """Estimated number of a party's records.
 
     Attributes:
-        records: estimate; ``error``: its standard error.
+        records: the estimate.
+        error: its standard error, in records.
     """
 
     records: float
@@ -74,22 +76,22 @@ class Holding:
 
 @dataclass(frozen=True, eq=False)
 class CrossParty:
-    """What messages tell across parties.
+    """Cross-party estimates.
 
     Attributes:
-        measurements: of marginals.
-        matches: one for every two parties, where the encoder can tell.
-        shared: where parties hold different people, and count sketches tell: by attribute and other party, how many of each
-            value's records that party has as well.
+        measurements: the cross-party marginals.
+        matches: common records of every two parties, if the encoder estimates them.
+        shared: by attribute and other party, each value's records that the other party also has;
+            from count sketches, if parties have different people.
     """
 
     measurements: tuple[Measurement, ...]
-    matches: tuple[Match, ...] = ()
+    matches: tuple[CommonRecords, ...] = ()
     shared: Mapping[tuple[int, int], Measurement] = field(default_factory=dict)
 
 
 def one_axis(m: Measurement, axis: int) -> Measurement:
-    """A measurement of one of several attributes, by what it adds up to; as of attribute 0, and its noise in cells of its own."""
+    """Sum a measurement onto one of its axes; the result names attribute 0."""
     others = tuple(k for k in range(m.counts.ndim) if k != axis)
     spread = np.sqrt(np.square(m.errors).sum(axis=others))
     return Measurement((0,), (m.bins[axis],), m.counts.sum(axis=others), spread, m.source)
@@ -101,46 +103,54 @@ def cross_party_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None = None,
-    held: Sequence[Holding] | None = None,
+    party_counts: Sequence[RecordCount] | None = None,
 ) -> CrossParty:
-    """Measurements of marginals that span parties: all that the plan schedules; of count sketches all pairs of groups, the
-    parties' own included; of shared keys and randomised responses all cross-party pairs, and the parties' own where they
-    publish no local model.
+    """Estimate the marginals that the plan's encoder measures across parties.
+
+    - Scheduled pairs give the marginals of the schedule.
+    - Count sketches give all pairs of groups, including pairs of one party.
+    - The paper's encoders (shared keys and randomised responses) give all cross-party pairs.
+      Without local models they also give the pairs within each party.
 
     Args:
         plan: the agreed plan.
         messages: one per party, in plan order.
-        initial: a model of the parties' own marginals, for the sizes of the sketched sets.
+        initial: a model of the local marginals, for the sizes of the sketched sets.
         total: estimated number of records.
-        options: whom to tell of progress.
-        held: how many records each party has, where they have different ones; None where all have the same.
+        options: where progress is reported.
+        party_counts: records of each party, if parties have different people; otherwise None.
+
+    Returns:
+        The measurements, and the common records of every two parties.
 
     Raises:
         PlanError: an encoder that this version does not know.
         MessageError: messages that do not fit together.
     """
     order = [group for party in range(len(messages)) for group in plan.schedule.of_party(party)]
-    maps = dict(zip(order, [own for message in messages for own in message.bins], strict=True))
+    maps = dict(
+        zip(order, [group_bins for message in messages for group_bins in message.bins], strict=True)
+    )
     bins = [maps[group] for group in range(len(order))]
     match plan.sketch:
         case None:
             return CrossParty(())
         case SketchPlan():
-            found = _scheduled_marginals(
-                plan, plan.sketch, bins, messages, initial, total, options, held
+            measurements = _scheduled_marginals(
+                plan, plan.sketch, bins, messages, initial, total, options, party_counts
             )
-            return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
+            return CrossParty(tuple(measurements), scheduled_matches(plan.schema, measurements))
         case CountSketchPlan():
             return _counted_marginals(
-                plan, plan.sketch, bins, messages, initial, total, options, held
+                plan, plan.sketch, bins, messages, initial, total, options, party_counts
             )
-    # Here every attribute that varies is a group of its own, in schema order.
+    # With the paper's encoders, every attribute with several values is one group, in schema order.
     attributes = [group.attributes[0] for group in plan.groups]
     wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
         wanted = list(itertools.combinations(attributes, 2))
     levels = [table for message in messages for table in message.sketches]
-    cuts = [own[0] for own in bins]
+    cuts = [group_bins[0] for group_bins in bins]
     match plan.sketch:
         case SharedKeyPlan():
             return CrossParty(
@@ -161,7 +171,7 @@ def _scheduled_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None,
-    held: Sequence[Holding] | None,
+    party_counts: Sequence[RecordCount] | None,
 ) -> list[Measurement]:
     """Likelihood CarEst of scheduled pairs of groups; see :func:`cross_party_marginals`.
 
@@ -171,12 +181,17 @@ def _scheduled_marginals(
     sizes, errors = [], []
     for group, maps, party in zip(groups, bins, schedule.parties, strict=True):
         known, error = _set_sizes(
-            schema, messages, initial, group, maps, total if held is None else held[party].records
+            schema,
+            messages,
+            initial,
+            group,
+            maps,
+            total if party_counts is None else party_counts[party].records,
         )
         sizes.append(known)
         errors.append(error)
-    # Of parties with different people, independence is looked for around the larger one.
-    total = total if held is None else max(own.records for own in held)
+    # If parties have different people, the largest party's count is used.
+    total = total if party_counts is None else max(count.records for count in party_counts)
     waiting = [iter(message.sketches) for message in messages]
     out = []
     progress = (RunOptions() if options is None else options).progress
@@ -199,8 +214,12 @@ def _scheduled_marginals(
     return out
 
 
-def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tuple[Match, ...]:
-    """Records in common from scheduled pairs: a marginal's cells sum to them, and every one has keys of its own."""
+def scheduled_matches(
+    schema: Schema, measurements: Sequence[Measurement]
+) -> tuple[CommonRecords, ...]:
+    """Common records from scheduled pairs: each marginal's cells sum to them, with independent
+    noise.
+    """
     by_parties: dict[tuple[int, int], list[Measurement]] = {}
     for m in measurements:
         one, other = sorted({schema.party_of(a) for a in m.attributes})
@@ -211,25 +230,26 @@ def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tu
             1 / np.square(np.broadcast_to(m.sigma, m.counts.shape)).sum() for m in measured
         ]
         records = float(np.average([m.counts.sum() for m in measured], weights=precision))
-        out.append(Match(parties, records, 1 / math.sqrt(sum(precision))))
+        out.append(CommonRecords(parties, records, 1 / math.sqrt(sum(precision))))
     return tuple(out)
 
 
 def _counted_matches(
     plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float
-) -> tuple[Match, ...]:
-    """Records in common from count sketches: the covariance of two parties' sums over all records."""
+) -> tuple[CommonRecords, ...]:
+    """Common records from count sketches: the covariance of two parties' sums over all records."""
     owner = np.array(plan.schedule.parties)
     out = []
     for parties in itertools.combinations(range(len(plan.party_names)), 2):
-        held = [np.where(owner == party, 1 / cells.noise, 0.0) for party in parties]
-        if not all(each.any() for each in held):
+        precisions = [np.where(owner == party, 1 / cells.noise, 0.0) for party in parties]
+        if not all(precision.any() for precision in precisions):
             continue
-        # Every group of a party has the same sum; the best average of them has this variance.
-        left, right = (each / each.sum() for each in held)
-        spread = math.prod(total + 1 / each.sum() for each in held)
+        # All groups of a party have the same sum; this is the variance of their best weighted
+        # average.
+        left, right = (precision / precision.sum() for precision in precisions)
+        spread = math.prod(total + 1 / precision.sum() for precision in precisions)
         records = float(left @ cells.common @ right)
-        out.append(Match(parties, records, math.sqrt((spread + total**2) / sketch.numbers)))
+        out.append(CommonRecords(parties, records, math.sqrt((spread + total**2) / sketch.numbers)))
     return tuple(out)
 
 
@@ -241,53 +261,54 @@ def _counted_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None,
-    held: Sequence[Holding] | None,
+    party_counts: Sequence[RecordCount] | None,
 ) -> CrossParty:
-    """CarEst of count sketches: a measurement for every two groups."""
+    """CarEst of count sketches: estimate every two groups."""
     groups, parties = plan.groups, plan.schedule.parties
     progress = (RunOptions() if options is None else options).progress
     waiting = [iter(message.sketches) for message in messages]
-    # A group's steps follow from what its own party released.
+    # A group's steps follow from the one-way marginals that its party released.
     one_way = {
         m.attributes[0]: m.counts.astype(np.float64)
-        for own in messages
-        for m in own.marginals
-        if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == own.party
+        for message in messages
+        for m in message.marginals
+        if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == message.party
     }
     counted: list[CountedGroup] = []
     for group, maps, party, released in zip(
         groups, bins, parties, released_sizes(groups, bins, one_way), strict=True
     ):
-        records = total if held is None else held[party].records
+        records = total if party_counts is None else party_counts[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
         g = len(counted)
-        told = g in sketch.contrasts, sketch.weight(g)
+        encoding = g in sketch.contrasts, sketch.weight(g)
         counted.append(
-            CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told)
+            CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *encoding)
         )
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])
-    if held is None:
+    if party_counts is None:
         cells = estimate_cells(sketch, counted, total, progress)
         matches = _counted_matches(plan, sketch, cells, total)
     else:
-        own, errors = (
-            np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True)
+        sizes, errors = (
+            np.array(column)
+            for column in zip(*((n.records, n.error) for n in party_counts), strict=True)
         )
-        cells, common = estimate_overlapping(sketch, counted, parties, own, errors, progress)
+        cells, common = estimate_overlapping(sketch, counted, parties, sizes, errors, progress)
         matches = tuple(
-            Match(pair, float(common.records[pair]), float(common.errors[pair]))
-            for pair in itertools.combinations(range(len(held)), 2)
+            CommonRecords(pair, float(common.records[pair]), float(common.errors[pair]))
+            for pair in itertools.combinations(range(len(party_counts)), 2)
         )
-        for g, other in itertools.product(range(len(groups)), range(len(held))):
+        for g, other in itertools.product(range(len(groups)), range(len(party_counts))):
             if other != parties[g] and groups[g].tells_values:
                 at = slice(first[g], first[g + 1]), other
-                found, spread = (
-                    each[at].reshape(groups[g].bins)
-                    for each in (common.of_values, common.of_values_errors)
+                counts, spread = (
+                    values[at].reshape(groups[g].bins)
+                    for values in (common.of_values, common.of_values_errors)
                 )
                 of_group = Measurement(
-                    groups[g].attributes, tuple(bins[g]), found, spread, "count sketches"
+                    groups[g].attributes, tuple(bins[g]), counts, spread, "count sketches"
                 ).trimmed()
                 shared |= {
                     (a, other): one_axis(of_group, axis)
@@ -299,16 +320,16 @@ def _counted_marginals(
 def _between_groups(
     plan: Plan, sketch: CountSketchPlan, bins: Sequence[BinMaps], cells: Cells
 ) -> tuple[Measurement, ...]:
-    """A measurement for every two groups of which the sketches tell something new."""
+    """Measurements of every two groups, except those that the sketches add nothing to."""
     groups, parties = plan.groups, plan.schedule.parties
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
         if 1 in (groups[i].size, groups[j].size):
-            # Presence says nothing of values.
+            # A presence group has no values.
             continue
         if parties[i] == parties[j] and (groups[i].parity or groups[j].parity):
-            # The party's own marginals tell that much better.
+            # The party's local marginals are much more precise.
             continue
         block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
         measured = outer_measurement(
@@ -327,13 +348,13 @@ def _between_groups(
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a scheduled marginal will be worth.
+    """Predicted error of a cross-party marginal.
 
     Attributes:
-        attributes: as scheduled, left side and right side.
+        attributes: attributes of the left and of the right side.
         cells: number of cells.
-        average: average count of a cell, records.
-        error: predicted root mean square error of a cell, records.
+        average: average count of a cell, in records.
+        error: predicted root mean square error of a cell, in records.
     """
 
     attributes: tuple[tuple[int, ...], tuple[int, ...]]
@@ -343,11 +364,16 @@ class Prediction:
 
 
 def predicted_marginals(plan: Plan) -> list[Prediction]:
-    """Predicted errors of a plan's scheduled marginals, or of all cross-party pairs of count sketches, from public figures alone:
-    bins equally full, parties independent.
+    """Predict the errors of a plan's cross-party marginals from public figures alone.
+
+    The prediction assumes bins of equal counts and independent parties.
 
     Args:
-        plan: a plan with scheduled pairs or count sketches; empty for others.
+        plan: the plan.
+
+    Returns:
+        One prediction per scheduled pair, or per cross-party pair of groups of count sketches; none
+        for other encoders.
     """
     n = float(plan.expected_records)
     out = []
@@ -386,11 +412,12 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
 def cell_variance(
     sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]
 ) -> float:
-    """Variance of one cell's count in a party's marginal, from all released marginals that contain its attributes.
+    """Variance of one cell's count in the fitted local model, from all released marginals that
+    contain the attributes.
 
-    Marginals add up by their inverse variances; a fitted model is at least about as precise as that. Infinite where no
-    marginal contains them: the model then extrapolates, with an error that nobody knows. Where larger marginals are of merged
-    values, so is the cell.
+    Inverse variances of the marginals add up. Without such a marginal the variance is infinite,
+    because the error of the model's extrapolation is unknown. If larger marginals have compressed
+    domains, the cell is of merged values.
     """
     cells = _cells(sizes, messages, attributes)
     precision = 0.0
@@ -402,20 +429,20 @@ def cell_variance(
 
 
 def _cells(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> int:
-    """Cells of a marginal, of merged values where they are."""
+    """Cells of a marginal over merged values."""
     merged = merged_at_parties(messages)
     return math.prod(int(merged[a].max()) + 1 if a in merged else sizes[a] for a in attributes)
 
 
 def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.int64]]:
-    """By attribute, the map code -> merged value, where larger marginals are of such."""
-    held = (
+    """By attribute, the map code -> merged value, if larger marginals have a compressed domain."""
+    bin_maps = (
         pair
-        for own in messages
-        for m in own.marginals
+        for message in messages
+        for m in message.marginals
         for pair in zip(m.attributes, m.bins, strict=bool(m.bins))
     )
-    return {a: bins for a, bins in held if bins is not None}
+    return {a: bins for a, bins in bin_maps if bins is not None}
 
 
 def _responses(
@@ -446,9 +473,10 @@ def _set_sizes(
     maps: BinMaps,
     records: float,
 ) -> tuple[Floats, Floats]:
-    """Sizes of a group's sets, by the model of the parties' own marginals, and their standard errors [both shape=(values,)].
+    """Sizes of a group's sets by the local model, and their standard errors [both shape=(values,),
+    float64].
 
-    ``records`` are the party's, the model's total where all have the same.
+    ``records`` is the party's number of records.
     """
     sizes = group.add_up(
         bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins)
@@ -457,10 +485,10 @@ def _set_sizes(
 
 
 def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps: BinMaps) -> Floats:
-    """Standard errors of the sizes of a group's sets [shape=(values,)]."""
+    """Standard errors of the sizes of a group's sets [shape=(values,), float64]."""
     variance = cell_variance(schema.sizes, messages, group.attributes)
     merged = merged_at_parties(messages)
-    # Where values are merged, the first of each stands for all.
+    # The first of each set of merged values represents the set.
     counted = [
         np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1])
         if a in merged

@@ -1,4 +1,14 @@
-"""GraphCom: which measured marginals, local and cross-party, the global model's cliques are spent on (VertiMRF, phase 3)."""
+"""GraphCom: choose the marginals that the global model's cliques contain (VertiMRF, phase 3).
+
+1. Start from a model of independent attributes and a graph of the structural zeros. 2. Score each
+marginal by its misfit to the model. 3. Add the marginals with the highest scores while the largest
+clique stays within ``max_clique_cells``: first a spanning forest
+   (Chow and Liu, 1968), then a batch at a time.
+4. Fit a rough model to the graph after each batch, and go to 2.
+
+If all marginals fit in one clique, they are all added. The paper keeps the local graphs whole and
+adds cross-party edges by their R-scores; here local and cross-party marginals compete.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
+from ..model.domain_compression import compressed_sizes, compression_maps
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement, best_measured
+from ..model.measurement import BinMap, Measurement, best_measured, padded
 from ..model.structural_zeros import budget_holding, ruling_out
-from ..model.value_classes import sizes_in_classes, told_apart
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
 from ..progress import Progress, Silent, towards
@@ -25,41 +35,35 @@ from .shared_columns import local_tree
 
 __all__ = ["GlobalGraph", "combine_graphs"]
 
-# A marginal's misfit counts for less by a power of its cells: wide ones fill the cliques that others then lack. Growing three
-# graphs, at 0, 0.2 and 0.4, and keeping the best fitted was no better (Adult, BR2000 at epsilon 0.8, five seeds: 0.0441 and
-# 0.0275 against 0.0442 and 0.0271 with this one alone).
+# A marginal's misfit is divided by its cells to this power, because wide marginals use up the
+# cliques.
 CELL_PRICE = 0.2
-# With more marginals than so many, the graph is grown from pairs alone. Where they are fewer, pairs alone lose (BR2000: 0.0280
-# against 0.0271).
+# With more marginals than this, the graph grows from pairs alone.
 MANY_MARGINALS = 600
-# Between two fits one in so many of the pairs enters. On Adult steps of 9 to 36 marginals are the same but for noise (epsilon
-# 0.8, four or five seeds: 0.0439 to 0.0450).
+# A batch is this fraction (1 / STEPS) of the pairs.
 STEPS = 8
-# How many of the worst fitted marginals of three and more attributes are compared anew for each that is added, since some will
-# find no room.
+# Marginals of three and more attributes that are scored again, as a multiple of the batch.
 COMPARED = 3
-# Such marginals that take a table of more cells are compared with independent attributes instead.
+# Marginals of three and more attributes that need a larger table are compared with independent
+# attributes.
 MAX_CELLS = 1 << 22
-# The fits in between end where a step gains less than this, and each step where its gradient is this small (see fit). At 0.1
-# and 0.1 they take longer and find no better graphs (Adult, BR2000: 0.0442 and 0.0272 against 0.0443 and 0.0273).
+# `min_improvement` and `tolerance` of the rough fits.
 ROUGH_IMPROVEMENT = 0.5
 ROUGH_TOLERANCE = 0.3
-# The last of them, of a graph that is all but full, is a start for the final fit alone: one step to this tolerance. So the two
-# took 27 s on PISA, against 30 with one as good as the others and 40 with none, and the final model is as accurate (three-way
-# distance 0.0650, 0.0648, 0.0658).
+# `tolerance` of the last rough fit, which has one step and is only the start of the final fit.
 LAST_TOLERANCE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalGraph:
-    """What the global model's cliques are spent on.
+    """The graph of the global model.
 
     Attributes:
-        kept: the cross-party measurements that found room, in the order given.
+        kept: the cross-party measurements within its cliques, in the given order.
         tree: the junction tree.
-        start: the last, rough model of the graph's growth, to start the fit from; None where nothing was grown.
-        classes: by attribute, the map value -> class of values that the model has as one; the tree is of these.
-        warnings: sentences about cliques beyond the plan's tau.
+        start: the last rough model, to start the fit from; None if all marginals fit in one clique.
+        classes: domain compression: by attribute, the map value -> class. The tree is of classes.
+        warnings: sentences about cliques above the plan's ``tau``.
     """
 
     kept: tuple[Measurement, ...]
@@ -76,26 +80,24 @@ def combine_graphs(
     total: float,
     progress: Progress | None = None,
 ) -> GlobalGraph:
-    """The global graph: the worst-fitted marginals enter while the largest clique stays within tau.
+    """Build the global graph: add the worst-fitted marginals while the largest clique stays within
+    the limit.
 
-    The paper keeps the local graphs whole and adds cross-party edges by their R-scores. Here local and cross-party
-    marginals compete for the cliques, and a marginal's score is its misfit to a model of those that are in already: at first
-    independent attributes, which makes it the R-score, later what the graph does not explain yet. All of it follows from
-    messages, at no cost in privacy. The schema's impossible combinations are in from the start.
+    The scores follow from messages, so they cost no privacy.
 
     Args:
         plan: the agreed plan.
-        local: the parties' own marginals.
+        local: the parties' local marginals.
         crossing: measurements that span parties.
         total: record count.
-        progress: told of how far the graph has grown.
+        progress: where the growth of the graph is reported.
 
     Returns:
-        The graph, and where the fit may start.
+        The graph and a model to start the final fit from.
     """
     zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
-    classes = told_apart((*local, *crossing), kept_apart(plan.schema))
-    sizes = sizes_in_classes(plan.schema.sizes, classes)
+    classes = compression_maps((*local, *crossing), kept_apart(plan.schema))
+    sizes = compressed_sizes(plan.schema.sizes, classes)
     if not crossing:
         return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
     one_way = [m for m in local if len(m.attributes) == 1]
@@ -133,10 +135,10 @@ def _grown(
     batch: int,
     progress: Progress,
 ) -> tuple[JunctionTree, MarkovRandomField]:
-    """A graph grown to tau, and the last model on the way.
+    """Grow a graph to the limit; see the module.
 
-    First a forest enters (Chow and Liu, 1968): what would close a circle is explained by the rest of it, perhaps. Then marginals
-    do a few at a time, by what the model fitted to those before them leaves.
+    Returns:
+        The junction tree and the last rough model.
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
@@ -144,7 +146,8 @@ def _grown(
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
-    # A clique of tau cells holds so many attributes, and every attribute is joined to about all others of one.
+    # For progress only: about so many attributes fit in a clique, and each is joined to all others
+    # in one.
     varying = [size for size in sizes if size > 1]
     together = math.log(plan.tau) / max(float(np.mean(np.log(varying))), 0.1)
 
@@ -152,12 +155,14 @@ def _grown(
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
     def enter(marginals: Sequence[int], most: int) -> tuple[int, int]:
-        """Give marginals room, one after the other: how many found some, at most so many, and how many none."""
+        """Add up to ``most`` marginals to the graph; returns how many were added and how many did
+        not fit.
+        """
         added = refused = 0
         for i in marginals:
             if added == most:
                 break
-            # What finds no room now will find none later.
+            # A marginal that does not fit now will not fit later.
             waiting.remove(i)
             if budget.try_clique(larger[i].attributes):
                 added += 1
@@ -175,11 +180,10 @@ def _grown(
             if not edges.issuperset(itertools.combinations(larger[i].attributes, 2))
         }
         if refused > added:
-            # The graph fills up: what has no room any more need not be compared.
+            # The graph is nearly full, so marginals that no longer fit are removed.
             waiting = {i for i in waiting if budget.has_room(larger[i].attributes)}
         ending = len(waiting) < batch
         if ending:
-            # They enter in the order in which they stand.
             enter(order(), batch)
         tree = budget.tree()
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
@@ -198,16 +202,17 @@ def _grown(
         fitted = rough(
             options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
         )
-        # A model that explains more leaves smaller misfits: only what would still come first is compared again.
+        # A better model mostly has smaller misfits, so only marginals with high scores are scored
+        # again.
         _compare_again(larger, fitted, value, scores, waiting, COMPARED * batch)
         added, refused = enter(order(), batch)
         if added < batch:
-            # All that stood above the noise has been tried.
+            # No marginal with a positive score is left.
             return budget.tree(), fitted
 
 
 def _values(plan: Plan, larger: Sequence[Measurement]) -> npt.NDArray[np.float64]:
-    """What a unit of misfit of each marginal counts for."""
+    """Weight of each marginal's misfit [shape=(marginals,), float64]."""
     return np.array(
         [
             math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes)
@@ -224,7 +229,9 @@ def _compare_again(
     waiting: set[int],
     first: int,
 ) -> None:
-    """Scores by another model, in place: of all pairs, and of the others among so many of the highest."""
+    """Update the scores by another model: of all pairs, and of other marginals among the ``first``
+    highest.
+    """
     pairs = [i for i in waiting if len(larger[i].attributes) == 2]
     scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]
     stale = waiting.difference(pairs)
@@ -236,20 +243,24 @@ def _compare_again(
 
 
 def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> list[int]:
-    """Of marginals, in this order, those that join attributes which none before them has joined (Kruskal, 1956)."""
+    """Marginals, in this order, that connect attributes which no earlier one has connected
+    (Kruskal, 1956).
+    """
     out, part = [], {a: a for i in order for a in larger[i].attributes}
     for i in order:
         joined = {part[a] for a in larger[i].attributes}
         if len(joined) > 1:
             out.append(i)
-            part = {a: min(joined) if own in joined else own for a, own in part.items()}
+            part = {a: min(joined) if label in joined else label for a, label in part.items()}
     return out
 
 
 def _misfits(
     measurements: Sequence[Measurement], fitted: MarkovRandomField
 ) -> npt.NDArray[np.float64]:
-    """Records by which each measured marginal differs from the model's, less what noise adds."""
+    """Misfit of each measurement to a model, in records (:meth:`.Measurement.misfit`)
+    [shape=(measurements,), float64].
+    """
     out = np.empty(len(measurements))
     pairs = [i for i, m in enumerate(measurements) if len(m.attributes) == 2]
     for i, table in zip(pairs, _tables([measurements[i] for i in pairs], fitted), strict=True):
@@ -261,24 +272,19 @@ def _misfits(
                 [m.attributes], [m.bins], max(MAX_CELLS, fitted.tree.largest)
             )
         except ModelError:
-            # Attributes far apart in the graph, and wide ones between them.
+            # Elimination between attributes that are far apart can need a large table.
             singles = fitted.marginals([(a,) for a in m.attributes], [(bins,) for bins in m.bins])
             table = (
-                functools.reduce(np.multiply.outer, [own / fitted.total for own in singles])
+                functools.reduce(np.multiply.outer, [single / fitted.total for single in singles])
                 * fitted.total
             )
-        out[i] = m.misfit(_widened(table, m.counts.shape))
+        out[i] = m.misfit(padded(table, m.counts.shape))
     return out
 
 
 def _tables(
     pairs: Sequence[Measurement], fitted: MarkovRandomField
 ) -> list[npt.NDArray[np.float64]]:
-    """What a model says of measured pairs [each as its counts]."""
+    """A model's counts of measured pairs [each shaped as its counts]."""
     tables = fitted.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
-    return [_widened(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]
-
-
-def _widened(table: npt.NDArray[np.float64], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """With empty bins at the end, as a measurement has them."""
-    return np.pad(table, [(0, n - m) for n, m in zip(shape, table.shape, strict=True)])
+    return [padded(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]

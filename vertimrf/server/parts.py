@@ -1,14 +1,14 @@
-"""Measurements of people that certain parties hold, out of those of parties that hold different people.
+"""Convert measurements to the people of one part, if parties have different people.
 
-A party's marginal counts all its people, a cross-party cell those that both hold. A model is to be fitted to counts of one part
-of them: those whom all parties hold, say. How a part of a party's people differs from the rest, rows of cross-party tables tell:
-how many of a value's records the other party holds as well. A marginal of several attributes is cut down to a part by those
-factors of its attributes' values that give it the part's one-way marginals: raking (Deming and Stephan, 1940). Where presence has
-nothing to do with any attribute, that is one factor for all.
+A part is the people at certain parties and at no other. A party's marginal counts all its people,
+and a cross-party marginal those of both parties, but a model is fitted to the counts of one part.
 
-A model of everybody, with presence as one more attribute, was fitted as well, and dropped: pairs across parties that are measured
-where both hold somebody, and nowhere else, make presence depend on pairs of attributes that nothing has measured. Of eight
-attributes of 40,000 people, six tenths in common, it was twice as far off (three-way distance 0.030 against 0.014).
+1. The margins of cross-party tables say how many records of each value the other party also has.
+They give each attribute's one-way
+   marginal in every part.
+2. A larger marginal is multiplied by factors of its attributes' values that give it the part's
+one-way marginals (raking; Deming
+   and Stephan, 1940). If presence at parties is independent of the attributes, this is one factor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ..errors import NoMassError
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import Measurement, bin_table
+from ..model.measurement import Measurement, bin_table, padded
 from ..model.sample import expected_records, sample
 from ..plan.schema import Schema
 from .cross_party import one_axis
@@ -33,23 +33,24 @@ __all__ = ["PartModel", "Parts", "of_common_people", "sample_parts"]
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint16]
 
-# Rounds of raking. Margins are then met far below their noise.
+# Rounds of raking; the remaining error is far below the noise.
 RAKING = 30
-# A count keeps this part of its standard deviation, however small the part of the people.
+# Least factor of a count's standard deviation.
 MIN_SIGMA = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The people that each set of parties holds, by their one-way marginals; make them with :meth:`of`.
+    """One-way marginals and measurements of all parts; make them with :meth:`of`.
 
     Attributes:
         schema: attributes and parties.
-        overlap: who is where.
-        initial: a model of the parties' own marginals, each as of a same number of records.
-        local: the parties' own marginals, of whom they hold.
-        crossing: measurements from sketches, of whom their parties hold.
-        margins: per attribute, records of its values in each pattern of ``overlap`` [each shape=(patterns, size), float64].
+        overlap: how the parties' people overlap; a part is the index of one of its patterns.
+        initial: a model of the local marginals, scaled to the same number of records.
+        local: the local marginals, of each party's people.
+        crossing: measurements from sketches, of the common people of their parties.
+        margins: per attribute, records of its values in each part [each shape=(patterns, size),
+            float64].
     """
 
     schema: Schema
@@ -69,51 +70,62 @@ class Parts:
         crossing: Sequence[Measurement],
         shared: Mapping[tuple[int, int], Measurement],
     ) -> Parts:
-        """Find who of an attribute's values is where, by ``shared`` of :class:`~.cross_party.CrossParty`, or else by what rows of
-        cross-party tables add up to; see the class.
+        """Estimate the margins of every attribute, from ``shared`` of
+        :class:`~.cross_party.CrossParty`.
+
+        Without ``shared``, the margins of cross-party tables are used. The arguments are the
+        class's attributes.
         """
-        told: dict[tuple[int, int], list[Measurement]] = {at: [m] for at, m in shared.items()}
+        counts_of: dict[tuple[int, int], list[Measurement]] = {
+            holds: [m] for holds, m in shared.items()
+        }
         for m in () if shared else crossing:
             parties = _parties(schema, m)
             if len(parties) == 2:
                 for axis, a in enumerate(m.attributes):
                     (other,) = parties - {schema.party_of(a)}
-                    told.setdefault((a, other), []).append(one_axis(m, axis))
+                    counts_of.setdefault((a, other), []).append(one_axis(m, axis))
         margins = []
         for a in range(len(schema.sizes)):
             party = schema.party_of(a)
-            sizes = initial.marginal((a,)) * (overlap.held[party].records / initial.total)
-            at = np.array([party in own for own in overlap.patterns])
-            counts = np.where(at, overlap.counts, 0.0)[:, None] * (
-                sizes / max(overlap.counts[at].sum(), 1.0)
+            sizes = initial.marginal((a,)) * (overlap.party_counts[party].records / initial.total)
+            holds = np.array([party in pattern for pattern in overlap.patterns])
+            counts = np.where(holds, overlap.counts, 0.0)[:, None] * (
+                sizes / max(overlap.counts[holds].sum(), 1.0)
             )
             others = [
                 q
                 for q in range(len(overlap.names))
-                if q != party and not _with(overlap, q)[at].all()
+                if q != party and not _with(overlap, q)[holds].all()
             ]
             shares = {
-                q: _shares(told.get((a, q), []), sizes, overlap.share(party, q)) for q in others
+                q: _shares(counts_of.get((a, q), []), sizes, overlap.share(party, q))
+                for q in others
             }
-            both = [(at & _with(overlap, q), sizes * share) for q, share in shares.items()]
-            alone = [(at & ~_with(overlap, q), sizes * (1 - share)) for q, share in shares.items()]
+            both = [(holds & _with(overlap, q), sizes * share) for q, share in shares.items()]
+            alone = [
+                (holds & ~_with(overlap, q), sizes * (1 - share)) for q, share in shares.items()
+            ]
             margins.append(proportional(counts, [*both, *alone]))
         return cls(schema, overlap, initial, tuple(local), tuple(crossing), tuple(margins))
 
     @property
     def all(self) -> int:
-        """The part that all parties hold, by number: the last."""
+        """The part of the people at all parties: the last one."""
         return len(self.overlap.patterns) - 1
 
     def measurements(self, measurements: Sequence[Measurement], part: int) -> list[Measurement]:
-        """Those of some measurements that tell something of a part, as measurements of it.
+        """Convert the measurements whose parties have the part's people.
 
         Args:
-            measurements: of everybody whom the parties of the measured attributes hold.
-            part: a pattern, by number.
+            measurements: measurements of all people of their parties.
+            part: index of a pattern.
+
+        Returns:
+            Measurements of the part's people.
         """
         pattern = set(self.overlap.patterns[part])
-        # What several parties hold is known of the first one's people.
+        # Shared columns are measured by the first party that has them.
         first = [{self.schema.party_of(a) for a in m.attributes} for m in measurements]
         return [
             self._cut(m, part)
@@ -122,7 +134,7 @@ class Parts:
         ]
 
     def _cut(self, m: Measurement, part: int) -> Measurement:
-        """A measurement of a part of those whom it measures."""
+        """Convert a measurement to a part of its people."""
         parties = sorted(_parties(self.schema, m))
         counted = self.overlap.holding(parties)
         if counted == [part]:
@@ -133,17 +145,11 @@ class Parts:
             wanted.append(bin_table(margins[part], (bins,), (count,)))
             there.append(bin_table(margins[counted].sum(axis=0), (bins,), (count,)))
         if len(parties) == 1:
-            scale = self.overlap.held[parties[0]].records / self.initial.total
-            (found,) = self.initial.marginals([m.attributes], [m.bins])
-            # Bins at the end that no value falls into.
-            table = (
-                np.pad(
-                    found, [(0, n - k) for n, k in zip(m.counts.shape, found.shape, strict=True)]
-                )
-                * scale
-            )
+            scale = self.overlap.party_counts[parties[0]].records / self.initial.total
+            (expected,) = self.initial.marginals([m.attributes], [m.bins])
+            table = padded(expected, m.counts.shape) * scale
         else:
-            # Independent of each other, for lack of a model of both.
+            # Without a model across parties, the attributes are assumed to be independent.
             table = np.full(m.counts.shape, float(there[0].sum()))
             for axis, margin in enumerate(there):
                 table *= _along(margin / max(margin.sum(), 1e-300), axis, m.counts.ndim)
@@ -157,18 +163,18 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class PartModel:
-    """A model of the people that certain parties hold, and no other.
+    """A model of the people at certain parties and at no other.
 
     Attributes:
-        parties: their names.
-        field: of all attributes; what it says of those that these parties do not hold has no meaning.
+        parties: names of the parties.
+        field: the model; values of attributes of other parties have no meaning.
     """
 
     parties: tuple[str, ...]
     field: MarkovRandomField
 
     def holds(self, schema: Schema, attributes: Iterable[int]) -> bool:
-        """Whether some attributes are of these parties."""
+        """Whether these parties have some attributes."""
         return all(schema.parties[schema.party_of(a)][0] in self.parties for a in attributes)
 
 
@@ -180,56 +186,59 @@ def sample_parts(
     given: Mapping[int, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Codes, Codes]:
-    """Draw rows of people that different parties hold, in random order.
+    """Draw rows of all people from models of parts, in random order.
 
     Args:
         schema: attributes and parties.
-        parts: models of people who are held by different sets of parties.
-        rows: how many; None for as many as there are of such people.
-        rng, given, progress: as for :func:`~vertimrf.model.sample.sample`; who lacks a column of a condition does not fulfil it.
+        parts: models of the parts.
+        rows: number of rows; None for the expected number of people.
+        rng, given, progress: as for :func:`~vertimrf.model.sample.sample`. People without a column
+            of ``given`` do not fulfil it.
 
     Returns:
-        Codes, 0 where no party holds a value [shape=(d, rows), uint16]; and by which part each row is [shape=(rows,), uint16].
+        Codes, 0 where no party has a value [shape=(d, rows), uint16], and the index of each row's
+        part [shape=(rows,), uint16].
 
     Raises:
-        NoMassError: nobody fulfils the condition.
-        ModelError: as for sample.
+        NoMassError: no record fulfils the condition.
+        ModelError: as for :func:`~vertimrf.model.sample.sample`.
     """
-    asked = given or {}
+    conditions = given or {}
     totals = np.zeros(len(parts))
     for i, part in enumerate(parts):
-        if part.holds(schema, asked):
-            # Nobody of this part fulfils it.
+        if part.holds(schema, conditions):
             with contextlib.suppress(NoMassError):
-                totals[i] = expected_records(part.field, asked)
+                totals[i] = expected_records(part.field, conditions)
     if not totals.any():
         raise NoMassError(
             "The model has no records that fulfil the condition; ask for other values."
         )
     wanted = max(round(totals.sum()), 1) if rows is None else rows
-    # So many rows that all parts together come to what is wanted.
+    # Rounding cumulative sums gives the wanted number of rows in all.
     ends = np.rint(np.cumsum(totals) / totals.sum() * wanted).astype(int)
-    codes, held = [], []
+    codes, part_of_row = [], []
     for i, (part, count) in enumerate(zip(parts, np.diff(ends, prepend=0).tolist(), strict=True)):
         if count:
-            drawn = sample(part.field, count, rng, asked, progress)
+            drawn = sample(part.field, count, rng, conditions, progress)
             drawn[[a for a in range(len(drawn)) if not part.holds(schema, [a])]] = 0
             codes.append(drawn)
-            held.append(np.full(count, i, np.uint16))
+            part_of_row.append(np.full(count, i, np.uint16))
     order = rng.permutation(wanted)
-    return np.ascontiguousarray(np.concatenate(codes, axis=1)[:, order]), np.concatenate(held)[
-        order
-    ]
+    return np.ascontiguousarray(np.concatenate(codes, axis=1)[:, order]), np.concatenate(
+        part_of_row
+    )[order]
 
 
 def _raking(table: Array, wanted: Sequence[Array]) -> Array:
-    """Products of a factor for every value of every axis that give a table the margins wanted; none above 1 [as ``table``]."""
+    """Factors, products of one per value of each axis, that give a table some margins; at most 1
+    [shape of ``table``].
+    """
     factors = [np.ones(len(margin)) for margin in wanted]
     now = table.copy()
     for _ in range(RAKING):
         for axis, margin in enumerate(wanted):
-            found = now.sum(axis=tuple(k for k in range(now.ndim) if k != axis))
-            step = np.divide(margin, found, out=np.zeros_like(margin), where=found > 0)
+            sums = now.sum(axis=tuple(k for k in range(now.ndim) if k != axis))
+            step = np.divide(margin, sums, out=np.zeros_like(margin), where=sums > 0)
             factors[axis] *= step
             now *= _along(step, axis, now.ndim)
     out = np.ones(table.shape)
@@ -243,18 +252,20 @@ def _along(values: Array, axis: int, axes: int) -> Array:
 
 
 def _with(overlap: Overlap, party: int) -> npt.NDArray[np.bool_]:
-    """Whether a party is in each pattern."""
-    return np.array([party in own for own in overlap.patterns])
+    """Whether a party is in each pattern [shape=(patterns,), bool]."""
+    return np.array([party in pattern for pattern in overlap.patterns])
 
 
 def _parties(schema: Schema, measurement: Measurement) -> set[int]:
-    """Whose people a measurement is of."""
+    """Parties whose common people a measurement is of."""
     together = schema.holder(measurement.attributes)
     return {schema.party_of(a) for a in measurement.attributes} if together is None else {together}
 
 
 def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Measurement]:
-    """Measurements from sketches but for those of attributes that one party holds together: these count fewer than its people."""
+    """Remove measurements of attributes that one party has together, because sketches count only
+    part of its people.
+    """
     return [
         m
         for m in crossing
@@ -263,40 +274,44 @@ def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Me
     ]
 
 
-def _shares(told: Sequence[Measurement], sizes: Array, share: float) -> Array:
-    """The part of each value's records that another party has as well [shape=(size,)].
+def _shares(measurements: Sequence[Measurement], sizes: Array, share: float) -> Array:
+    """Estimate the share of each value's records that another party also has.
 
-    Values differ from the part of all records as far as the rows' spread is larger than their noise: each is moved towards it by
-    as much as such a spread would have it (empirical Bayes; Efron and Morris, 1973).
+    Each value's share is shrunk towards that of all records, by the ratio of the noise to the
+    spread of the values (empirical Bayes; Efron and Morris, 1973).
 
     Args:
-        told: how many records they are, each by its own bins.
-        sizes: records of each value.
-        share: the part of all records.
+        measurements: noisy numbers of these records, each with its bins.
+        sizes: records of each value [shape=(size,), float64].
+        share: share of all records.
+
+    Returns:
+        The shares [shape=(size,), float64].
     """
     out = np.full(len(sizes), share)
-    alike: dict[bytes, list[Measurement]] = {}
-    for m in told:
-        alike.setdefault(b"" if m.bins[0] is None else m.bins[0].tobytes(), []).append(m)
-    # Coarse bins first: what they tell holds for all values within.
-    for rows in sorted(alike.values(), key=lambda rows: len(rows[0].counts)):
+    by_bins: dict[bytes, list[Measurement]] = {}
+    for m in measurements:
+        by_bins.setdefault(b"" if m.bins[0] is None else m.bins[0].tobytes(), []).append(m)
+    # Coarse bins come first, as their factor applies to all values within.
+    for rows in sorted(by_bins.values(), key=lambda rows: len(rows[0].counts)):
         bins, shape = rows[0].bins[0], rows[0].counts.shape
         precision = np.array([np.broadcast_to(np.asarray(m.sigma) ** -2, shape) for m in rows])
         counts = np.average([m.counts for m in rows], axis=0, weights=precision)
         noise = 1 / precision.sum(axis=0)
-        own, expected = bin_table(sizes, (bins,), shape), bin_table(sizes * out, (bins,), shape)
+        records, expected = bin_table(sizes, (bins,), shape), bin_table(sizes * out, (bins,), shape)
         gap = counts - expected
-        # Least squares for the variance of shares: squared gaps are noise + variance * own^2, each as uncertain as its noise.
-        weight = np.square(own / noise)
+        # Weighted least squares for the variance of shares: E[gap^2] = noise + variance *
+        # records^2.
+        weight = np.square(records / noise)
         variance = max(
             float(
                 (weight * (np.square(gap) - noise)).sum()
-                / max((weight * np.square(own)).sum(), 1e-300)
+                / max((weight * np.square(records)).sum(), 1e-300)
             ),
             0.0,
         )
-        spread = variance * np.square(own)
-        found = np.clip(expected + spread / (spread + noise) * gap, 0.0, own)
-        factor = np.divide(found, expected, out=np.ones(shape), where=expected > 0)
+        spread = variance * np.square(records)
+        shared = np.clip(expected + spread / (spread + noise) * gap, 0.0, records)
+        factor = np.divide(shared, expected, out=np.ones(shape), where=expected > 0)
         out = np.minimum(out * (factor if bins is None else factor[bins]), 1.0)
     return out

@@ -1,7 +1,10 @@
-"""Who is at which party: how many people parties hold, and have in common, as released figures tell.
+"""Estimate how many records parties have, and how many they have in common, from released figures.
 
-Parties mostly hold the same people, and nothing here is used. Where they do not, their marginals speak of different people, and a
-cross-party cell of those that both hold. Sketches tell how many those are: their cells add up to them.
+1. Each party's record count follows from the sums of its marginals and its noisy count.
+2. The common records of two parties are the sum of their sketched cells.
+3. The records of every set of parties follow from these two by proportional fitting.
+
+If the parties have the same people, as most do, only step 1 is used.
 """
 
 from __future__ import annotations
@@ -18,25 +21,26 @@ import numpy.typing as npt
 from ..errors import MessageError
 from ..message import Message
 from ..plan.plan import Plan
-from .cross_party import Holding, Match
+from .cross_party import CommonRecords, RecordCount
 
 __all__ = [
     "Overlap",
     "estimate_total",
     "find_overlap",
-    "holdings",
     "proportional",
+    "record_counts",
     "same_people",
     "same_sizes",
 ]
 
 Floats = npt.NDArray[np.float64]
 
-# Differences within so many standard errors are none: parties with the same people are taken for others once in a million runs.
+# Differences within this many standard errors count as none; a false difference then occurs once in
+# a million runs.
 ERRORS = 5.0
-# Nor are those of a smaller part of the records, which noise hides in all that is made of them.
+# Differences of a smaller share of the records count as none.
 NEGLIGIBLE = 0.01
-# Most ways in which a person can be held: of everybody, each has a model of its own.
+# Most sets of parties. Each has a model if the rows are of all people.
 MAX_PATTERNS = 255
 # Rounds of proportional fitting, and the change of a count, in records, at which they end.
 ROUNDS, SETTLED = 1000, 1e-6
@@ -44,22 +48,24 @@ ROUNDS, SETTLED = 1000, 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """Parties that hold different people.
+    """How the people of the parties overlap.
 
     Attributes:
-        names: of the parties.
-        held: how many people each party holds.
-        common: how many every two parties have in common.
-        patterns: the sets of parties that somebody is held by, everybody's last; of sets that differ by nobody the larger.
-        counts: how many people each set holds, and no other party [shape=(patterns,), float64].
-        errors: their standard errors. With three parties and more, counts follow from those of two only where nobody's presence
-            at one party depends on that at two others together; that they may is in no error.
+        names: names of the parties.
+        party_counts: number of people at each party.
+        common: number of people that every two parties have in common.
+        patterns: the sets of parties that somebody is at; the set of all parties is the last. Among
+            sets whose people do not differ it has the larger.
+        counts: number of people at all parties of a set and at no other [shape=(patterns,),
+            float64].
+        errors: their standard errors. With three or more parties, they do not include the error of
+            the assumption in :func:`pattern_counts`.
         outer_error: standard error of the number of all people.
     """
 
     names: tuple[str, ...]
-    held: tuple[Holding, ...]
-    common: tuple[Match, ...]
+    party_counts: tuple[RecordCount, ...]
+    common: tuple[CommonRecords, ...]
     patterns: tuple[tuple[int, ...], ...]
     counts: Floats
     errors: Floats
@@ -67,46 +73,47 @@ class Overlap:
 
     @property
     def inner(self) -> float:
-        """People that all parties hold."""
+        """Number of people at all parties."""
         return float(self.counts[-1])
 
     @property
     def inner_error(self) -> float:
-        """Its standard error."""
+        """Standard error of :attr:`inner`."""
         return float(self.errors[-1])
 
     @property
     def outer(self) -> float:
-        """People that any party holds."""
+        """Number of people at any party."""
         return float(self.counts.sum())
 
     @property
     def between(self) -> tuple[float, float]:
-        """Least and most people that all parties can hold, whatever presences depend on, given what every two have in common."""
+        """Least and most people at all parties that the common people of every two allow."""
         pairs = [match.records for match in self.common]
         rest = len(self.names) - 2
         least = max(
             sum(match.records for match in self.common if party in match.parties)
-            - rest * own.records
-            for party, own in enumerate(self.held)
+            - rest * count.records
+            for party, count in enumerate(self.party_counts)
         )
         return max(min(least, min(pairs)), 0.0), max(min(pairs), 0.0)
 
     def share(self, party: int, other: int) -> float:
-        """The part of a party's people that another holds as well."""
+        """Share of a party's people who are also at another."""
         return float(
             self.counts[self.holding((party, other))].sum()
             / max(self.counts[self.holding((party,))].sum(), 1.0)
         )
 
     def holding(self, parties: Sequence[int]) -> list[int]:
-        """The patterns that some parties are in, by number."""
+        """Indices of the patterns that contain some parties."""
         return [i for i, pattern in enumerate(self.patterns) if set(parties) <= set(pattern)]
 
     def sentence(self, population: str) -> str:
-        """What people should know."""
-        own = ", ".join(
-            f"{name} {h.records:,.0f}" for name, h in zip(self.names, self.held, strict=True)
+        """A message that describes the overlap."""
+        sizes = ", ".join(
+            f"{name} {h.records:,.0f}"
+            for name, h in zip(self.names, self.party_counts, strict=True)
         )
         shared = "; ".join(
             f"{m.records:,.0f} ± {m.error:,.0f} are at {' and '.join(self.names[p] for p in m.parties)}"
@@ -117,24 +124,25 @@ class Overlap:
             "outer": f"all {self.outer:,.0f}, null where no party holds a value",
         }[population]
         return (
-            f"The parties hold different people ({own}): sketches tell that {shared}. The rows are of {rows}. If they should be "
+            f"The parties have different people ({sizes}): by the sketches, {shared}. The rows are of {rows}. If they should be "
             "the same people, compare how ids are written (`vertimrf align`)."
         )
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able."""
+        """The overlap in values that JSON can represent."""
         named = [[self.names[p] for p in pattern] for pattern in self.patterns]
         out: dict[str, Any] = {
             "parties": {
-                n: _figure(h.records, h.error) for n, h in zip(self.names, self.held, strict=True)
+                n: _figure(h.records, h.error)
+                for n, h in zip(self.names, self.party_counts, strict=True)
             },
             "in_common": [
                 {"parties": [self.names[p] for p in m.parties], **_figure(m.records, m.error)}
                 for m in self.common
             ],
             "held_by": [
-                {"parties": own, **_figure(count, error)}
-                for own, count, error in zip(named, self.counts, self.errors, strict=True)
+                {"parties": parties, **_figure(count, error)}
+                for parties, count, error in zip(named, self.counts, self.errors, strict=True)
             ],
             "inner": _figure(self.inner, self.inner_error),
             "outer": _figure(self.outer, self.outer_error),
@@ -148,14 +156,18 @@ def _figure(records: float, error: float) -> dict[str, float]:
     return {"records": round(float(records), 1), "error": round(float(error), 1)}
 
 
-def holdings(plan: Plan, messages: Sequence[Message]) -> tuple[Holding, ...]:
-    """How many records each party has, from the sums of its marginals, weighted by their variances, and the noisy count.
+def record_counts(plan: Plan, messages: Sequence[Message]) -> tuple[RecordCount, ...]:
+    """Estimate each party's records from the sums of its marginals and its noisy count, by
+    inverse-variance weights.
 
-    A party that released neither, whose attributes have one value each, is taken to have as many as the others.
+    A party without either, whose attributes have one value each, gets the estimate of all parties.
 
     Args:
         plan: the agreed plan.
         messages: one per party, in plan order.
+
+    Returns:
+        One count per party.
     """
     return tuple(
         _holding(plan, [message] if message.marginals or message.count is not None else messages)
@@ -164,11 +176,11 @@ def holdings(plan: Plan, messages: Sequence[Message]) -> tuple[Holding, ...]:
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
-    """The record count where all parties hold the same people, from all that they released; at least 1."""
+    """Estimate the record count, at least 1, if all parties have the same people."""
     return _holding(plan, messages).records
 
 
-def _holding(plan: Plan, messages: Sequence[Message]) -> Holding:
+def _holding(plan: Plan, messages: Sequence[Message]) -> RecordCount:
     weights = []
     values = []
     for message in messages:
@@ -180,10 +192,10 @@ def _holding(plan: Plan, messages: Sequence[Message]) -> Holding:
                 continue
             weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
             values.append(float(marginal.counts.sum(dtype=np.float64)) / marginal.units)
-    return Holding(max(float(np.average(values, weights=weights)), 1.0), sum(weights) ** -0.5)
+    return RecordCount(max(float(np.average(values, weights=weights)), 1.0), sum(weights) ** -0.5)
 
 
-def same_sizes(held: Sequence[Holding]) -> bool:
+def same_sizes(party_counts: Sequence[RecordCount]) -> bool:
     """Whether all parties may have the same number of records."""
     return all(
         _none(
@@ -191,18 +203,20 @@ def same_sizes(held: Sequence[Holding]) -> bool:
             math.hypot(one.error, other.error),
             max(one.records, other.records),
         )
-        for one, other in itertools.combinations(held, 2)
+        for one, other in itertools.combinations(party_counts, 2)
     )
 
 
-def same_people(held: Sequence[Holding], matches: Sequence[Match]) -> bool:
-    """Whether all parties may hold the same people, by what every two have in common."""
-    return all(_lacks_none(held[party], match) for match in matches for party in match.parties)
+def same_people(party_counts: Sequence[RecordCount], matches: Sequence[CommonRecords]) -> bool:
+    """Whether all parties may have the same people, by the common records of every two."""
+    return all(
+        _lacks_none(party_counts[party], match) for match in matches for party in match.parties
+    )
 
 
-def _lacks_none(own: Holding, match: Match) -> bool:
-    """Whether the other party of a match may have all records that this one has."""
-    return _none(own.records - match.records, math.hypot(own.error, match.error), own.records)
+def _lacks_none(count: RecordCount, match: CommonRecords) -> bool:
+    """Whether the other party of a match may have all of this one's records."""
+    return _none(count.records - match.records, math.hypot(count.error, match.error), count.records)
 
 
 def _none(missing: float, error: float, records: float) -> bool:
@@ -210,54 +224,59 @@ def _none(missing: float, error: float, records: float) -> bool:
 
 
 def find_overlap(
-    names: Sequence[str], held: Sequence[Holding], matches: Sequence[Match]
+    names: Sequence[str], party_counts: Sequence[RecordCount], matches: Sequence[CommonRecords]
 ) -> Overlap:
-    """How parties' people overlap.
+    """Estimate how the parties' people overlap.
 
     Args:
-        names: of the parties.
-        held: records of each.
-        matches: what every two have in common; pairs that are not there, of a party that tells nothing, are taken for nested.
+        names: names of the parties.
+        party_counts: records of each.
+        matches: common records of pairs of parties. The smaller party of a missing pair is assumed
+            to be contained in the larger.
+
+    Returns:
+        The overlap.
 
     Raises:
-        MessageError: parties have nobody in common, as far as can be told; or there are too many parties.
+        MessageError: two parties have no significant number of common records, or there are too
+            many sets of parties.
     """
     for match in matches:
         if match.records <= ERRORS * match.error:
             between = " and ".join(
-                f"{names[p]} ({held[p].records:,.0f} records)" for p in match.parties
+                f"{names[p]} ({party_counts[p].records:,.0f} records)" for p in match.parties
             )
             raise MessageError(
-                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which cannot be told "
-                "from none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
-                "record ids are written differently (`vertimrf align`) or are of other people, or too few are in common for the "
+                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which may be "
+                "none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
+                "record ids are written differently (`vertimrf align`) or are of other people, or they share too few for the "
                 "plan's noise."
             )
-    records = np.array([own.records for own in held])
+    records = np.array([count.records for count in party_counts])
     common = np.minimum.outer(records, records)
-    errors = np.diag([own.error for own in held])
-    # Whom a party would have alone, where that is nobody within the noise.
+    errors = np.diag([count.error for count in party_counts])
+    # Whether a party has a significant number of records that another lacks.
     lacking = np.zeros(common.shape, bool)
     for match in matches:
         one, other = match.parties
         common[one, other] = common[other, one] = min(match.records, common[one, other])
         errors[one, other] = match.error
         lacking[one, other], lacking[other, one] = (
-            not _lacks_none(held[party], match) for party in match.parties
+            not _lacks_none(party_counts[party], match) for party in match.parties
         )
     patterns = tuple(
-        own
-        for size in range(1, len(held) + 1)
-        for own in itertools.combinations(range(len(held)), size)
-        if all(lacking[p, q] for p in own for q in range(len(held)) if q not in own)
+        pattern
+        for size in range(1, len(party_counts) + 1)
+        for pattern in itertools.combinations(range(len(party_counts)), size)
+        if all(lacking[p, q] for p in pattern for q in range(len(party_counts)) if q not in pattern)
     )
     if len(patterns) > MAX_PATTERNS:
         raise MessageError(
-            f"{len(held)} parties overlap in {len(patterns)} ways, and this version can model {MAX_PATTERNS}: keep the common "
+            f"{len(party_counts)} parties overlap in {len(patterns)} ways, and this version can model {MAX_PATTERNS}: keep the common "
             "people at some of them."
         )
     counts = pattern_counts(patterns, records, common)
-    # Errors are handed on one figure at a time.
+    # Errors are propagated by moving one figure at a time by its error.
     moves = []
     for i, j in zip(*np.nonzero(errors), strict=True):
         less_records, less_common = records.copy(), common.copy()
@@ -267,7 +286,7 @@ def find_overlap(
     moved = np.array(moves)
     return Overlap(
         tuple(names),
-        tuple(held),
+        tuple(party_counts),
         tuple(matches),
         patterns,
         counts,
@@ -277,20 +296,25 @@ def find_overlap(
 
 
 def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: Floats) -> Floats:
-    """How many people are at each set of parties, from how many are at one and at two [shape=(patterns,), float64].
+    """Number of people at each set of parties, from the counts of one and of two parties.
 
-    Of two parties it is known; of more, what presences at three have to do with each other is left as if each party held a random
-    part of some larger population, and proportional fitting then keeps the counts of two (Deming and Stephan, 1940).
+    Proportional fitting (Deming and Stephan, 1940) meets the counts of two parties. It starts where
+    each party has a random part of a larger population, which is the assumption about three or more
+    parties.
 
     Args:
-        patterns: sets of parties that can be.
-        records: of each party [shape=(parties,)].
-        common: of every two [shape=(parties, parties)]; its diagonal is not looked at.
+        patterns: possible sets of parties.
+        records: records of each party [shape=(parties,), float64].
+        common: common records of every two [shape=(parties, parties), float64]; its diagonal is
+            ignored.
+
+    Returns:
+        Number of people [shape=(patterns,), float64].
     """
     parties = len(records)
-    at = np.array([[party in own for party in range(parties)] for own in patterns])
+    at = np.array([[party in pattern for party in range(parties)] for pattern in patterns])
     off = ~np.eye(parties, dtype=bool)
-    # A party's share is what it holds of the others' records.
+    # A party's share is that of the others' records that it has.
     share = np.clip(
         (common * off).sum(axis=1) / np.maximum(records.sum() - records, 1), 1e-3, 1 - 1e-3
     )
@@ -309,11 +333,16 @@ def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: F
 def proportional(
     counts: Floats, kept: Sequence[tuple[npt.NDArray[np.bool_], npt.ArrayLike]]
 ) -> Floats:
-    """Proportional fitting (Deming and Stephan, 1940): counts in proportion to some that have certain sums.
+    """Proportional fitting (Deming and Stephan, 1940): scale counts until some of their sums are as
+    given.
 
     Args:
-        counts: where to start [shape=(n, ...), float64].
-        kept: which of the n are summed [shape=(n,)], and what to [shape=(...,)].
+        counts: the start [shape=(n, ...), float64].
+        kept: per sum, which of the n it includes [shape=(n,), bool] and its value [shape=(...,),
+            float64].
+
+    Returns:
+        The scaled counts [shape=(n, ...), float64].
     """
     counts = counts.copy()
     for _ in range(ROUNDS):

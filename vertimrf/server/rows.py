@@ -1,4 +1,4 @@
-"""Synthetic rows in values of the original kind."""
+"""Decode the codes of synthetic rows to values of the original types."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PIECE_ROWS = 1 << 18
 def decode(
     codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator
 ) -> pa.Table:
-    """Turn codes back into the original kind of values.
+    """Decode codes to values of the original types.
 
     Args:
         codes: one row per attribute [shape=(d, n), integer].
-        attributes: their domains.
+        attributes: domain of each row.
         rng: draws numbers inside bins.
 
     Returns:
-        An Arrow table: text, numbers or true/false as declared; codes of integer attributes as they are; numeric values inside
-        their bin, whole ones where the attribute is integral, multiples of its resolution, dates and times where it says so;
-        missing values null. Encoding the result gives back ``codes``.
+        An Arrow table. Categorical attributes have their declared values, integer attributes their
+        codes, numeric attributes values inside the bin (whole numbers, multiples of a step, dates
+        or times as declared). Missing values are null. Encoding the table gives ``codes`` again.
 
     Raises:
         TableError: a code is outside its attribute's domain.
@@ -45,13 +45,16 @@ def decode_pieces(
     codes: npt.NDArray[np.integer],
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
-    holding: Callable[[pa.Table, slice], pa.Table] = lambda piece, rows: piece,
+    finish: Callable[[pa.Table, slice], pa.Table] = lambda piece, rows: piece,
 ) -> Iterator[pa.Table]:
-    """As :func:`decode`, piece by piece, one at least: values take several times the memory of codes.
+    """As :func:`decode`, in pieces, at least one. Values take several times the memory of codes.
 
     Args:
-        codes, attributes, rng: as there.
-        holding: makes more of each piece, told which rows it has.
+        codes, attributes, rng: as for :func:`decode`.
+        finish: is called with each piece and its rows, and returns the piece to yield.
+
+    Yields:
+        Arrow tables of successive rows.
 
     Raises:
         TableError: a code is outside its attribute's domain.
@@ -61,7 +64,7 @@ def decode_pieces(
             raise TableError(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
-    # The shape inside bins is that of all rows.
+    # The density inside bins follows from the counts of all rows.
     counts = [
         np.bincount(row, minlength=attribute.size)[: len(attribute.edges) - 1]
         if attribute.kind == "numeric"
@@ -71,10 +74,10 @@ def decode_pieces(
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
         rows = slice(first, first + PIECE_ROWS)
         columns = {
-            attribute.name: _decoded(attribute, row[rows], own, rng)
-            for attribute, row, own in zip(attributes, codes, counts, strict=True)
+            attribute.name: _decoded(attribute, row[rows], bin_counts, rng)
+            for attribute, row, bin_counts in zip(attributes, codes, counts, strict=True)
         }
-        yield holding(pa.table(columns), rows)
+        yield finish(pa.table(columns), rows)
 
 
 def _decoded(
@@ -89,36 +92,41 @@ def _decoded(
     present = np.where(missing, 0, row).astype(np.int64)
     if attribute.kind == "categorical":
         return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
-    # Missing cells are drawn no number.
-    held = present[~missing]
+    known = present[~missing]
     values = (
-        pa.array(held)
+        pa.array(known)
         if attribute.kind == "integer"
-        else numbers_inside(attribute, held, counts, rng)
+        else numbers_inside(attribute, known, counts, rng)
     )
     return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
 def with_holders(
-    table: pa.Table, schema: Schema, holders: Sequence[Sequence[str]], held: npt.NDArray[np.integer]
+    table: pa.Table,
+    schema: Schema,
+    party_sets: Sequence[Sequence[str]],
+    holders: npt.NDArray[np.integer],
 ) -> pa.Table:
-    """Rows of people that not every party holds: null where none does, and a last column that says who does.
+    """Set values to null that no party of a row's set has, and add a last column with the row's
+    parties.
 
     Args:
-        table: as :func:`decode` gives it.
+        table: rows from :func:`decode`.
         schema: attributes and parties.
-        holders: sets of parties, by name.
-        held: which of them each row's is, by number [shape=(rows,)].
+        party_sets: sets of parties, by name.
+        holders: index of each row's set [shape=(rows,), integer].
+
+    Returns:
+        The table with nulls and the last column.
     """
     columns = {}
     for party, names in schema.parties:
-        absent = pa.array(~np.array([party in own for own in holders])[held])
+        absent = pa.array(~np.array([party in parties for parties in party_sets])[holders])
         for name in names:
             columns[name] = pc.if_else(absent, pa.scalar(None, table[name].type), table[name])
     columns = {name: columns[name] for name in table.column_names}
-    return pa.table(
-        {**columns, HELD_BY: pa.array(["+".join(own) for own in holders]).take(pa.array(held))}
-    )
+    labels = pa.array(["+".join(parties) for parties in party_sets])
+    return pa.table({**columns, HELD_BY: labels.take(pa.array(holders))})
 
 
 def numbers_inside(
@@ -127,14 +135,15 @@ def numbers_inside(
     counts: npt.NDArray[np.integer],
     rng: np.random.Generator,
 ) -> pa.Array:
-    """Numbers inside the bins of a numeric attribute, of the kind it declares [length n].
+    """Draw numbers inside the bins of a numeric attribute, of its declared type [length n].
 
-    Inside a bin the density is a line that keeps the bin's count and stays between its neighbours' densities, level where both
-    are higher or both are lower (van Leer's limiter): evenly filled, the long last bins of a tail would widen it.
+    The density inside a bin is linear. It keeps the bin's count and stays between the densities of
+    the neighbours; it is constant if both neighbours are higher or both are lower (van Leer's
+    limiter). A constant density would widen the tails.
     """
     bins = len(attribute.edges) - 1
     if attribute.step:
-        # A multiple of the step stands for all numbers up to the next.
+        # A multiple of the step represents all numbers up to the next multiple.
         low, high = np.array([attribute.multiples(code) for code in range(bins)]).T
         bounds = np.append(low, high[-1] + 1).astype(float)
         steps = np.floor(drawn_inside(bounds, codes, counts, rng)).astype(np.int64)
@@ -150,7 +159,7 @@ def numbers_inside(
         )
     if attribute.integral:
         return pa.array(steps)
-    # 3 * 0.1 is 0.30000000000000004.
+    # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
     numbers = (
         np.round(steps * attribute.step, 12)
         if attribute.step
@@ -163,7 +172,7 @@ def numbers_inside(
 
 
 def arrow_type(attribute: Attribute) -> pa.DataType:
-    """What dates, times of day and timestamps are in Arrow."""
+    """The Arrow type of an attribute of dates, times of day or timestamps."""
     if attribute.calendar == "timestamp":
         return pa.timestamp("s", tz=attribute.timezone)
     return pa.date32() if attribute.calendar == "date" else pa.time32("s")
@@ -175,18 +184,23 @@ def drawn_inside(
     counts: npt.NDArray[np.integer],
     rng: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
-    """A number inside the bin of every code [shape=(n,)]; bin i is from bounds[i] to bounds[i + 1], and of all numbers
-    ``counts[i]`` lie in it.
+    """Draw a number inside the bin of every code; see :func:`numbers_inside` [shape=(n,), float64].
+
+    Args:
+        bounds: bin i is from ``bounds[i]`` to ``bounds[i + 1]`` [shape=(bins + 1,), float64].
+        codes: bin of each number [shape=(n,), int64].
+        counts: numbers in each bin, in all rows [shape=(bins,), integer].
+        rng: random generator.
     """
     width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
     density = counts / width
-    # Beyond the bounds there is nothing.
+    # The density beyond the bounds is 0.
     beside = np.concatenate([[0], density, [0]])
     at = np.concatenate([bounds[:1], middle, bounds[-1:]])
     fall, rise = density - beside[:-2], beside[2:] - density
     slope = (beside[2:] - beside[:-2]) / (at[2:] - at[:-2]) * width / 2
     limit = np.minimum(np.minimum(np.abs(fall), np.abs(rise)), np.abs(slope))
-    # The density inside goes from 1 - tilt to 1 + tilt times its mean.
+    # The density inside a bin rises from 1 - tilt to 1 + tilt times its mean.
     tilt = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(density > 0, density, 1)
     u, tilt = rng.random(len(codes)), tilt[codes]
     share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))

@@ -1,4 +1,13 @@
-"""The server: messages in, a model of all attributes and synthetic rows out (VertiMRF, phases 3 to 6). It never sees a table."""
+"""The server: a model and synthetic rows from the parties' messages (VertiMRF, phases 3 to 6).
+
+1. InitMRF fits a model to the parties' local marginals.
+2. CarEst estimates cross-party marginals from the sketches.
+3. GraphCom chooses the cliques of the global model, and OptMRF fits it.
+4. Sampling draws the rows.
+
+If parties have different people, the measurements are first converted to the people that all of
+them have (:mod:`.parts`).
+"""
 
 from __future__ import annotations
 
@@ -15,13 +24,13 @@ from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
 from ..message import RECORDS_OVER_EXPECTED, LocalMarginal, Message
-from ..model.beyond import fit_beyond
+from ..model.domain_compression import compression_maps
 from ..model.fit import FitOptions, fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
+from ..model.off_tree import fit_off_tree
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
-from ..model.value_classes import told_apart
 from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.impossible import Combination
@@ -31,11 +40,18 @@ from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, SketchPlan
-from .cross_party import Holding, cross_party_marginals
-from .found import Found, released_by
+from .cross_party import RecordCount, cross_party_marginals
 from .global_graph import combine_graphs
 from .parts import PartModel, Parts, of_common_people, sample_parts
-from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
+from .population import (
+    Overlap,
+    estimate_total,
+    find_overlap,
+    record_counts,
+    same_people,
+    same_sizes,
+)
+from .released_figures import ReleasedFigures, released_by
 from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
@@ -43,33 +59,36 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimates", "Result", "Server"]
 
-# An impossible combination that so many of the records seem to have, and by so many standard errors, is told.
+# A structural zero is reported as contradicted if more than this share of the records has it, by so
+# many standard errors.
 DOUBTFUL = 0.01
 DOUBT_ERRORS = 6.0
-# How far above what is expected at most a party's records must lie to be none, in standard errors.
+# A party's record count is refused if it exceeds the limit by this many standard errors.
 HOLDING_ERRORS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run yields.
+    """The result of a run.
 
     Attributes:
-        plan: the plan it followed.
+        plan: the plan of the run.
         codes: synthetic rows [shape=(attributes, rows), uint16].
-        model: the global Markov random field; of the people that all parties hold.
-        initial: what the parties' own marginals tell without any sketches, as :class:`Estimates` has it.
+        model: the global Markov random field, of the people at all parties.
+        initial: the model of the local marginals alone.
         ledger: every event and the composed (epsilon, delta).
-        crossing: attributes of the cross-party marginals that the model was fitted to, within its cliques or beyond them.
-        found: what the messages told, for a report.
-        disagreements: how far parties contradict each other on the columns that several hold.
+        crossing: attributes of the cross-party marginals that the model was fitted to, in its
+            cliques or as off-tree factors.
+        figures: figures of the messages, for a report.
+        disagreements: how far parties contradict each other on shared columns.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
-        seed: of the sampling; None means fresh entropy.
-        overlap: how the parties' people overlap; None where all hold the same.
-        others: in a result of everybody that any party holds, models of those that not all hold; else none.
-        held: then by whom each row is held: the number of one of ``others``, or as many as they are for all parties
-            [shape=(rows,), uint16]; else None.
+        seed: seed of the sampling; None means fresh entropy.
+        overlap: how the parties' people overlap; None if all have the same.
+        others: models of the people who are not at all parties, if the rows are of all people;
+            otherwise empty.
+        holders: with ``others``, the index in ``others`` of each row's model, or their number for
+            people at all parties [shape=(rows,), uint16]; otherwise None.
     """
 
     plan: Plan
@@ -78,39 +97,45 @@ class Result:
     initial: MarkovRandomField
     ledger: Ledger
     crossing: tuple[tuple[int, ...], ...]
-    found: Found
+    figures: ReleasedFigures
     disagreements: tuple[Disagreement, ...]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
     seed: int | None
     overlap: Overlap | None = None
     others: tuple[PartModel, ...] = ()
-    held: npt.NDArray[np.uint16] | None = None
+    holders: npt.NDArray[np.uint16] | None = None
 
     @property
     def table(self) -> pa.Table:
-        """The synthetic rows in the schema's original values; null where no party holds one, and then with who does."""
+        """The synthetic rows in the schema's values.
+
+        If not everybody is at all parties, values without a party are null, and a last column names
+        each row's parties.
+        """
         import pyarrow as pa
 
         return pa.concat_tables(self.pieces())
 
     def pieces(self) -> Iterator[pa.Table]:
-        """The rows of :attr:`table`, piece by piece: values take several times the memory of codes."""
+        """The rows of :attr:`table` in pieces. Values take several times the memory of codes."""
         from .rows import decode_pieces, with_holders
 
-        schema, held, rng = self.plan.schema, self.held, np.random.default_rng(self.seed)
-        if held is None:
+        schema, holders, rng = self.plan.schema, self.holders, np.random.default_rng(self.seed)
+        if holders is None:
             return decode_pieces(self.codes, schema.attributes, rng)
-        holders = [*(part.parties for part in self.others), self.plan.party_names]
+        party_sets = [*(part.parties for part in self.others), self.plan.party_names]
         return decode_pieces(
             self.codes,
             schema.attributes,
             rng,
-            lambda piece, rows: with_holders(piece, schema, holders, held[rows]),
+            lambda piece, rows: with_holders(piece, schema, party_sets, holders[rows]),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What was run, privacy spent, timings, model size, and what the messages told, JSON-able."""
+        """The run's report in values that JSON can represent: plan, privacy, timings, model size
+        and figures.
+        """
         names = self.plan.schema.names
         return {
             "kind": "report",
@@ -118,7 +143,7 @@ class Result:
             "plan": self.plan.fingerprint,
             "encoder": self.plan.encoder,
             "expected_records": self.plan.expected_records,
-            "parties": {party: list(held) for party, held in self.plan.schema.parties},
+            "parties": {party: list(columns) for party, columns in self.plan.schema.parties},
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             **self.ledger.colluding_json(),
@@ -132,33 +157,35 @@ class Result:
             "cross_party_marginals": [
                 [names[a] for a in attributes] for attributes in self.crossing
             ],
-            "shared_columns": [found.to_json(self.plan) for found in self.disagreements],
+            "shared_columns": [
+                disagreement.to_json(self.plan) for disagreement in self.disagreements
+            ],
             "warnings": list(self.warnings),
             **(
                 {}
                 if self.overlap is None
                 else {"population": self.plan.population, "overlap": self.overlap.to_json()}
             ),
-            "found": self.found.to_json(self.plan, self.model),
+            "found": self.figures.to_json(self.plan, self.model),
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What the parties' messages tell the server; made by :meth:`Server.read`.
+    """Measurements from the parties' messages; made by :meth:`Server.read`.
 
     Attributes:
-        plan_digest: the plan that the messages follow [32 bytes].
+        plan_digest: digest of the plan that the messages follow [32 bytes].
         messages: one per party, in plan order.
-        local: the parties' own marginals.
+        local: the parties' local marginals.
         crossing: measurements that span parties.
         initial: the model of the local marginals alone.
         total: estimated record count.
-        disagreements: how far parties contradict each other on the columns that several hold.
+        disagreements: how far parties contradict each other on shared columns.
         warnings: sentences about parties whose records do not match.
         seconds: wall time per phase.
-        parts: what is known of people that parties hold or lack, where they hold different ones; None where they do not. All else
-            here is then of those that all parties hold.
+        parts: measurements of all people, if parties have different ones; otherwise None. With
+            ``parts``, the other attributes are of the people at all parties.
     """
 
     plan_digest: bytes
@@ -174,11 +201,11 @@ class Estimates:
 
 
 class Server:
-    """Assembles a synthetic table from the parties' messages.
+    """Makes a model and synthetic rows from the parties' messages.
 
     Args:
         plan: the agreed plan.
-        options: rows, seed, threads and so on.
+        options: number of rows, seed, threads and progress.
     """
 
     def __init__(self, plan: Plan, options: RunOptions | None = None) -> None:
@@ -186,14 +213,18 @@ class Server:
         self._options = options if options is not None else RunOptions()
 
     def read(self, messages: Sequence[Message]) -> Estimates:
-        """InitMRF and CarEst: what the messages tell.
+        """Estimate local and cross-party marginals (InitMRF and CarEst).
 
         Args:
             messages: one per party, in any order, validated on loading.
 
+        Returns:
+            The measurements and the model of the local marginals.
+
         Raises:
-            MessageError: a party's message is missing, doubled, or of another plan; or two parties have nobody in common, as far
-                as can be told; or they hold different people, and nothing tells how many they have in common.
+            MessageError: a party's message is missing, repeated or of another plan; two parties
+                have no significant number of common records; or they have different people, and the
+                plan has no sketches that estimate the overlap.
         """
         plan = self._plan
         ordered = self._in_order(messages)
@@ -203,17 +234,21 @@ class Server:
                 local = tuple(
                     measurement(plan, message, m) for message in ordered for m in message.marginals
                 )
-                held = holdings(plan, ordered)
+                party_counts = record_counts(plan, ordered)
                 total = estimate_total(plan, ordered)
-                _check_holdings(plan, held)
-            if same_sizes(held):
+                _check_holdings(plan, party_counts)
+            if same_sizes(party_counts):
                 initial = self._initial(local, total, clock)
                 self._options.progress.step("cross-party marginals")
                 with clock("CarEst"):
                     crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
-                if same_people(held, crossing.matches):
-                    found = disagreements(plan, ordered, total)
-                    warnings = tuple(each.sentence(plan) for each in found if each.significant)
+                if same_people(party_counts, crossing.matches):
+                    contradictions = disagreements(plan, ordered, total)
+                    warnings = tuple(
+                        contradiction.sentence(plan)
+                        for contradiction in contradictions
+                        if contradiction.significant
+                    )
                     return Estimates(
                         plan.digest(),
                         tuple(ordered),
@@ -221,11 +256,11 @@ class Server:
                         crossing.measurements,
                         initial,
                         total,
-                        found,
+                        contradictions,
                         warnings,
                         clock.seconds,
                     )
-            return self._of_different_people(ordered, local, held, clock)
+            return self._of_different_people(ordered, local, party_counts, clock)
 
     def _initial(
         self, local: Sequence[Measurement], total: float, clock: Clock
@@ -234,10 +269,10 @@ class Server:
         schema = self._plan.schema
         with clock("InitMRF"):
             zeros = ruling_out(schema.sizes, apart(schema)[0])
-            classes = told_apart(local, kept_apart(schema))
+            classes = compression_maps(local, kept_apart(schema))
             tree = local_tree(self._plan, local, zeros, classes)
             known = [m for m in local if tree.covering(m.attributes) >= 0]
-            told = fitting(self._options.progress)
+            report = fitting(self._options.progress)
             return fit(
                 schema.sizes,
                 known,
@@ -245,49 +280,50 @@ class Server:
                 tree=tree,
                 zeros=zeros,
                 classes=classes,
-                options=FitOptions(progress=told),
+                options=FitOptions(progress=report),
             )
 
     def _of_different_people(
         self,
         messages: Sequence[Message],
         local: tuple[Measurement, ...],
-        held: tuple[Holding, ...],
+        party_counts: tuple[RecordCount, ...],
         clock: Clock,
     ) -> Estimates:
-        """What messages tell of parties that hold different people."""
+        """The measurements if parties have different people."""
         plan, options = self._plan, self._options
         if plan.sketch is None or not plan.sketch.tells_matches:
             counts = ", ".join(
-                f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, held, strict=True)
+                f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, party_counts, strict=True)
             )
             raise MessageError(
-                f"The parties hold different numbers of records ({counts}), and this plan has nothing that tells how many they "
-                "have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
+                f"The parties have different numbers of records ({counts}), and this plan's sketches do not estimate how "
+                "many they have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
             )
-        # Every party's marginals as if it had as many people as all have on average: what it says of a part of them stays.
-        total = float(np.mean([own.records for own in held]))
-        # What several parties hold counts as the first one's, of whose people its marginals speak.
+        # The initial model has each party's marginals scaled to the average number of people.
+        total = float(np.mean([count.records for count in party_counts]))
+        # A shared column counts as the first party's. Only that party's marginals of it are used.
         by = [message.party for message in messages for _ in message.marginals]
         first = [
             plan.schema.holder(m.attributes) == party for m, party in zip(local, by, strict=True)
         ]
         local = tuple(itertools.compress(local, first))
         owners = itertools.compress(by, first)
-        scales = [total / held[party].records for party in owners]
-        alike = [
+        scales = [total / party_counts[party].records for party in owners]
+        scaled = [
             replace(m, counts=m.counts * s, sigma=m.sigma * s)
             for m, s in zip(local, scales, strict=True)
         ]
-        initial = self._initial(alike, total, clock)
+        initial = self._initial(scaled, total, clock)
         options.progress.step("cross-party marginals")
         with clock("CarEst"):
-            crossing = cross_party_marginals(plan, messages, initial, total, options, held)
-            overlap = find_overlap(plan.party_names, held, crossing.matches)
+            crossing = cross_party_marginals(plan, messages, initial, total, options, party_counts)
+            overlap = find_overlap(plan.party_names, party_counts, crossing.matches)
             spanning = of_common_people(plan.schema, crossing.measurements)
             parts = Parts.of(plan.schema, overlap, initial, local, spanning, crossing.shared)
             common, across = (
-                tuple(parts.measurements(own, parts.all)) for own in (local, spanning)
+                tuple(parts.measurements(measurements, parts.all))
+                for measurements in (local, spanning)
             )
         initial = self._initial(common, overlap.inner, clock)
         warnings = (overlap.sentence(plan.population),)
@@ -305,14 +341,18 @@ class Server:
         )
 
     def run(self, estimates: Estimates) -> Result:
-        """GraphCom, OptMRF and sampling.
+        """Fit the global model and draw rows (GraphCom, OptMRF and sampling).
 
         Args:
-            estimates: what :meth:`read` made of the messages.
+            estimates: the result of :meth:`read`.
+
+        Returns:
+            The model, the rows and the figures of the run.
 
         Raises:
             MessageError: the messages follow another plan.
-            ModelError: many records have what the schema calls impossible, so that no model fits both.
+            ModelError: many records contradict the schema's structural zeros, so that no model fits
+                both.
         """
         if estimates.plan_digest != self._plan.digest():
             raise MessageError("The messages were made for another plan.")
@@ -338,12 +378,12 @@ class Server:
             ) from error
 
         options.progress.step("sampling")
-        held_by = None
+        holders = None
         with clock("sampling"):
             rng = np.random.default_rng(options.seed)
             if others:
                 every = [*others, PartModel(plan.party_names, fitted)]
-                codes, held_by = sample_parts(
+                codes, holders = sample_parts(
                     plan.schema, every, options.rows, rng, progress=options.progress.advance
                 )
             else:
@@ -356,7 +396,9 @@ class Server:
                 "a party fixed its noise, or does not claim what the plan does"
             )
         warnings = (*estimates.warnings, *unheld, *doubts)
-        told = Found(released_by(estimates.messages), (*estimates.local, *estimates.crossing))
+        figures = ReleasedFigures(
+            released_by(estimates.messages), (*estimates.local, *estimates.crossing)
+        )
         return Result(
             plan,
             codes,
@@ -364,14 +406,14 @@ class Server:
             estimates.initial,
             ledger,
             spanning,
-            told,
+            figures,
             estimates.disagreements,
             clock.seconds,
             warnings,
             options.seed,
             None if parts is None else parts.overlap,
             others,
-            held_by,
+            holders,
         )
 
     def _fitted(
@@ -382,7 +424,11 @@ class Server:
         total: float,
         clock: Clock,
     ) -> tuple[MarkovRandomField, tuple[tuple[int, ...], ...], tuple[str, ...]]:
-        """GraphCom and OptMRF: the model, the cross-party marginals that it was fitted to, and warnings."""
+        """GraphCom and OptMRF.
+
+        Returns:
+            The model, attributes of the cross-party marginals that it was fitted to, and warnings.
+        """
         plan, options = self._plan, self._options
         options.progress.step("global graph")
         with clock("GraphCom"):
@@ -391,9 +437,9 @@ class Server:
         options.progress.step("global model")
         with clock("OptMRF"):
             used = [m for m in (*local, *graph.kept) if graph.tree.covering(m.attributes) >= 0]
-            fitted, beyond = initial, frozenset[tuple[int, ...]]()
+            fitted, off_tree = initial, frozenset[tuple[int, ...]]()
             if graph.kept or apart(plan.schema)[1]:
-                told = fitting(options.progress)
+                report = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
                 fitted = fit(
                     plan.schema.sizes,
@@ -403,31 +449,33 @@ class Server:
                     warm=graph.start,
                     zeros=zeros,
                     classes=graph.classes,
-                    options=FitOptions(progress=told),
+                    options=FitOptions(progress=report),
                 )
-            # The paper's own encoders are compared as they are.
+            # The paper's encoders have no off-tree factors.
             if isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
-                fitted, beyond = fit_beyond(
+                fitted, off_tree = fit_off_tree(
                     fitted, [*local, *crossing], progress=fitting(options.progress)
                 )
-        held = beyond.union(m.attributes for m in graph.kept)
+        fitted_to = off_tree.union(m.attributes for m in graph.kept)
         across = tuple(
             m.attributes
             for m in crossing
-            if m.attributes in held and not plan.schema.held_together(m.attributes)
+            if m.attributes in fitted_to and not plan.schema.held_together(m.attributes)
         )
         warnings = graph.warnings
         if crossing and not across:
             warnings += (
-                f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
+                f"No cross-party edge fits tau = {plan.tau} cells or exceeds the noise: the parties' attributes are "
                 "synthesised as independent; raise tau or epsilon.",
             )
         return fitted, across, warnings
 
     def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:
-        """A model of people that not all parties hold."""
+        """A model of the people of one pattern."""
         total = max(float(parts.overlap.counts[part]), 1.0)
-        local, crossing = (parts.measurements(own, part) for own in (parts.local, parts.crossing))
+        local, crossing = (
+            parts.measurements(measurements, part) for measurements in (parts.local, parts.crossing)
+        )
         initial = self._initial(local, total, clock)
         fitted, _, _ = self._fitted(local, crossing, initial, total, clock)
         return PartModel(
@@ -455,23 +503,24 @@ class Server:
         return [by_party[i] for i in range(len(names))]
 
 
-def _check_holdings(plan: Plan, held: Sequence[Holding]) -> None:
-    """A party with far more records than anybody expects would have rows drawn for all of them.
+def _check_holdings(plan: Plan, party_counts: Sequence[RecordCount]) -> None:
+    """Refuse record counts that are far larger than the plan's, because a row would be drawn for
+    each record.
 
     Raises:
-        MessageError: a party has, whatever its noise.
+        MessageError: a party's count is significantly above the limit.
     """
     most = RECORDS_OVER_EXPECTED * plan.expected_records
-    for name, own in zip(plan.party_names, held, strict=True):
-        if not own.records - HOLDING_ERRORS * own.error <= most:
+    for name, count in zip(plan.party_names, party_counts, strict=True):
+        if not count.records - HOLDING_ERRORS * count.error <= most:
             raise MessageError(
-                f"The message of party {name!r} tells of about {own.records:,.0f} records, where the plan expects "
-                f"{plan.expected_records:,}: its figures are wrong, or the plan's are; make one of them again."
+                f"The message of party {name!r} has about {count.records:,.0f} records, but the plan expects "
+                f"{plan.expected_records:,}: correct the message or the plan."
             )
 
 
 def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
-    """Impossible combinations of one party's attributes, which the model of the parties' own marginals keeps, and the others."""
+    """Split the structural zeros in those of one party's attributes and those across parties."""
     inside: list[Combination] = []
     across: list[Combination] = []
     for combination in schema.combinations:
@@ -482,18 +531,23 @@ def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
 
 
 def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measurement:
-    """A party's own marginal as the model is fitted to it."""
+    """The measurement of a party's local marginal."""
     names = " × ".join(plan.schema.names[a] for a in marginal.attributes)
     return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
 
 
 def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
-    """Warn of impossible combinations across parties, which no party can check, that many records seem to have.
+    """Warn of structural zeros across parties, which no party can check, if many records seem to
+    contradict them.
 
     Args:
-        schema: with its impossible combinations.
-        crossing: measurements that span parties; where they are binned, bins count that lie wholly in a combination.
+        schema: the schema with its structural zeros.
+        crossing: measurements that span parties. Only bins that lie wholly in a structural zero
+            count.
         total: record count.
+
+    Returns:
+        One warning per contradicted structural zero.
     """
     worst: dict[int, tuple[float, float]] = {}
     for number, combination in enumerate(schema.combinations):
@@ -509,9 +563,9 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
                     for code in range(size)
                     if code not in ruled_out.get(attribute, range(size))
                 ]
-                held = np.arange(size) if bins is None else bins
+                bin_of_code = np.arange(size) if bins is None else bins
                 cells.append(
-                    np.setdiff1d(np.unique(held), held[others])
+                    np.setdiff1d(np.unique(bin_of_code), bin_of_code[others])
                     if attribute in ruled_out
                     else np.arange(count)
                 )
@@ -524,7 +578,7 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
             ):
                 worst[number] = records, error
     return tuple(
-        f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "
-        f"{schema.named([number], start=False)}. No synthetic row has it; is it true?"
+        f"About {records:,.0f} records (standard error {error:,.0f}) seem to contradict the schema's "
+        f"{schema.named([number], start=False)}. No synthetic row has it; check whether it is true."
         for number, (records, error) in worst.items()
     )

@@ -1,7 +1,8 @@
-"""Columns that several parties hold: one attribute of the model, and how far its holders contradict each other.
+"""Shared columns: how far parties contradict each other, and the local junction tree.
 
-Each holder measures such a column with its other ones. The fit weighs all measurements by their precision, so that contradictions
-end between the holders, and what only one of them measures is left as it is.
+Such a column is one attribute of the model. Every party that has it measures it together with its
+other columns. The fit weights all measurements by their precision, so contradictory values are
+averaged.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..message import Message
+from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree, junction_tree
 from ..model.markov_random_field import Factor
 from ..model.measurement import BinMap, Measurement
 from ..model.structural_zeros import budget_holding
-from ..model.value_classes import sizes_in_classes
 from ..plan.plan import Plan
 from ..sketches.agreement import agreeing
 
 __all__ = ["Disagreement", "disagreements", "local_tree"]
 
-# Holders who contradict each other are told from so many standard errors.
+# A disagreement is significant above this many standard errors.
 SIGNIFICANT = 4.0
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How far two holders of a column contradict each other.
+    """How far two parties contradict each other on a column.
 
     Attributes:
-        attribute: its position in the schema.
-        parties: their positions in the plan.
-        share: estimated part of all records for which their values differ; unbiased, so that it may be below 0.
-        error: its standard error.
+        attribute: position of the column in the schema.
+        parties: positions of the parties in the plan.
+        share: estimated share of records whose values differ; it is unbiased and may be negative.
+        error: standard error of ``share``.
     """
 
     attribute: int
@@ -45,23 +46,23 @@ class Disagreement:
 
     @property
     def significant(self) -> bool:
-        """Whether it is more than noise."""
+        """Whether the share is larger than noise explains."""
         return self.share > SIGNIFICANT * self.error
 
     def sentence(self, plan: Plan) -> str:
-        """For people."""
+        """A message that describes the disagreement."""
         one, other = (plan.party_names[party] for party in self.parties)
         column = repr(plan.schema.names[self.attribute])
         if not self.significant:
             most = max(self.share, 0) + SIGNIFICANT * self.error
-            return f"{one} and {other} agree on {column}, as far as can be told: for all but at most {most:.1%} of the records."
+            return f"{one} and {other} agree on {column} within the noise, for all but at most {most:.1%} of the records."
         return (
             f"{one} and {other} contradict each other on {column} for {self.share:.1%} of the records (standard error "
-            f"{self.error:.2%}); the table has one such column, between theirs."
+            f"{self.error:.2%}); the synthetic column lies between theirs."
         )
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
-        """JSON-able, by name."""
+        """The disagreement in values that JSON can represent, with names."""
         return {
             "column": plan.schema.names[self.attribute],
             "parties": [plan.party_names[party] for party in self.parties],
@@ -73,26 +74,34 @@ class Disagreement:
 def disagreements(
     plan: Plan, messages: Sequence[Message], total: float
 ) -> tuple[Disagreement, ...]:
-    """What the sketches of agreement tell of every two holders of every shared column.
+    """Estimate the disagreement of every two parties on every shared column, from the agreement
+    sketches.
 
     Args:
         plan: the agreed plan.
         messages: one per party, in plan order.
         total: estimated record count.
+
+    Returns:
+        One disagreement per column and pair of parties.
     """
-    asked = [plan.agreement_of(party) for party in range(len(messages))]
+    columns = [plan.agreement_of(party) for party in range(len(messages))]
     tables = [
-        dict(zip(held, message.agreement, strict=True))
-        for held, message in zip(asked, messages, strict=True)
+        dict(zip(attributes, message.agreement, strict=True))
+        for attributes, message in zip(columns, messages, strict=True)
     ]
     released = [
-        {m.attributes[0]: float(m.counts.sum()) for m in own.marginals if len(m.attributes) == 1}
-        for own in messages
+        {
+            m.attributes[0]: float(m.counts.sum())
+            for m in message.marginals
+            if len(m.attributes) == 1
+        }
+        for message in messages
     ]
     out = []
     for attribute, sketch in zip(plan.schema.shared, plan.agreement, strict=False):
         holders = plan.schema.holders[attribute]
-        found = agreeing(
+        agreements = agreeing(
             sketch,
             [tables[p][attribute] for p in holders],
             [released[p][attribute] for p in holders],
@@ -100,7 +109,7 @@ def disagreements(
         )
         out += [
             Disagreement(attribute, (holders[i], holders[j]), 1 - records / total, error / total)
-            for (i, j), (records, error) in found.items()
+            for (i, j), (records, error) in agreements.items()
         ]
     return tuple(out)
 
@@ -108,30 +117,38 @@ def disagreements(
 def local_tree(
     plan: Plan, local: Sequence[Measurement], zeros: Sequence[Factor], classes: Mapping[int, BinMap]
 ) -> JunctionTree:
-    """A junction tree of the parties' own marginals, and of structural zeros; of attributes in classes of values where they are.
+    """Build a junction tree of the parties' local marginals and the structural zeros, over
+    compressed domains.
 
-    A party's graph keeps within its limit; pairs that it measured beside, which come last, stay out. Columns that several hold
-    join their graphs, and cliques may grow together: then some marginals find no room within tau.
+    Without shared columns, each party's marginals enter in order while its cliques stay within the
+    plan's local limit. With shared columns the parties' graphs are connected, so a marginal enters
+    only if all cliques stay within ``max_clique_cells``.
     """
-    sizes = sizes_in_classes(plan.schema.sizes, classes)
+    sizes = compressed_sizes(plan.schema.sizes, classes)
     if not plan.schema.shared:
         ruled_out = [f.attributes for f in zeros]
-        held, least = list(ruled_out), _joined(sizes, ruled_out).largest
+        kept, least = list(ruled_out), _joined(sizes, ruled_out).largest
         for party, limits in enumerate(plan.local):
-            own = [m.attributes for m in local if plan.schema.party_of(m.attributes[0]) == party]
+            marginals = [
+                m.attributes for m in local if plan.schema.party_of(m.attributes[0]) == party
+            ]
             limit = max(limits.largest_clique, least)
-            held += own[
+            kept += marginals[
                 : bisect.bisect_right(
-                    range(1, len(own) + 1), limit, key=lambda n: _joined(sizes, own[:n]).largest
+                    range(1, len(marginals) + 1),
+                    limit,
+                    key=lambda n: _joined(sizes, marginals[:n]).largest,
                 )
             ]
-        return _joined(sizes, held)
+        return _joined(sizes, kept)
     budget = budget_holding(sizes, plan.tau, zeros)
     for m in local:
         budget.try_clique(m.attributes)
     return budget.tree()
 
 
-def _joined(sizes: Sequence[int], held: Sequence[tuple[int, ...]]) -> JunctionTree:
-    """A junction tree that holds some marginals."""
-    return junction_tree(sizes, {pair for own in held for pair in itertools.combinations(own, 2)})
+def _joined(sizes: Sequence[int], marginals: Sequence[tuple[int, ...]]) -> JunctionTree:
+    """A junction tree that covers some marginals."""
+    return junction_tree(
+        sizes, {pair for attributes in marginals for pair in itertools.combinations(attributes, 2)}
+    )

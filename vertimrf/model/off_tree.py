@@ -1,11 +1,12 @@
-"""What no clique holds: factors beyond the junction tree, by which rows of its model are weighed.
+"""Off-tree factors: fit measured marginals that no clique of the junction tree contains.
 
-A junction tree holds few of the marginals that are measured where domains are long or attributes many. The others still tell
-something: here the model's own rows, many of them, stand for it, and further proximal steps (see :mod:`.fit`) are taken from
-there towards all that is measured. That takes no more than a weight for every row, whatever the graph: the normaliser, and with
-it the dual and its gradient, are sums over rows. A step's solution is log-linear, so what comes of it are factors like the
-tree's, only of marginals that no clique holds. Rows are then drawn from the tree's model and weighed by them (importance
-sampling; Rubin's sampling importance resampling, 1987): :mod:`.sample`.
+The model draws many rows from its junction tree. Proximal steps (see :mod:`.fit`) towards the
+measurements then change the rows' weights instead of clique tables: the normaliser, the dual and
+its gradient are sums over rows. The solution of a step is log-linear, so it consists of factors
+over the measured marginals. :mod:`.sample` draws rows from the tree and weights them by these
+factors (importance sampling; Rubin's sampling importance resampling, 1987).
+
+Domains with many values, or many attributes, leave most measured marginals outside the tree.
 """
 
 from __future__ import annotations
@@ -20,76 +21,80 @@ import numpy.typing as npt
 
 from ..kernels import rows as kernels
 from ..kernels.jit import in_slices
+from .fit import DEFAULT
 from .markov_random_field import Factor, MarkovRandomField
 from .measurement import UNMEASURED, BinMap, Measurement, best_measured, by_measurement
 from .proximal_step import StepDual
 from .sample import add_counts, lookups, propose
 
-__all__ = ["fit_beyond"]
+__all__ = ["fit_off_tree"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint16]
 Integers = npt.NDArray[np.int64]
 
-# Rows that stand for the model, as a multiple of the records, and at least and at most: fewer say too little of marginals that
-# no clique holds, and weights follow that (Fire lost all gain with half as many rows as records).
+# Rows drawn from the tree: a multiple of the records, and its bounds. With fewer rows, weights
+# follow the rows' sampling error.
 ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18
-# Most cells of a factor beyond the tree, and most lookups, rows by tables, in one evaluation: of any tables, and of those that
-# have one cell for so many rows, all together. Tables of few values are many before they follow noise (81 attributes of PISA cut
-# to two values at epsilon 3.2: 0.0110 with 499 tables, 0.0071 with 1,999; cut to three at 0.8: 0.0284 and, with 1,424, 0.0238; as
-# they are, in 14,000 cells already, 0.0430 and, with 999, 0.0442).
+# Most cells of an off-tree factor. Most lookups (rows x tables) in one evaluation: MAX_LOOKUPS for
+# any tables, and MAX_LOOKUPS_OF_FEW_CELLS while all tables together have at most one cell for
+# ROWS_PER_CELL rows.
 MAX_CELLS = 1 << 20
 MAX_LOOKUPS, MAX_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
-# A measured marginal stands out where its mean squared residual, in units of sigma, is by so many of its standard deviations
-# above that of noise alone: one in twenty does so by chance. The others hold to the model: unheld, or held to what was measured,
-# they go by the noise of the sketches and of the weights, and BR2000 lost 7 % where Adult gained 9.
+# A measured marginal is significant if its mean squared residual is this many standard deviations
+# above that of noise: one in twenty is by chance. Other marginals are constrained to the model's
+# counts, so that they do not follow noise.
 STANDS_OUT = 1.645
-# Cells that fewer of the rows fall into are not held to anything: hardly a row holds their parameters back.
+# Cells that contain fewer rows are not fitted, because too few rows limit their parameters.
 FEW_ROWS = 8
-# Steps end where the mean squared residual is as large as noise has it (Morozov's discrepancy principle, 1966), or falls by less.
+# Steps end when the mean squared residual is that of noise (Morozov's discrepancy principle, 1966),
+# or falls by less than this.
 NOISE_ALONE, MIN_IMPROVEMENT = 1.0, 0.005
 STEPS = 50
-# Where rows, or fresh ones, are worth less than this part of them after a step, it is taken back, and one so much shorter tried,
-# once, or so often where no step has stood yet. Weights that suit the fit's rows alone let a few others outweigh the rest (the
-# flights at epsilon 3.2: 0.40, not 0.04), and steps that are ever shorter lead where they nearly do (0.042, and not 0.040).
+# A step is undone if it leaves a smaller effective share of the rows. The next step is SHORTER
+# times as short. The fit ends at the second such step, or after TIMES_SHORTER of them if no step
+# has succeeded.
 MIN_EFFECTIVE, SHORTER, TIMES_SHORTER = 0.3, 5.0, 3
-# Solved so far: half of it gained nothing on Adult, Fire and a payroll of long domains.
+# A step is solved to this gradient, per cell in units of sigma (root mean square).
 TOLERANCE = 0.2
 
 
 class RowDual(StepDual):
-    """The dual of a proximal step from weighed rows, as :class:`~.proximal_step.Dual` has it from a tree.
+    """The dual of a proximal step over weighted rows (:class:`~.proximal_step.Dual` is the one over
+    a junction tree).
 
     Args:
-        codes: rows of the model to start from [shape=(d, n), uint16].
+        codes: rows drawn from the model [shape=(d, n), uint16].
         measurements: noisy marginals.
         total: record count.
-        fresh: other rows of it, by which weights are tried out [as ``codes``].
+        fresh: other rows from the model, which test the weights [shape=(d, n), uint16].
 
     Attributes:
-        measured, sigma, typical: as there, but that sigma holds the rows' own error as well.
-        held: whether enough of the rows fall into a cell [bool, as these].
-        theta: parameters of all steps together, flat over the measurements' cells [float64].
+        measured, sigma, typical: as in :class:`StepDual`; sigma includes the sampling error of the
+            rows.
+        constrained: whether a cell contains enough rows to be fitted [shape=(cells,), bool].
+        theta: sum of the parameters of all steps, flat over the measurements' cells
+            [shape=(cells,), float64].
     """
 
     def __init__(
         self, codes: Codes, measurements: Sequence[Measurement], total: float, fresh: Codes
     ) -> None:
         super().__init__(measurements, total)
-        # Rows say what the model has of a cell with an error of their own; without it, weights follow that where measurements are
-        # precise and records many (Fire at epsilon 3.2: a distance of 0.49 instead of 0.019).
-        each = total / codes.shape[1]
+        # Counts of rows have a sampling error. Without it, weights would follow that error where
+        # measurements are precise.
+        records_per_row = total / codes.shape[1]
         self.sigma = np.sqrt(
-            np.square(self.sigma) + each * np.maximum(self.measured, 0.5 * self.sigma)
+            np.square(self.sigma) + records_per_row * np.maximum(self.measured, 0.5 * self.sigma)
         )
         self.theta = np.zeros_like(self.measured)
         self._columns, self._tables, self._terms = _lookups(codes, measurements)
         self._logs = np.zeros(codes.shape[1])
         self._fresh = _lookups(fresh, measurements)[0]
-        self.held = self.calibrate(self.theta)[1] >= FEW_ROWS * each
-        for some in self._alike:
-            self.held[some] = self.held[some].all(axis=1, keepdims=True)
-        self.sigma[~self.held] = UNMEASURED * total
+        self.constrained = self.calibrate(self.theta)[1] >= FEW_ROWS * records_per_row
+        for cells in self._mean_groups:
+            self.constrained[cells] = self.constrained[cells].all(axis=1, keepdims=True)
+        self.sigma[~self.constrained] = UNMEASURED * total
 
     def calibrate(self, theta: Array) -> tuple[float, Array]:
         """See :class:`StepDual`."""
@@ -115,8 +120,10 @@ class RowDual(StepDual):
 
     @property
     def effective(self) -> float:
-        """The part of the rows, and of fresh ones, that weighed ones are worth: the lesser one (Kish's effective sample size over
-        their number). Weights may suit the rows that they were found with alone.
+        """Kish's effective sample size over the number of rows: the smaller of the fitted rows' and
+        the fresh rows'.
+
+        Weights may suit only the rows that they were fitted on.
         """
         logs = np.zeros(self._fresh.shape[1])
         arguments = self._fresh, self._tables, self._terms, self.theta
@@ -125,10 +132,10 @@ class RowDual(StepDual):
             kernels.BLOCK,
             lambda begin, end: kernels.add_logs(*arguments, begin, end, logs),
         )
-        return min(_worth(self._logs), _worth(logs))
+        return min(_effective_share(self._logs), _effective_share(logs))
 
     def undo(self, theta: Array) -> None:
-        """Take the last step back, which found these parameters."""
+        """Undo the last step, whose solution was ``theta``."""
         self._add(-theta)
 
     def _add(self, theta: Array) -> None:
@@ -138,30 +145,30 @@ class RowDual(StepDual):
         self.theta += theta
 
 
-def _worth(logs: Array) -> float:
+def _effective_share(logs: Array) -> float:
     weights = np.exp(logs - logs.max())
     return float(weights.sum() ** 2 / np.square(weights).sum() / weights.size)
 
 
-def fit_beyond(
+def fit_off_tree(
     model: MarkovRandomField,
     measurements: Sequence[Measurement],
-    *,
-    proximal_weight: float = 30.0,
-    iterations: int = 300,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
-    """Give a fitted model factors of what was measured and no clique of it holds.
+    """Add off-tree factors to a fitted model.
+
+    Marginals outside the tree whose residual is significant are fitted. Other measured marginals of
+    one or two attributes are constrained to the model's counts.
 
     Args:
-        model: fitted to what its cliques hold.
-        measurements: all that was measured. Of what the cliques hold, and of what the model misses by no more than noise, pairs
-            are held where the model has them.
-        proximal_weight, iterations, progress: as for :func:`~.fit.fit`.
+        model: fitted to the measurements that its cliques contain.
+        measurements: all measurements.
+        progress: called with step, iteration and gradient.
 
     Returns:
-        The model with factors beyond its tree, a function of the arguments alone; the model itself where there are none. And
-        attributes of the marginals by which it was too far off without.
+        The model with off-tree factors, or the same model if no residual is significant; it depends
+        on the arguments alone. And the attributes of the marginals that were significant and got a
+        factor.
     """
     sizes, tree = model.sizes, model.tree
     best = best_measured(
@@ -173,20 +180,20 @@ def fit_beyond(
     rows = int(min(max(ROWS * model.total, MIN_ROWS), MAX_ROWS))
     codes = propose(model, rows, np.random.default_rng(0))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
-    by_model = _counted([*outside, *others], codes, model.total)
-    scores = {m.attributes: _standing_out(m, by_model[m.attributes]) for m in outside}
+    by_model = _model_counts([*outside, *others], codes, model.total)
+    scores = {m.attributes: _significance(m, by_model[m.attributes]) for m in outside}
     outside.sort(key=lambda m: -scores[m.attributes])
-    told = [m for m in outside if scores[m.attributes] > STANDS_OUT]
-    if not told:
+    significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]
+    if not significant:
         return model, frozenset()
-    held = [
+    kept = [
         replace(m, counts=by_model[m.attributes])
-        for m in (*others, *outside[len(told) :])
+        for m in (*others, *outside[len(significant) :])
         if len(m.attributes) <= 2
     ]
-    used = _affordable([*told, *held], rows)
+    used = _affordable([*significant, *kept], rows)
     dual = RowDual(codes, used, model.total, propose(model, rows, np.random.default_rng(1)))
-    _descend(dual, told[: len(used)], proximal_weight, iterations, progress)
+    _descend(dual, significant[: len(used)], progress)
     tables: dict[tuple[int, ...], Array] = {}
     for m, full in zip(used, by_measurement(dual.theta, used), strict=True):
         for axis, bins in enumerate(m.bins):
@@ -196,27 +203,29 @@ def fit_beyond(
     weighed = model.weighed(
         [Factor(attributes, tables[attributes]) for attributes in sorted(tables)]
     )
-    return weighed, frozenset(m.attributes for m in told if m.attributes in tables)
+    return weighed, frozenset(m.attributes for m in significant if m.attributes in tables)
 
 
 def _descend(
     dual: RowDual,
-    told: Sequence[Measurement],
-    proximal_weight: float,
-    iterations: int,
+    significant: Sequence[Measurement],
     progress: Callable[[int, int, float], None] | None,
 ) -> None:
-    """Take steps until what stands out, which comes first of what is measured, is met to the size of its noise."""
-    weight = proximal_weight / dual.typical
+    """Take steps until the residuals of the significant marginals, the first in the dual, are as
+    small as noise.
+    """
+    weight = DEFAULT.proximal_weight / dual.typical
     theta = np.zeros_like(dual.measured)
     misfit, shorter = math.inf, 0
-    tolerance = TOLERANCE * math.sqrt(float(dual.held.mean()))
-    cells = sum(m.counts.size for m in told)
-    held = dual.held[:cells]
-    noise = np.repeat([m.freedom for m in told], [m.counts.size for m in told])[held]
+    tolerance = TOLERANCE * math.sqrt(float(dual.constrained.mean()))
+    cells = sum(m.counts.size for m in significant)
+    constrained = dual.constrained[:cells]
+    noise = np.repeat([m.freedom for m in significant], [m.counts.size for m in significant])[
+        constrained
+    ]
     for step in range(STEPS):
         report = None if progress is None else functools.partial(progress, step)
-        theta, expected = dual.step(weight, theta, tolerance, iterations, report)
+        theta, expected = dual.step(weight, theta, tolerance, DEFAULT.iterations, report)
         if dual.effective < MIN_EFFECTIVE:
             dual.undo(theta)
             if shorter >= (TIMES_SHORTER if math.isinf(misfit) else 1):
@@ -225,14 +234,16 @@ def _descend(
             weight *= SHORTER
             theta = np.zeros_like(theta)
             continue
-        squares = np.square((dual.contrasted(expected) - dual.measured) / dual.sigma)[:cells][held]
+        squares = np.square((dual.contrasted(expected) - dual.measured) / dual.sigma)[:cells][
+            constrained
+        ]
         before, misfit = misfit, float(squares.sum() / noise.sum())
         if misfit < NOISE_ALONE or before - misfit < MIN_IMPROVEMENT:
             return
 
 
 def _affordable(measurements: Sequence[Measurement], rows: int) -> Sequence[Measurement]:
-    """The first of the measurements, as many as rows can be looked up in and say enough of."""
+    """The first measurements, up to the bounds on lookups and cells."""
     cells = np.cumsum([m.counts.size for m in measurements])
     of_few_cells = min(
         int(np.searchsorted(cells, rows / ROWS_PER_CELL, side="right")),
@@ -241,10 +252,10 @@ def _affordable(measurements: Sequence[Measurement], rows: int) -> Sequence[Meas
     return measurements[: max(int(MAX_LOOKUPS / rows), of_few_cells, 1)]
 
 
-def _counted(
+def _model_counts(
     measurements: Sequence[Measurement], codes: Codes, total: float
 ) -> dict[tuple[int, ...], Array]:
-    """What rows say of measured marginals, by attributes [each as its counts]."""
+    """The rows' counts of the measured marginals, by attributes [each shaped as its counts]."""
     columns, tables, terms = _lookups(codes, measurements)
     counts = np.zeros(sum(m.counts.size for m in measurements))
     weights = np.full(codes.shape[1], total / codes.shape[1])
@@ -255,13 +266,15 @@ def _counted(
     }
 
 
-def _standing_out(m: Measurement, expected: Array) -> float:
-    """By how many standard deviations of what noise alone would give the mean squared residual is above it."""
+def _significance(m: Measurement, expected: Array) -> float:
+    """Standard deviations by which the mean squared residual exceeds that of noise."""
     return (m.squares(expected) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)
 
 
 def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, Integers, Integers]:
-    """Columns of codes, by attribute and bins, each once; and tables and terms of measurements, as the kernels want them."""
+    """The kernels' columns (codes by attribute and bins, each once), tables and terms for some
+    measurements.
+    """
     columns: list[npt.NDArray[np.uint16]] = []
     places: dict[tuple[int, bytes], int] = {}
 
@@ -269,8 +282,8 @@ def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, 
         key = attribute, b"" if bins is None else bins.tobytes()
         if key not in places:
             places[key] = len(columns)
-            own = codes[attribute]
-            columns.append(own if bins is None else bins.astype(np.uint16)[own])
+            column = codes[attribute]
+            columns.append(column if bins is None else bins.astype(np.uint16)[column])
         return places[key]
 
     tables, terms = lookups(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
+from vertimrf.model.domain_compression import Compression, compress, compression_maps, value_shares
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement, bin_table
 from vertimrf.model.sample import sample
-from vertimrf.model.value_classes import ValueClasses, in_classes, spread_within, told_apart
 
 SIZES = (7, 3, 6, 2)
 CLASSES = {0: np.array([0, 1, 1, 0, 2, 2, 2]), 2: np.array([0, 0, 1, 2, 2, 2])}
@@ -26,7 +26,7 @@ def joint(seed=0):
     values = {}
     for a, classes in CLASSES.items():
         weights = rng.uniform(0.5, 3, len(classes))
-        values[a] = ValueClasses(classes, weights / np.bincount(classes, weights=weights)[classes])
+        values[a] = Compression(classes, weights / np.bincount(classes, weights=weights)[classes])
         inner = values[a].spread(inner, a)
     return inner * N
 
@@ -136,15 +136,15 @@ def test_a_file_holds_classes_and_is_read_with_mistrust(fitted):
 
 def test_what_tells_values_apart_parts_them():
     table = joint()
-    found = told_apart(measurements(table))
+    found = compression_maps(measurements(table))
     assert sorted(found) == [0, 2]
     for a, classes in CLASSES.items():
         np.testing.assert_array_equal(found[a], classes)
-    assert 0 not in told_apart(measurements(table), except_for=[0])
-    assert 0 not in told_apart([*measurements(table), measured(table, (0, 3))])
+    assert 0 not in compression_maps(measurements(table), except_for=[0])
+    assert 0 not in compression_maps([*measurements(table), measured(table, (0, 3))])
     # Two coarse maps together, and a bin that nothing falls into.
     other = np.array([0, 1, 1, 0, 3, 4, 4])
-    both = told_apart(
+    both = compression_maps(
         [*measurements(table), Measurement((0, 3), (other, None), np.zeros((5, 2)), 1.0)]
     )
     np.testing.assert_array_equal(both[0], [0, 1, 1, 0, 2, 3, 3])
@@ -153,11 +153,11 @@ def test_what_tells_values_apart_parts_them():
 def test_a_measurement_of_values_is_added_up_with_its_noise_and_one_that_parts_classes_refused():
     table = joint()
     pair = measured(table, (0, 1), sigma=2.0)
-    merged = in_classes(pair, CLASSES)
+    merged = compress(pair, CLASSES)
     np.testing.assert_allclose(merged.counts, bin_table(pair.counts, (CLASSES[0], None), (3, 3)))
     np.testing.assert_allclose(np.asarray(merged.sigma)[:, 0], 2 * np.sqrt([2, 2, 3]))
     with pytest.raises(ModelError, match="one class"):
-        in_classes(measured(table, (0, 1), (np.array([0, 1, 0, 0, 1, 1, 1]), None)), CLASSES)
+        compress(measured(table, (0, 1), (np.array([0, 1, 0, 0, 1, 1, 1]), None)), CLASSES)
 
 
 def test_values_within_a_class_are_moved_to_its_average_as_far_as_noise_would_move_them_apart():
@@ -165,7 +165,7 @@ def test_values_within_a_class_are_moved_to_its_average_as_far_as_noise_would_mo
     classes, sigma = np.repeat([0, 1], 2000), 10.0
     truth = np.concatenate([np.full(2000, 20.0), rng.normal(40, 10, 2000)])
     counts = truth + rng.normal(0, sigma, 4000)
-    found = spread_within(
+    found = value_shares(
         classes, np.bincount(classes, weights=truth), counts, sigma
     ).shares * np.repeat(np.bincount(classes, weights=truth), 2000)
     # All alike: nothing but noise is left out. As far apart as noise: half of the noise's variance is.
@@ -174,7 +174,7 @@ def test_values_within_a_class_are_moved_to_its_average_as_far_as_noise_would_mo
 
 
 def test_no_value_is_without_records():
-    shares = spread_within(
+    shares = value_shares(
         np.zeros(3, np.int64), np.array([0.0]), np.array([-500.0, 0.0, 2.0]), 1.0
     ).shares
     assert shares.sum() == pytest.approx(1.0)

@@ -8,7 +8,7 @@ from builders import dealt, schema_of
 from planning import plan_with
 
 from vertimrf.options import RunOptions
-from vertimrf.server.found import size_beneath_noise
+from vertimrf.server.released_figures import size_beneath_noise
 from vertimrf.trial import run_protocol
 
 

@@ -1,8 +1,8 @@
-"""What the messages told of single attributes and of pairs, beside what the model says: figures for a report.
+"""Figures of a report: released one-way marginals, and errors and distances of measured pairs.
 
-All of it follows from what parties released. One-way marginals are given as released. Pairs are given as single figures, never as
-tables: to a party, which knows the hashes, tables of sketched counts would say more than the fitted model does, and only
-the ledger's epsilon if a party colludes covers that (docs/threat-model.md).
+All figures follow from the messages. A pair has single figures and no table: a party knows the
+hashes, so tables of sketched counts would reveal more to it than the fitted model does. Only the
+ledger's epsilon of a colluding party covers that (docs/threat-model.md).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from ..message import LocalMarginal, Message
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import BinMap, Measurement
+from ..model.measurement import BinMap, Measurement, padded
 from ..model.sample import expected_marginals
 from ..plan.plan import Plan
 from .cross_party import predicted_marginals
 
-__all__ = ["Found", "released_by", "size_beneath_noise"]
+__all__ = ["ReleasedFigures", "released_by", "size_beneath_noise"]
 
 Array = npt.NDArray[np.float64]
 # Mean absolute value of Gaussian noise of standard deviation 1.
@@ -31,34 +31,36 @@ MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a run's messages told.
+class ReleasedFigures:
+    """One-way marginals and measurements of a run.
 
     Attributes:
-        released: every one-way marginal as released, and the position of the party that did.
-        estimates: all measurements, of one party and across parties, whether or not the model was fitted to them.
+        released: every released one-way marginal, with its party's position.
+        estimates: all measurements, whether or not the model was fitted to them.
     """
 
     released: tuple[tuple[int, LocalMarginal], ...]
     estimates: tuple[Measurement, ...]
 
     def to_json(self, plan: Plan, model: MarkovRandomField) -> dict[str, Any]:
-        """JSON-able figures.
+        """Compute the figures, in values that JSON can represent.
 
         Args:
-            plan: the plan that the run followed.
-            model: what was fitted.
+            plan: the plan of the run.
+            model: the fitted model.
 
         Returns:
-            - ``"records"``: that the model stands for.
-            - ``"one_way"``: per released marginal its ``"attribute"``, ``"party"``, the standard deviation ``"error"`` of a
-              count, and noisy ``"counts"``, by code.
-            - ``"pairs"``: columns, a line for every pair that some measurement holds, and that is not all noise. ``"first"`` and
-              ``"second"``: positions of the attributes; ``"cells"``; ``"predicted"`` and ``"error"``: standard error of a cell in
-              records, by the plan (null where it predicts none) and by the estimate; shares of the records: ``"distance"``
-              between estimate and model (half the sum of absolute differences), ``"noise"``, what noise alone makes of that,
-              ``"dependence"`` and ``"model_dependence"``: distance from independence, by the estimate, less what noise adds
-              (it may be negative), and by the model.
+            - ``"records"``: the model's number of records.
+            - ``"one_way"``: per released marginal its ``"attribute"``, its ``"party"``, the
+              standard deviation ``"error"`` of a count, and the noisy ``"counts"`` by code.
+            - ``"pairs"``: columns with an entry for every measured pair that is not noise alone.
+              ``"first"`` and ``"second"`` are positions of the attributes. ``"cells"`` is the
+              number of cells. ``"predicted"`` and ``"error"`` are the standard error of a cell in
+              records, by the plan (null without a prediction) and by the estimate. The others are
+              shares of the records. ``"distance"`` is half the sum of absolute differences between
+              estimate and model, and ``"noise"`` its expectation under noise alone.
+              ``"dependence"`` and ``"model_dependence"`` are distances from independence, by the
+              estimate after subtraction of its noise (it may be negative), and by the model.
         """
         names = plan.schema.names
         one_way = [
@@ -112,7 +114,7 @@ class Found:
         }
         for pair, expected in zip(pairs, expected_marginals(model, pairs, bins), strict=True):
             noise, _, counts, error = best[pair]
-            expected = _as(expected, counts.shape)
+            expected = padded(expected, counts.shape)
             apart = np.outer(expected.sum(axis=1), expected.sum(axis=0)) / total
             variance = predicted.get(pair)
             figures = {
@@ -136,21 +138,27 @@ class Found:
 
 
 def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
-    """The one-way marginals of messages, each with its party's position."""
+    """The one-way marginals of some messages, each with its party's position."""
     return tuple(
-        (own.party, m) for own in messages for m in own.marginals if len(m.attributes) == 1
+        (message.party, m)
+        for message in messages
+        for m in message.marginals
+        if len(m.attributes) == 1
     )
 
 
 def size_beneath_noise(values: Array, sigma: Array) -> Array:
-    """Estimates of the absolute values of numbers that Gaussian noise was added to; may be negative.
+    """Estimate the absolute values of numbers with Gaussian noise; results may be negative.
 
-    Right on average where there is nothing but noise, and where there is far more than noise; between them too low, by at most
-    half of sigma.
+    The estimate is unbiased for numbers that are zero or much larger than the noise. Otherwise it
+    is too low, by at most half of sigma.
 
     Args:
-        values: with their noise.
-        sigma: its standard deviations [as ``values``].
+        values: numbers with noise [any shape, float64].
+        sigma: standard deviations of the noise [shape of ``values``, float64].
+
+    Returns:
+        Estimates [shape of ``values``, float64].
     """
     # The mean of exp(-z^2 / 2) for a standard Gaussian z is 1 / sqrt(2).
     return np.abs(values) - math.sqrt(2) * MEAN_ABSOLUTE * sigma * np.exp(
@@ -159,20 +167,13 @@ def size_beneath_noise(values: Array, sigma: Array) -> Array:
 
 
 def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
-    """Predicted variance of all cells of a pair together, where the plan predicts any; of several predictions the least."""
+    """Least predicted variance of the sum of a pair's cells, by pair, if the plan predicts any."""
     out: dict[tuple[int, int], float] = {}
     for p in predicted_marginals(plan):
         for left, right in itertools.product(*p.attributes):
             pair = min(left, right), max(left, right)
             out[pair] = min(out.get(pair, math.inf), p.cells * p.error**2)
     return out
-
-
-def _as(table: Array, shape: tuple[int, ...]) -> Array:
-    """A table with the bins that nothing falls into at the end."""
-    return np.pad(
-        table, [(0, most - count) for count, most in zip(table.shape, shape, strict=True)]
-    )
 
 
 def _short(figure: float) -> float:

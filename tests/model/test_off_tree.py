@@ -12,12 +12,12 @@ from builders import schema_of
 
 from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
-from vertimrf.model import beyond
-from vertimrf.model.beyond import RowDual, fit_beyond
+from vertimrf.model import off_tree
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
+from vertimrf.model.off_tree import RowDual, fit_off_tree
 from vertimrf.model.sample import marginals_of_rows, propose, sample
 from vertimrf.model.structural_zeros import allowing
 from vertimrf.named_model import Model
@@ -68,10 +68,10 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> 
     joint = truth()
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 1)
     model = of_chain(measurements)
-    closed = fit_beyond(model, measurements)[0]
-    assert closed.beyond
+    closed = fit_off_tree(model, measurements)[0]
+    assert closed.off_tree
     assert closed.tree is model.tree
-    assert {(0, 3), *CHAIN} <= {f.attributes for f in closed.beyond}
+    assert {(0, 3), *CHAIN} <= {f.attributes for f in closed.off_tree}
     for pair in (*CHAIN, *OUTSIDE):
         far, near = (
             np.abs(marginals_of_rows(m, [pair])[0] - of(joint, pair)) for m in (model, closed)
@@ -98,8 +98,8 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
     triple = Measurement(
         (0, 1, 3), (None, bins, None), rough + SIGMA * rng.normal(size=rough.shape), SIGMA
     )
-    closed = fit_beyond(model, [*measurements, triple])[0]
-    factor = next(f for f in closed.beyond if f.attributes == (0, 1, 3))
+    closed = fit_off_tree(model, [*measurements, triple])[0]
+    factor = next(f for f in closed.off_tree if f.attributes == (0, 1, 3))
     assert factor.logs.shape == (4, 5, 4)
     np.testing.assert_array_equal(factor.logs[:, 0], factor.logs[:, 1])
     np.testing.assert_array_equal(factor.logs[:, 2], factor.logs[:, 4])
@@ -128,13 +128,13 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
     tables: int,
 ) -> None:
     rows = 1 << 17
-    monkeypatch.setattr(beyond, "MAX_LOOKUPS", lookups * rows)
-    monkeypatch.setattr(beyond, "MAX_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
-    monkeypatch.setattr(beyond, "ROWS_PER_CELL", rows_per_cell)
+    monkeypatch.setattr(off_tree, "MAX_LOOKUPS", lookups * rows)
+    monkeypatch.setattr(off_tree, "MAX_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
+    monkeypatch.setattr(off_tree, "ROWS_PER_CELL", rows_per_cell)
     joint = truth()
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 13)
     assert sorted(m.counts.size for m in measurements if m.attributes in OUTSIDE) == [12, 16, 20]
-    assert len(fit_beyond(of_chain(measurements), measurements)[0].beyond) == tables
+    assert len(fit_off_tree(of_chain(measurements), measurements)[0].off_tree) == tables
 
 
 @pytest.mark.parametrize(
@@ -160,22 +160,22 @@ def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones
     monkeypatch.setattr(RowDual, "effective", property(lambda _: next(told)))
     monkeypatch.setattr(RowDual, "step", noted)
     # Nothing else ends the steps.
-    monkeypatch.setattr(beyond, "NOISE_ALONE", 0.0)
-    monkeypatch.setattr(beyond, "MIN_IMPROVEMENT", -np.inf)
+    monkeypatch.setattr(off_tree, "NOISE_ALONE", 0.0)
+    monkeypatch.setattr(off_tree, "MIN_IMPROVEMENT", -np.inf)
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 14)
-    fitted = fit_beyond(of_chain(measurements), measurements)[0]
+    fitted = fit_off_tree(of_chain(measurements), measurements)[0]
     np.testing.assert_allclose(np.divide(weights, weights[0]), steps)
     assert next(told, None) is None
     # What is taken back leaves nothing but rounding.
-    assert (max(np.abs(f.logs).max() for f in fitted.beyond) > 1e-3) == held
+    assert (max(np.abs(f.logs).max() for f in fitted.off_tree) > 1e-3) == held
 
 
 def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -> None:
     joint = truth()
     inside = measured(joint, CHAIN, 4)
     model = of_chain(inside)
-    assert fit_beyond(model, inside) == (model, frozenset())
-    assert fit_beyond(model, []) == (model, frozenset())
+    assert fit_off_tree(model, inside) == (model, frozenset())
+    assert fit_off_tree(model, []) == (model, frozenset())
     # What the model says itself, with noise.
     rng = np.random.default_rng(5)
     said = [
@@ -185,7 +185,7 @@ def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -
         for p in OUTSIDE
     ]
     quiet = [replace(m, sigma=2 * SIGMA) for m in said]
-    assert fit_beyond(model, [*inside, *quiet]) == (model, frozenset())
+    assert fit_off_tree(model, [*inside, *quiet]) == (model, frozenset())
 
 
 def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
@@ -200,7 +200,7 @@ def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
             (c := model.marginal((0, 3))) + SIGMA * rng.normal(size=c.shape),
             SIGMA,
         )
-        out += fit_beyond(model, [own])[0] is not model
+        out += fit_off_tree(model, [own])[0] is not model
     # P(chi-square of 16 > 16 + 1.5 * sqrt(32)) is 0.08: five standard errors above.
     assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
 
@@ -211,13 +211,13 @@ def test_a_function_of_its_arguments_alone() -> None:
     fitted = []
     for number in (1, 2, 2):
         with threads(number):
-            fitted.append(fit_beyond(model, measurements)[0])
+            fitted.append(fit_off_tree(model, measurements)[0])
     for other in fitted[1:]:
-        assert [f.attributes for f in other.beyond] == [f.attributes for f in fitted[0].beyond]
-        for a, b in zip(other.beyond, fitted[0].beyond, strict=True):
+        assert [f.attributes for f in other.off_tree] == [f.attributes for f in fitted[0].off_tree]
+        for a, b in zip(other.off_tree, fitted[0].off_tree, strict=True):
             np.testing.assert_array_equal(a.logs, b.logs)
     told: list[tuple[int, int, float]] = []
-    fit_beyond(model, measurements, progress=lambda *own: told.append(own))
+    fit_off_tree(model, measurements, progress=lambda *own: told.append(own))
     assert told
     assert [step for step, _, _ in told] == sorted(step for step, _, _ in told)
 
@@ -230,8 +230,8 @@ def test_combinations_that_cannot_occur_stay_impossible() -> None:
     ruled_out[1, 2] = ruled_out[3, 0] = True
     zeros = [allowing((0, 1), ~ruled_out)]
     inside = [m for m in measurements if tree.covering(m.attributes) >= 0]
-    model = fit_beyond(fit(SIZES, inside, TOTAL, tree=tree, zeros=zeros), measurements)[0]
-    assert model.beyond
+    model = fit_off_tree(fit(SIZES, inside, TOTAL, tree=tree, zeros=zeros), measurements)[0]
+    assert model.off_tree
     counts = contingency(sample(model, 50_000, np.random.default_rng(0)), SIZES, (0, 1))
     assert not counts[ruled_out].any()
     assert counts[~ruled_out].all()
@@ -246,19 +246,19 @@ def test_attributes_of_one_value_and_none_that_is_measured() -> None:
     model = fit(sizes, singles, 300.0, tree=tree)
     pair = Measurement((1, 2), (None, None), np.array([[100.0, 0], [0, 100], [50, 50]]), 1.0)
     lone = Measurement((0, 1), (None, None), np.full((1, 3), 100.0), 1.0)
-    closed = fit_beyond(model, [*singles, pair, lone])[0]
+    closed = fit_off_tree(model, [*singles, pair, lone])[0]
     assert np.abs(marginals_of_rows(closed, [(1, 2)])[0] - pair.counts).max() < 10
     assert sample(closed, 1, np.random.default_rng(0)).shape == (3, 1)
 
 
 def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 10)
-    field = fit_beyond(of_chain(measurements), measurements)[0]
+    field = fit_off_tree(of_chain(measurements), measurements)[0]
     schema = schema_of(one=SIZES[:2], two=SIZES[2:])
     model = Model(schema, field, Ledger((LedgerEntry(GaussianEvent(10.0), "one", "x", "y"),), 1e-6))
     model.save(tmp_path / "a.model")
     back = Model.load(tmp_path / "a.model")
-    assert [f.attributes for f in back.field.beyond] == [f.attributes for f in field.beyond]
+    assert [f.attributes for f in back.field.off_tree] == [f.attributes for f in field.off_tree]
     assert back.sample(500, seed=1).equals(model.sample(500, seed=1))
     names = schema.names
     pair = [names[0], names[3]]
@@ -278,9 +278,9 @@ def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [{0: [1, 3]}, {3: [0], 1: [4, 2]}])
 def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> None:
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 11)
-    model = fit_beyond(of_chain(measurements), measurements)[0]
+    model = fit_off_tree(of_chain(measurements), measurements)[0]
     logs = np.zeros(SIZES)
-    for f in (*model.factors, *model.beyond):
+    for f in (*model.factors, *model.off_tree):
         logs += f.logs.reshape([SIZES[a] if a in f.attributes else 1 for a in range(4)])
     joint = np.exp(logs - logs.max())
     kept = np.zeros(SIZES)
@@ -300,10 +300,10 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> Non
     codes = propose(of_chain(measured(joint, CHAIN, 6)), 1000, np.random.default_rng(0))
     dual = RowDual(codes, measurements, TOTAL, codes)
     counts = np.concatenate([m.counts.ravel() for m in measurements])
-    assert dual.held.mean() > 0.5
+    assert dual.constrained.mean() > 0.5
     # A row stands for twenty records: a cell of c of them has the variance 20 c, at most.
     np.testing.assert_allclose(
-        dual.sigma[dual.held], np.sqrt(4 + 20 * np.maximum(counts, 1))[dual.held]
+        dual.sigma[dual.constrained], np.sqrt(4 + 20 * np.maximum(counts, 1))[dual.constrained]
     )
     before = dual.calibrate(np.zeros_like(counts))[1]
     assert dual.effective == pytest.approx(1)
@@ -323,7 +323,7 @@ def test_weights_are_tried_out_on_fresh_rows() -> None:
     counts = np.zeros((3, 3))
     counts[2, 2], counts[:2, :2] = 500.0, 250.0
     dual = RowDual(codes, [Measurement((0, 1), (None, None), counts, 5.0)], 1000.0, fresh)
-    assert dual.held.reshape(3, 3)[2].sum() == 0
+    assert dual.constrained.reshape(3, 3)[2].sum() == 0
     theta, _ = dual.step(0.01, np.zeros(9), 0.1, 300, None)
     # Nothing pulls at what no row has, so that weights are as good on fresh rows.
     assert abs(theta[8]) < 1e-3

@@ -1,0 +1,173 @@
+"""Domain compression: values that only one-way marginals distinguish become one class.
+
+The maximum-entropy distribution with given marginals has P(value | class) independent of the other
+attributes, if only the attribute's one-way marginal distinguishes the values of a class. So a model
+of classes, together with P(value | class), is the same distribution as a model of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ModelError
+from .measurement import Array, BinMap, Measurement, bin_table
+from .pair_marginals import merge_maps
+
+__all__ = ["Compression", "compress", "compressed_sizes", "compression_maps", "value_shares"]
+
+# Least records of a value. Its noisy count may be negative, but a condition on it must have mass.
+MIN_RECORDS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """The compression of one attribute.
+
+    Attributes:
+        classes: the map value -> class [shape=(size,), int64]; every class has a value.
+        shares: P(value | class) of every value [shape=(size,), float64].
+    """
+
+    classes: BinMap
+    shares: Array
+
+    def merged(self, bins: BinMap | None) -> BinMap | None:
+        """Convert the map value -> bin to a map class -> bin; None if it splits a class, or for
+        ``None``.
+        """
+        if bins is None:
+            return None
+        out = np.zeros(int(self.classes.max()) + 1, np.int64)
+        out[self.classes] = bins
+        return out if (out[self.classes] == bins).all() else None
+
+    def spread(self, table: Array, axis: int, bins: BinMap | None = None) -> Array:
+        """Convert counts of classes along an axis to counts of values, or of bins of values."""
+        along = [-1 if k == axis else 1 for k in range(table.ndim)]
+        out: Array = table.take(self.classes, axis=axis) * self.shares.reshape(along)
+        if bins is None:
+            return out
+        shape = [int(bins.max()) + 1 if k == axis else n for k, n in enumerate(out.shape)]
+        return bin_table(out, [bins if k == axis else None for k in range(out.ndim)], shape)
+
+    def restricted(
+        self, kept: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], Array, Compression]:
+        """Restrict the attribute to some values.
+
+        Args:
+            kept: codes of the values [shape=(k,), int64].
+
+        Returns:
+            Classes that remain; the previous probability of their kept values, given the class; and
+            the new compression.
+        """
+        left, classes = np.unique(self.classes[kept], return_inverse=True)
+        mass = np.bincount(classes, weights=self.shares[kept]).astype(np.float64)
+        return (
+            left,
+            mass,
+            Compression(classes.reshape(-1).astype(np.int64), self.shares[kept] / mass[classes]),
+        )
+
+
+def compression_maps(
+    measurements: Sequence[Measurement], except_for: Collection[int] = ()
+) -> dict[int, BinMap]:
+    """Find the values that no measurement of two or more attributes distinguishes.
+
+    Args:
+        measurements: all measurements of the fit.
+        except_for: attributes that are not compressed.
+
+    Returns:
+        By attribute, the map value -> class [shape=(size,), int64]; only attributes with fewer
+        classes than values.
+    """
+    maps: dict[int, list[BinMap | None]] = {}
+    for m in measurements:
+        if len(m.attributes) > 1:
+            for a, bins in zip(m.attributes, m.bins, strict=True):
+                maps.setdefault(a, []).append(bins)
+    out = {}
+    for a, bin_maps in maps.items():
+        classes = merge_maps(bin_maps).classes if a not in except_for else None
+        if classes is not None:
+            # Bins without values become no classes.
+            compressed = np.unique(classes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            if int(compressed.max()) + 1 < len(compressed):
+                out[a] = compressed
+    return out
+
+
+def compressed_sizes(sizes: Sequence[int], classes: Mapping[int, BinMap]) -> tuple[int, ...]:
+    """Number of classes of every attribute; of values where it is not compressed."""
+    return tuple(
+        int(classes[a].max()) + 1 if a in classes else int(size) for a, size in enumerate(sizes)
+    )
+
+
+def compress(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:
+    """Convert a measurement of values to one of classes, with counts summed by class.
+
+    Raises:
+        ModelError: a bin of the measurement splits a class.
+    """
+    if not any(a in classes for a in m.attributes):
+        return m
+    sums: list[BinMap | None] = []
+    bins: list[BinMap | None] = []
+    shape = list(m.counts.shape)
+    for axis, (a, axis_bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
+        if a not in classes:
+            sums.append(None)
+            bins.append(axis_bins)
+        elif axis_bins is None:
+            sums.append(classes[a])
+            bins.append(None)
+            shape[axis] = int(classes[a].max()) + 1
+        else:
+            merged = Compression(classes[a], np.ones(len(axis_bins))).merged(axis_bins)
+            if merged is None:
+                raise ModelError(
+                    f"The {m.where} parts values of attribute {a} that the model has in one class."
+                )
+            sums.append(None)
+            bins.append(merged)
+    sigma: float | Array = m.sigma
+    if any(axis_bins is not None for axis_bins in sums):
+        sigma = np.sqrt(bin_table(np.broadcast_to(np.square(m.sigma), m.counts.shape), sums, shape))
+    return replace(m, bins=tuple(bins), counts=bin_table(m.counts, sums, shape), sigma=sigma)
+
+
+def value_shares(classes: BinMap, records: Array, counts: Array, sigma: float) -> Compression:
+    """Estimate P(value | class) from noisy one-way counts.
+
+    Each count is shrunk towards the mean of its class, by the ratio of noise to the spread of the
+    class's counts (empirical Bayes; Efron and Morris, 1973).
+
+    Args:
+        classes: the map value -> class [shape=(size,), int64].
+        records: expected records of each class by the model [shape=(classes,), float64].
+        counts: noisy counts of the values [shape=(size,), float64], in records.
+        sigma: standard deviation of each count, in records.
+
+    Returns:
+        The attribute's compression.
+    """
+    width = np.bincount(classes)
+    gap = counts - (np.bincount(classes, weights=counts) / width)[classes]
+    variance = np.maximum(
+        np.bincount(classes, weights=np.square(gap)) / np.maximum(width - 1, 1) - sigma**2, 0.0
+    )
+    kept = np.divide(
+        variance, variance + sigma**2, out=np.ones(len(width)), where=variance + sigma**2 > 0
+    )
+    records_of_value = np.maximum((records / width)[classes] + kept[classes] * gap, MIN_RECORDS)
+    return Compression(
+        classes, records_of_value / np.bincount(classes, weights=records_of_value)[classes]
+    )

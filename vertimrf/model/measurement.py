@@ -30,10 +30,9 @@ class Measurement:
         sigma: standard deviation of each count, one number or an array of the shape of ``counts``; where contrasts were measured,
             what it would be if the noise had no correlations, as least squares weigh it.
         source: what it measures and where it came from, for people ("age × smoker, by party hospital").
-        contrasts: groups of axes of which contrasts were measured: how cells differ from their mean along these axes, and not
-            the mean.
-        completed: whether that mean is known besides, well enough to be met like the rest: counts then hold it. Otherwise it
-            counts for nothing.
+        contrasts: axes along which contrasts were measured: how cells differ from their mean along the axis, and not the mean.
+        completed: whether ``counts`` includes the means along these axes, known well enough to be fitted like the rest.
+            Otherwise the fit ignores them.
 
     Raises:
         ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or there is no such axis.
@@ -44,7 +43,7 @@ class Measurement:
     counts: npt.NDArray[np.float64]
     sigma: float | npt.NDArray[np.float64]
     source: str = ""
-    contrasts: tuple[tuple[int, ...], ...] = ()
+    contrasts: tuple[int, ...] = ()
     completed: bool = False
 
     def __post_init__(self) -> None:
@@ -66,7 +65,7 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
-        if not {axis for own in self.contrasts for axis in own} <= set(range(self.counts.ndim)):
+        if not set(self.contrasts) <= set(range(self.counts.ndim)):
             raise ModelError(
                 f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes."
             )
@@ -83,20 +82,17 @@ class Measurement:
     @property
     def freedom(self) -> float:
         """Directions that the noise lies in, over the number of cells: 1/4 where one number tells four cells of a pair apart."""
-        return math.prod(
-            (1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts),
-            start=1.0,
-        )
+        return math.prod((1 - 1 / self.counts.shape[axis] for axis in self.contrasts), start=1.0)
 
     @property
-    def unknown(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of axes along which nothing is known of the mean."""
+    def unknown(self) -> tuple[int, ...]:
+        """Axes along which the mean is unknown."""
         return () if self.completed else self.contrasts
 
     def contrasted(self, table: Array) -> Array:
         """Of a table of counts what is to be met: without means along the axes of contrasts, unless known [as ``counts``]."""
-        for own in self.unknown:
-            table = table - table.mean(axis=own, keepdims=True)
+        for axis in self.unknown:
+            table = table - table.mean(axis=axis, keepdims=True)
         return table
 
     @property

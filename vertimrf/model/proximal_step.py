@@ -420,10 +420,9 @@ def _alike(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
     for m in measurements:
         cells = begin + np.arange(m.counts.size).reshape(m.counts.shape)
         begin += m.counts.size
-        for turn, own in enumerate(m.unknown):
-            last = np.moveaxis(cells, own, range(cells.ndim - len(own), cells.ndim))
-            count = math.prod(m.counts.shape[axis] for axis in own)
-            found[turn, count].append(last.reshape(-1, count))
+        for turn, axis in enumerate(m.unknown):
+            count = m.counts.shape[axis]
+            found[turn, count].append(np.moveaxis(cells, axis, -1).reshape(-1, count))
     return [np.concatenate(found[turn]) for turn in sorted(found)]
 
 

@@ -49,30 +49,21 @@ E = TypeVar("E", bound=Encoder)
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """A value that is sketched: one attribute of the party, or several together, each in its bins, or the parity of some.
+    """A value that is sketched: the bin of one attribute of the party, or the parity of the bins of several.
 
     Attributes:
         places: the attributes, by their rows of the codes.
-        bins: of each.
-        maps: per attribute, the bin of each code [shape=(size,), integer].
-        parity: whether it is the parity of bins, two of each.
+        maps: per attribute, the bin of each code [shape=(size,), integer]; 0 or 1 in a parity.
     """
 
     places: tuple[int, ...]
-    bins: tuple[int, ...]
     maps: tuple[npt.NDArray[np.integer], ...]
-    parity: bool = False
 
     def values(self, codes: Codes, out: Codes) -> None:
         """Write the values of records [shape=(n,), uint16], from their codes [shape=(d, n)]."""
         out[:] = 0
-        for place, count, mapping in zip(self.places, self.bins, self.maps, strict=True):
-            bins = mapping.astype(np.uint16)[codes[place]]
-            if self.parity:
-                out ^= bins
-            else:
-                out *= np.uint16(count)
-                out += bins
+        for place, mapping in zip(self.places, self.maps, strict=True):
+            out ^= mapping.astype(np.uint16)[codes[place]]
 
 
 class Records(Protocol):

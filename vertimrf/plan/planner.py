@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Protocol
 
 from ..errors import PlanError
@@ -30,18 +30,10 @@ from ..sketches.parameters import (
 )
 from .collusion import within_cap
 from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, default_delta
+from .groups import Group, crossing_pairs
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
+from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
-from .schedule import (
-    KEY_COST,
-    Group,
-    ScheduleDraft,
-    choose_keys,
-    crossing_pairs,
-    draft_schedule,
-    smallest_triples,
-    triple_rule,
-)
 from .schema import Schema
 from .weights import choose_weights, least_weights
 from .workload import Workload
@@ -146,30 +138,27 @@ class NoSketches:
 
 @dataclass(frozen=True)
 class ScheduledPairs:
-    """Keys of their own for every scheduled marginal.
+    """Hash keys of their own for every pair of attributes across parties.
 
     Attributes:
-        draft: marginals, bins and shares of the keys.
-        keys: hash keys of all marginals together.
+        groups: the attributes, each in some number of bins; ``pairs``: of groups.
     """
 
-    draft: ScheduleDraft
-    keys: int
-
-    @cached_property
-    def _pairs(self) -> tuple[ScheduledPair, ...]:
-        return self.draft.with_keys(self.keys)
+    groups: tuple[Group, ...]
+    pairs: tuple[ScheduledPair, ...]
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
-        phantoms = max(math.ceil(math.sqrt(self.keys * KEY_COST / (2 * rho))), 2)
+        keys = sum(pair.keys for pair in self.pairs)
+        phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
         # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
         level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-        return self.draft.groups, SketchPlan(
+        return self.groups, SketchPlan(
             phantoms=phantoms,
             floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
             ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
-            pairs=self._pairs,
+            pairs=self.pairs,
+            sizes=tuple(group.size for group in self.groups),
         )
 
 
@@ -444,9 +433,12 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     choice: SketchChoice = NoSketches()
     # Where some party holds every two attributes together, nothing crosses.
     if crossing_pairs(schema):
-        choice = (_scheduled_pairs if encoder == SketchPlan.encoder else _count_sketches)(
-            schema, rho, planning, target
-        )
+        if encoder == SketchPlan.encoder:
+            choice = ScheduledPairs(
+                *schedule_pairs(schema, rho, target.records, target.message_bytes, planning.keys)
+            )
+        else:
+            choice = _count_sketches(schema, rho, planning, target)
     return Choice(choice, tuple(agreement), shares)
 
 
@@ -511,22 +503,6 @@ def _plans(
         )
 
     return at
-
-
-def _scheduled_pairs(
-    schema: Schema, rho: float, planning: PlanOptions, target: Target
-) -> ScheduledPairs:
-    """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
-    records, size = target.records, target.message_bytes
-    pairs, triples, rule = (
-        crossing_pairs(schema),
-        smallest_triples(schema),
-        triple_rule(schema, planning.tau),
-    )
-    draft = draft_schedule(schema, rho, records, pairs, triples, rule)
-    return ScheduledPairs(
-        draft, planning.keys or choose_keys(draft.bytes_per_key(schema), rho, records, size)
-    )
 
 
 def _count_sketches(
@@ -672,7 +648,7 @@ def _groups_of(
         if parities:
             crossed = _far_apart([groups[g].attributes[0] for g in two])
             contrasts += range(len(groups), len(groups) + len(crossed))
-            groups += [Group(own, (2, 2), parity=True) for own in crossed]
+            groups += [Group(pair, (2, 2)) for pair in crossed]
     return tuple(groups), tuple(contrasts)
 
 

@@ -184,7 +184,7 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
 
     def run(present: bool, size: int) -> Floats:
         plan = SketchPlan(
-            event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys, 2, 2),)
+            event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys),), (2, 2)
         )
         secret = secrets.token_bytes(32)
         rows = slice(0 if present else 1, None)

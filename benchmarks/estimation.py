@@ -73,7 +73,7 @@ def levels_of(phantoms: int) -> tuple[int, int]:
 
 
 def plan_of(phantoms: int, keys: int, left: int = 1, right: int = 1) -> SketchPlan:
-    return SketchPlan(phantoms, *levels_of(phantoms), (ScheduledPair(0, 1, keys, left, right),))
+    return SketchPlan(phantoms, *levels_of(phantoms), (ScheduledPair(0, 1, keys),), (left, right))
 
 
 @dataclass(frozen=True)
@@ -348,10 +348,8 @@ def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: floa
         event.phantoms,
         event.floor,
         event.ceiling,
-        tuple(
-            ScheduledPair(a, b, int(k), bins[a], bins[b])
-            for (a, b), k in zip(CROSSING, keys, strict=True)
-        ),
+        tuple(ScheduledPair(a, b, int(k)) for (a, b), k in zip(CROSSING, keys, strict=True)),
+        tuple(bins),
     )
     secret, n = os.urandom(32), codes.shape[1]
     levels = []
@@ -505,14 +503,10 @@ def planner(options: Options) -> list[Verdict]:
     for pair in pairs:
         value = []
         for group in (plan.groups[pair.left], plan.groups[pair.right]):
-            tuples = [
-                choose_bins(np.bincount(codes[a], minlength=sizes[a]).astype(float), bins, False)[
-                    codes[a]
-                ]
-                for a, bins in zip(group.attributes, group.bins, strict=True)
-            ]
-            value.append(np.ravel_multi_index(tuples, group.bins))
-        u, w = pair.left_bins, pair.right_bins
+            a = group.attributes[0]
+            counts = np.bincount(codes[a], minlength=sizes[a]).astype(float)
+            value.append(choose_bins(counts, group.size, False)[codes[a]])
+        u, w = sketch.sizes[pair.left], sketch.sizes[pair.right]
         truth = np.bincount(value[0] * w + value[1], minlength=u * w).reshape(u, w)
         rows, columns = truth.sum(axis=1), truth.sum(axis=0)
         repetitions = max(400 // truth.size, 2)

@@ -236,12 +236,9 @@ def sketch_tables(plan, releases):
     given = [iter(one.message.sketches) for one in releases]
     if isinstance(plan.sketch, SharedKeyPlan):
         return [[table for tables in given for table in tables]]
-    owner = {
-        group: party for party in range(len(releases)) for group in plan.schedule.of_party(party)
-    }
+    owner = {group: party for party in range(len(releases)) for group in plan.groups_of(party)}
     out = [
-        [next(given[owner[side]]) for side in (pair.left, pair.right)]
-        for pair in plan.schedule.pairs
+        [next(given[owner[side]]) for side in (pair.left, pair.right)] for pair in plan.sketch.pairs
     ]
     assert all(next(tables, None) is None for tables in given)
     return out

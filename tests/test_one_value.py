@@ -20,9 +20,9 @@ from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.groups import crossing_pairs
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.schedule import crossing_pairs, smallest_triples
 from vertimrf.plan.schema import Schema
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.synthesizer import Synthesizer
@@ -69,15 +69,14 @@ def test_a_plan_spends_nothing_on_them(encoder: str) -> None:
     assert padded.message_size(2) == 0
     assert [entry.event for entry in padded.entries()] == [entry.event for entry in bare.entries()]
     assert Plan.from_json(padded.to_json()) == padded
-    named = {a for p in predicted_marginals(padded) for side in p.attributes for a in side}
+    named = {a for p in predicted_marginals(padded) for a in p.attributes}
     assert named.isdisjoint({0, 4, 6})
     assert "three: 1 attributes; none varies; sketches 0.0 MB" in padded.summary()
 
 
-def test_pairs_and_triples_leave_them_out() -> None:
+def test_pairs_leave_them_out() -> None:
     schema = schema_of(one=(1, 3, 2), two=(2, 1, 2))
     assert crossing_pairs(schema) == [(1, 3), (1, 5), (2, 3), (2, 5)]
-    assert set(smallest_triples(schema)) == {(1, 2, 3), (1, 2, 5), (1, 3, 5), (2, 3, 5)}
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

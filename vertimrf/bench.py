@@ -62,10 +62,9 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
         )
     edges = [keys * i // len(sides) for i in range(len(sides) + 1)]
     pairs = tuple(
-        ScheduledPair(left, right, edges[i + 1] - edges[i], values, values)
-        for i, (left, right) in enumerate(sides)
+        ScheduledPair(left, right, edges[i + 1] - edges[i]) for i, (left, right) in enumerate(sides)
     )
-    return SketchPlan(PHANTOMS, FLOOR, CEILING, pairs)
+    return SketchPlan(PHANTOMS, FLOOR, CEILING, pairs, (values,) * attributes)
 
 
 def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketchPlan:
@@ -167,7 +166,7 @@ def roofline_work(plan: SketchPlan, party: list[int], rows: int) -> Callable[[],
     """Only the keyed words and scattered maxima of encoding evenly spread values at a party."""
     tasks = []
     for pair in plan.pairs:
-        size = pair.left_bins if pair.left in party else pair.right_bins
+        size = plan.sizes[pair.left if pair.left in party else pair.right]
         counts = np.full(size, -(-rows // size))
         events = pair.keys * 2.0 ** -guess_stops(counts, pair.keys, plan) * counts
         tasks += [

@@ -172,7 +172,7 @@ def largest_message(plan: Plan) -> int:
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party])]
         larger = min(local.units, 2 ** len(sizes))
         cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
-        groups = plan.schedule.of_party(party)
+        groups = plan.groups_of(party)
         bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
         rows = RECORDS_OVER_EXPECTED * plan.expected_records
         sketches = (
@@ -228,7 +228,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     marginals = _marginals(header["marginals"], arrays, plan, party)
     bins = []
     number = itertools.count()
-    groups = plan.schedule.of_party(party)
+    groups = plan.groups_of(party)
     for index in groups:
         group = plan.groups[index]
         maps = []
@@ -412,6 +412,4 @@ class LocalMarginal:
             counts = np.concatenate([counts, -counts], axis) / 2
         # The noise of a contrast is spread over its cells. The least squares loss of the cells equals that of the contrast.
         sigma = self.error / 2 ** (len(self.contrasts) / 2)
-        return Measurement(
-            self.attributes, bins, counts, sigma, source, tuple((axis,) for axis in self.contrasts)
-        )
+        return Measurement(self.attributes, bins, counts, sigma, source, self.contrasts)

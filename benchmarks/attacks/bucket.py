@@ -66,7 +66,7 @@ class Bucket:
         index = self.plan.party_names.index(self.party)
         own = self.plan.schema.party_attributes(self.party)
         truth = []
-        for number, group in enumerate(self.plan.schedule.of_party(index)):
+        for number, group in enumerate(self.plan.groups_of(index)):
             value = np.zeros(targets, np.int64)
             parts = zip(
                 self.plan.groups[group].attributes,
@@ -105,12 +105,10 @@ def _by_levels(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     """The one value of each group that no level excludes, or -1 [shape=(groups, targets)]."""
     plan, sketch = bucket.plan, bucket.plan.sketch
     assert isinstance(sketch, SketchPlan)
-    groups = plan.schedule.of_party(plan.party_names.index(bucket.party))
+    groups = plan.groups_of(plan.party_names.index(bucket.party))
     # Every wanted record is a value of its own, and phantoms are at the floor: the levels are the records' hashes.
     wanted = len(bucket.digests)
-    alone = replace(
-        sketch, pairs=tuple(replace(p, left_bins=wanted, right_bins=wanted) for p in sketch.pairs)
-    )
+    alone = replace(sketch, sizes=(wanted,) * len(sketch.sizes))
     encoder = SketchEncoder(alone, groups, derive(bucket.secret, plan.digest(), purpose="sketches"))
     encoder.update(bucket.digests, np.tile(np.arange(wanted, dtype=np.uint16), (len(groups), 1)))
     hashes = encoder.result(bytes)
@@ -147,7 +145,7 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
         .astype(np.float32)
     )
     guessed = []
-    groups = plan.schedule.of_party(plan.party_names.index(bucket.party))
+    groups = plan.groups_of(plan.party_names.index(bucket.party))
     for group, table in zip(groups, published, strict=True):
         numbers = table.astype(np.float32) - (2**sketch.bits - 1) / 2
         told = (numbers / numbers.std(axis=1, keepdims=True)) @ signs.T
@@ -160,7 +158,7 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
 def published_at_the_end(contents: bytes, plan: Plan, party: int) -> Tables:
     """Sketches out of a message's last bytes before its checksum, where a message has them."""
     assert isinstance(plan.sketch, SketchPlan | CountSketchPlan)
-    shapes = plan.sketch.shapes(plan.schedule.of_party(party), 0)
+    shapes = plan.sketch.shapes(plan.groups_of(party), 0)
     bits = plan.sketch.bits
     sizes = [packed_size(values * keys, bits) for values, keys in shapes]
     raw = np.frombuffer(contents, np.uint8)[: len(contents) - container.DIGEST][-sum(sizes) :]
@@ -192,9 +190,7 @@ def agreement(bucket: Bucket) -> float:
 
 def chance(bucket: Bucket) -> float:
     """Rows that somebody gets right who draws every value: five standard deviations more than on average."""
-    share = 1 / math.prod(
-        bucket.plan.groups[group].size for group in bucket.plan.schedule.of_party(0)
-    )
+    share = 1 / math.prod(bucket.plan.groups[group].size for group in bucket.plan.groups_of(0))
     wanted = len(bucket.digests)
     return wanted * share + 5 * math.sqrt(wanted * share * (1 - share))
 

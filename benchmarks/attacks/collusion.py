@@ -19,10 +19,10 @@ from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.groups import released_sizes
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schedule import released_sizes
 from vertimrf.plan.schema import Schema
 from vertimrf.sketches.count_sketch import CountSketchEncoder, adding, code_steps, number_sigmas
 from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan
@@ -98,7 +98,7 @@ class Collusion:
             for m in self.message.marginals
             if len(m.attributes) == 1
         }
-        groups = [self.plan.groups[group] for group in self.plan.schedule.of_party(0)]
+        groups = [self.plan.groups[group] for group in self.plan.groups_of(0)]
         return released_sizes(groups, self.message.bins, one_way)
 
     def rows(self, known: bool = True) -> float:
@@ -118,7 +118,7 @@ class Collusion:
         signs = self._signs(sketch, digests) if known else None
         guessed = []
         for group, table, sizes in zip(
-            self.plan.schedule.of_party(0), self.message.sketches, self.sizes, strict=True
+            self.plan.groups_of(0), self.message.sketches, self.sizes, strict=True
         ):
             told = np.log(np.maximum(sizes, 1.0))[:, None] + np.zeros(len(digests))
             if signs is not None:

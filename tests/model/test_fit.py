@@ -363,7 +363,7 @@ def test_the_margins_of_a_table_leave_the_rest_of_its_cells_free() -> None:
     # 3 of 4 cells, and 3 * 2 of 12.
     np.testing.assert_allclose(_free_parts(measurements), [0.75] * 4 + [0.5] * 12)
     # What contrasts leave free is never less.
-    contrast = Measurement((0, 1), (None, None), np.ones((2, 2)), 1.0, contrasts=((0,), (1,)))
+    contrast = Measurement((0, 1), (None, None), np.ones((2, 2)), 1.0, contrasts=(0, 1))
     np.testing.assert_allclose(_free_parts([contrast]), [0.25] * 4)
     assert contrast.freedom == 0.25
 

@@ -19,11 +19,11 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.groups import Group, released_sizes
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
 from vertimrf.plan.price import ledger_of_releases
-from vertimrf.plan.schedule import Group, released_sizes
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
@@ -188,7 +188,7 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
         ({"attributes": [0, 1], "bins": [2, 1]}, "is no parity"),
         ({"attributes": [0, 4]}, "not one party's attributes"),
         ({"attributes": [0, 0]}, "not one party's attributes"),
-        ({"parity": False}, "do not fit its groups"),
+        ({"parity": False}, "is no parity"),
     ],
 )
 def test_parities_that_no_group_has_are_refused(changes, said):
@@ -221,7 +221,7 @@ def test_predictions_cover_all_cross_party_pairs_and_shrink_with_messages():
     small, large = (
         predicted_marginals(plan_of(tau=50, message_bytes=size)) for size in (20_000, 2_000_000)
     )
-    assert [p.attributes for p in small] == [((0,), (2,)), ((0,), (3,)), ((1,), (2,)), ((1,), (3,))]
+    assert [p.attributes for p in small] == [(0, 2), (0, 3), (1, 2), (1, 3)]
     assert all(a.error > b.error > 0 for a, b in zip(small, large, strict=True))
 
 
@@ -357,24 +357,24 @@ def test_a_second_release_is_priced_as_so_many_groups_more():
     )
 
 
-def test_released_sizes_are_products_of_bins():
+def test_released_sizes_of_parities_take_attributes_for_independent():
     maps = (np.array([0, 0, 1]), np.array([0, 1]))
     one_way = {3: np.array([10.0, 20.0, 70.0]), 5: np.array([-5.0, 40.0])}
-    alone, both = released_sizes(
+    alone, parity = released_sizes(
         [Group((3,), (2,)), Group((3, 5), (2, 2))], [maps[:1], maps], one_way
     )
     np.testing.assert_allclose(alone, [30, 70])
-    np.testing.assert_allclose(both, [0, 30, 0, 70])
-    (parity,) = released_sizes([Group((3, 5), (2, 2), parity=True)], [maps], one_way)
     np.testing.assert_allclose(parity, [70, 30])
+    one_way[5] = np.array([10.0, 40.0])
+    (parity,) = released_sizes([Group((3, 5), (2, 2))], [maps], one_way)
+    np.testing.assert_allclose(parity, [6 + 56, 24 + 14])
 
 
-def test_parities_add_tuples_up():
-    tuples = np.arange(8.0).reshape(2, 2, 2)
-    np.testing.assert_array_equal(
-        Group((0, 1, 2), (2, 2, 2), parity=True).add_up(tuples), [0 + 3 + 5 + 6, 1 + 2 + 4 + 7]
-    )
-    np.testing.assert_array_equal(Group((0, 1, 2), (2, 2, 2)).add_up(tuples), np.arange(8))
+def test_parities_sum_cells():
+    cells = np.arange(8.0).reshape(2, 2, 2)
+    parity = Group((0, 1, 2), (2, 2, 2))
+    np.testing.assert_array_equal(parity.sums(cells), [0 + 3 + 5 + 6, 1 + 2 + 4 + 7])
+    np.testing.assert_array_equal(Group((0,), (8,)).sums(np.arange(8.0)), np.arange(8))
 
 
 def tables(rows=ROWS, seed=0):

@@ -15,8 +15,8 @@ from planning import plan_with
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 
-# Written by the planner as it was before it was made to scale to hundreds of attributes; whose cliques are free is later, and the
-# digests of scheduled pairs are of plans without the keys of a second round (0).
+# Written by the planner as it was before it was made to scale to hundreds of attributes; whose cliques are free is later. Those of
+# scheduled pairs were written when pairs became those of single attributes.
 GOLDEN = Path(__file__).with_name("golden_plans.json")
 
 

@@ -157,9 +157,13 @@ def edit(content, *path, value):
         (("sketch", "pairs", 0, "left"), -1),
         (("sketch", "pairs", 0, "left"), "zero"),
         (("sketch", "pairs", 0, "right"), 0),
+        # Another group of the same party.
+        (("sketch", "pairs", 0, "right"), 3),
         (("sketch", "pairs", 0, "keys"), -100),
         (("sketch", "pairs", 0, "keys"), 1e9),
         (("sketch", "phantoms"), 1),
+        (("sketch", "sizes"), [4, 4, 2]),
+        (("sketch", "sizes"), [3, 4, 2, 3]),
         (("sketch",), 7),
         (("format",), 0),
         (("nonce",), None),

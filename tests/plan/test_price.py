@@ -111,9 +111,7 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
     ]
     assert plan.sketch.weights
     sketch = plan.sketch
-    held = [
-        sum(sketch.weight(group) for group in plan.schedule.of_party(party)) for party in range(3)
-    ]
+    held = [sum(sketch.weight(group) for group in plan.groups_of(party)) for party in range(3)]
 
     def released(*times):
         return next(

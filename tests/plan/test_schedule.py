@@ -16,10 +16,11 @@ from vertimrf.model.measurement import bin_table
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.schedule import Group, Schedule, crossing_pairs, draft_schedule, smallest_triples
+from vertimrf.plan.groups import Group
+from vertimrf.plan.pairs import schedule_pairs
+from vertimrf.plan.plan import Plan
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
-from vertimrf.sketches.parameters import ScheduledPair
 from vertimrf.trial import run_protocol
 
 ROWS = 20_000
@@ -28,13 +29,11 @@ RING = KeyRing.new(("a", "b"))
 
 
 def tables_of(seed=0):
-    """b0 follows a0; b1 is the exclusive or of a2 and another bit that b2 holds: no pair shows it, a triple does."""
+    """b0 follows a0, and nothing else depends on anything."""
     rng = np.random.default_rng(seed)
-    a0 = rng.integers(0, 4, ROWS)
-    b0 = np.where(rng.random(ROWS) < 0.8, a0, rng.integers(0, 4, ROWS))
-    a2, b2 = rng.integers(0, 2, ROWS), rng.integers(0, 2, ROWS)
-    b1 = np.where(rng.random(ROWS) < 0.95, a2 ^ b2, rng.integers(0, 2, ROWS))
-    return dealt(SCHEMA, np.array([a0, rng.integers(0, 3, ROWS), a2, b0, b1, b2]))
+    codes = np.array([rng.integers(0, attribute.size, ROWS) for attribute in SCHEMA.attributes])
+    codes[3] = np.where(rng.random(ROWS) < 0.8, codes[0], codes[3])
+    return dealt(SCHEMA, codes)
 
 
 def plan_of(**changes):
@@ -89,11 +88,22 @@ def test_a_party_releases_once(plan, secret):
 
 
 def test_a_key_serves_two_parties(plan):
-    groups = (Group((1,), (3,)), Group((2,), (2,)))
-    with pytest.raises(PlanError, match="two parties"):
-        Schedule.of(SCHEMA, groups, [ScheduledPair(0, 1, 5, 3, 2)])
-    with pytest.raises(PlanError, match="not one party's"):
-        Schedule.of(SCHEMA, (groups[0], Group((2, 3), (2, 4))), [ScheduledPair(0, 1, 5, 3, 8)])
+    content = plan.to_json()
+    pairs = list(content["sketch"]["pairs"])
+    # Groups of a0 and a1, which party a holds.
+    mine = [plan.groups.index(Group((a,), (SCHEMA.sizes[a],))) for a in (0, 1)]
+    pairs[0] = {"left": mine[0], "right": mine[1], "keys": 5}
+    with pytest.raises(PlanError, match="two different parties"):
+        Plan.from_json(content | {"sketch": content["sketch"] | {"pairs": pairs}})
+
+
+def test_a_pair_is_of_two_attributes(plan):
+    assert {len(group.attributes) for group in plan.groups} == {1}
+    assert len(plan.sketch.pairs) == 9
+    content = plan.to_json()
+    groups = [*content["groups"], {"attributes": [0, 1], "bins": [4, 3]}]
+    with pytest.raises(PlanError, match="is no parity"):
+        Plan.from_json(content | {"groups": groups})
 
 
 def test_nothing_in_a_message_of_sketches_is_trusted(plan, messages):
@@ -113,11 +123,9 @@ def test_nothing_in_a_message_of_sketches_is_trusted(plan, messages):
         Message.from_bytes(high.to_bytes(plan), plan)
 
 
-def test_three_way_dependence_across_parties_survives(plan):
-    """What no pair shows: a2, b1 and b2 are each pairwise independent, and any two determine the third."""
+def test_dependence_across_parties_survives(plan):
     codes = run_protocol(plan, tables_of(), RunOptions(seed=0)).result.codes
-    # 0.975 in the truth, 0.5 from pairs alone; a cell of the triple is known to well within 500 of 20,000 records.
-    assert np.mean(codes[4] == (codes[2] ^ codes[5])) > 0.9
+    # 0.85 in the truth, 0.25 without sketches.
     assert np.mean(codes[0] == codes[3]) > 0.8
 
 
@@ -138,29 +146,35 @@ def test_parties_of_few_attributes(parties):
     assert codes.shape == (len(schema.attributes), 100)
 
 
-def test_schedules_are_cut_to_what_can_be_measured():
+def test_bins_and_keys_follow_what_can_be_measured():
     schema = schema_of(a=(20, 2, 2), b=(30, 2))
-    poor, rich = (
-        draft_schedule(
-            schema, rho, 10_000, crossing_pairs(schema), smallest_triples(schema), (4.0, 1.0)
-        )
-        for rho in (1e-5, 10.0)
+    poor, rich = (schedule_pairs(schema, rho, 10_000, 10**6) for rho in (1e-5, 10.0))
+    for groups, pairs in (poor, rich):
+        crossing = [(groups[pair.left].attributes, groups[pair.right].attributes) for pair in pairs]
+        assert crossing == [((a,), (b,)) for a in range(3) for b in (3, 4)]
+    assert all(group.size <= 4 for group in poor[0])
+    groups, pairs = rich
+    assert {group.size for group in groups if group.attributes == (0,)} == {20}
+    # Keys are in proportion to cells^(2/3), and the busiest party's levels take half a byte each.
+    cells = np.array([groups[pair.left].size * groups[pair.right].size for pair in pairs])
+    keys = np.array([pair.keys for pair in pairs])
+    np.testing.assert_allclose(keys / cells ** (2 / 3), keys.sum() / (cells ** (2 / 3)).sum(), 1e-3)
+    levels = max(
+        sum(groups[side].size * pair.keys for side, pair in zip(sides, pairs, strict=True))
+        for sides in ([pair.left for pair in pairs], [pair.right for pair in pairs])
     )
-    assert poor.shares.sum() == pytest.approx(1)
-    assert len(poor.pairs) == 6
-    assert all(size <= 4 for group in poor.groups for size in group.bins)
-    assert Group((1, 2), (2, 2)) in rich.groups
-    assert Group((0,), (20,)) in rich.groups
-    # The busiest party's bytes: half a byte per level of each of its tables.
-    keys = 1 << 20
-    scheduled = rich.with_keys(keys)
-    spent = [0.0, 0.0]
-    for pair in scheduled:
-        for group in (pair.left, pair.right):
-            spent[schema.party_of(rich.groups[group].attributes[0])] += (
-                rich.groups[group].size * pair.keys / 2
-            )
-    assert max(spent) == pytest.approx(keys * rich.bytes_per_key(schema), rel=1e-3)
+    assert 0.999 * 10**6 < levels / 2 <= 10**6
+
+
+def test_a_pair_of_many_values_is_cut_on_its_longer_side():
+    schema = schema_of(a=(1000, 3), b=(400,))
+    groups, pairs = schedule_pairs(schema, 0.5, 10_000, 10**6)
+    sizes = [(groups[pair.left].size, groups[pair.right].size) for pair in pairs]
+    # Both pairs have nearly as many cells as an average of 6 standard errors leaves room for.
+    most = 10_000 / (6 * np.sqrt(1.4 / (2 * 0.5) * 2))
+    assert sizes[0][0] == sizes[0][1] == int(np.sqrt(most))
+    assert sizes[1] == (3, int(most / 3))
+    assert [pair.keys for pair in schedule_pairs(schema, 0.5, 10_000, 10**6, keys=1)[1]] == [1, 1]
 
 
 def test_messages_stay_within_their_budget():

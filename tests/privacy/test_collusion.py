@@ -152,7 +152,7 @@ def against(plan, colluder):
         if e.party in plan.party_names and e.party != plan.party_names[colluder]
     ]
     sketch = plan.sketch
-    owners = plan.schedule.parties
+    owners = plan.group_parties
     numbers = (
         sum(sketch.weight(g) for g, owner in enumerate(owners) if owner != colluder)
         * sketch.repetitions

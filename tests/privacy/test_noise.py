@@ -226,7 +226,7 @@ def test_gaussian_noise_survives_large_values():
 )
 def test_phantom_maxima_follow_their_law_into_the_tail(phantoms, floor, ceiling):
     draws = 1_000_000
-    plan = SketchPlan(phantoms, floor, ceiling, (ScheduledPair(0, 1, draws // 2, 2, 2),))
+    plan = SketchPlan(phantoms, floor, ceiling, (ScheduledPair(0, 1, draws // 2),), (2, 2))
     levels = SketchEncoder(plan, [0], bytes(32)).result()[0]
     observed = np.bincount(levels.ravel(), minlength=ceiling + 1)[floor:]
     assert observed.sum() == draws

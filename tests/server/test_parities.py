@@ -98,11 +98,9 @@ def test_a_measurement_is_the_contrast_of_all_attributes_and_nothing_else(left, 
         m = outer_measurement(
             (left, right),
             tuple(tuple(np.arange(2) for _ in own) for own in (left, right)),
-            ((2,) * len(left), (2,) * len(right)),
             exact + noise,
             np.full((2, 2), 7.0),
             (True, True),
-            (len(left) > 1, len(right) > 1),
         )
         assert m.attributes == tuple(range(d))
         assert m.dimensions == pytest.approx(1)

@@ -112,7 +112,7 @@ def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
         assert "sex" not in {
             plan.schema.names[a] for group in plan.groups for a in group.attributes
         }
-        assert plan.schedule.parties[[group.attributes[0] for group in plan.groups].index(2)] == 0
+        assert plan.group_parties[[group.attributes[0] for group in plan.groups].index(2)] == 0
     else:
         sides = [
             plan.groups[pair.left].attributes + plan.groups[pair.right].attributes
@@ -139,8 +139,7 @@ def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(
     plan = plan_of(encoder="count-sketch", epsilon=epsilon, message_bytes=message_bytes)
     for party in range(3):
         shapes = [
-            (plan.sketch.bits, shape)
-            for shape in plan.sketch.shapes(plan.schedule.of_party(party), party)
+            (plan.sketch.bits, shape) for shape in plan.sketch.shapes(plan.groups_of(party), party)
         ]
         shapes += [
             (sketch.bits, shape)

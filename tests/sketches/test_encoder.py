@@ -27,12 +27,13 @@ PLAN = SketchPlan(
     floor=2,
     ceiling=14,
     pairs=(
-        ScheduledPair(0, 2, 300, 4, 3),
-        ScheduledPair(0, 3, 70, 4, 17),
-        ScheduledPair(2, 1, 1, 3, 2),
-        ScheduledPair(1, 3, 513, 2, 17),
-        ScheduledPair(4, 0, 40, 1, 4),
+        ScheduledPair(0, 2, 300),
+        ScheduledPair(0, 3, 70),
+        ScheduledPair(2, 1, 1),
+        ScheduledPair(1, 3, 513),
+        ScheduledPair(4, 0, 40),
     ),
+    sizes=(4, 2, 3, 17, 1),
 )
 SHARED = SharedKeyPlan(phantoms=3, floor=2, ceiling=14, keys=500, sizes=(4, 2, 3, 17, 1))
 SIZES = (4, 2, 3, 17, 1)
@@ -157,7 +158,7 @@ def test_parties_with_different_cut_offs_agree_above_both() -> None:
     digests = record_digests(bytes(16), np.arange(n))
     common, scarce = np.zeros((1, n), np.uint16), np.zeros((1, n), np.uint16)
     scarce[0, :rare] = 1
-    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 2000, 2, 2),))
+    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 2000),), (2, 2))
     left, right = (SketchEncoder(plan, (group,), SECRET) for group in (0, 1))
     left.update(digests, common)
     right.update(digests, scarce)
@@ -183,7 +184,7 @@ def test_shared_keys_give_one_level_to_a_record_in_all_attributes() -> None:
 
 
 def test_secret_and_encoder_kind_change_every_level() -> None:
-    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500, 1, 1),))
+    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
     rows = []
     for secret in (SECRET, bytes(32), SECRET[:31] + b"\x00"):
         encoder = SketchEncoder(plan, (0,), secret)
@@ -202,7 +203,7 @@ def test_published_pair_has_the_joint_law() -> None:
     """P(W_v <= x, W_w <= y) = F(x)^(a + N) F(y)^(b + N) F(min(x, y))^c, through the encoders, phantoms included."""
     a, b, c, phantoms, ceiling, keys = 30, 10, 20, 5, 12, 100_000
     digests = record_digests(bytes(16), np.arange(a + b + c))
-    plan = SketchPlan(phantoms, 2, ceiling, (ScheduledPair(0, 1, keys, 2, 2),))
+    plan = SketchPlan(phantoms, 2, ceiling, (ScheduledPair(0, 1, keys),), (2, 2))
     codes = np.zeros((2, a + b + c), np.uint16)
     codes[0, a + c :] = 1
     codes[1, :a] = 1
@@ -304,7 +305,7 @@ def test_eight_threads_give_the_same_levels_as_one() -> None:
 
 def test_keys_beyond_one_block_are_cut_and_independent() -> None:
     keys = 150_001
-    plan = SketchPlan(1, 1, 20, (ScheduledPair(0, 1, keys, 2, 2),))
+    plan = SketchPlan(1, 1, 20, (ScheduledPair(0, 1, keys),), (2, 2))
     encoder = SketchEncoder(plan, (0,), SECRET)
     encoder.update(DIGESTS[:200], CODES[1:2, :200])
     table = encoder.result(no_entropy)[0]
@@ -405,15 +406,14 @@ def test_arrays_that_do_not_fit_are_refused(
         ({"floor": 14}, "floor < ceiling"),
         ({"floor": -1}, "floor < ceiling"),
         ({"ceiling": 41}, "<= 40"),
-        ({"pairs": (ScheduledPair(0, 0, 5, 2, 2),)}, "two different groups"),
-        ({"pairs": (ScheduledPair(0, 1, 0, 2, 2),)}, "0 keys"),
-        ({"pairs": (ScheduledPair(0, 1, 2**31 + 1, 2, 2),)}, "at most 2"),
-        ({"pairs": (ScheduledPair(0, 1, 5, 0, 2),)}, "0 values"),
-        ({"pairs": (ScheduledPair(0, 1, 5, 2, 65_537),)}, "65537 values"),
-        (
-            {"pairs": (ScheduledPair(0, 1, 5, 2, 2), ScheduledPair(0, 2, 5, 3, 2))},
-            "make them equal",
-        ),
+        ({"pairs": (ScheduledPair(0, 0, 5),)}, "two different groups"),
+        ({"pairs": (ScheduledPair(0, 5, 5),)}, "two of the 5 groups"),
+        ({"pairs": (ScheduledPair(-1, 0, 5),)}, "two of the 5 groups"),
+        ({"pairs": (ScheduledPair(True, 0, 5),)}, "two of the 5 groups"),
+        ({"pairs": (ScheduledPair(0, 1, 0),)}, "0 keys"),
+        ({"pairs": (ScheduledPair(0, 1, 2**31 + 1),)}, "at most 2"),
+        ({"sizes": (4, 2, 3, 17, 0)}, "Group 4 has 0 values"),
+        ({"sizes": (4, 2, 3, 65_537, 1)}, "65537 values"),
     ],
 )
 def test_plans_that_make_no_sense_are_refused(change: dict, message: str) -> None:
@@ -535,7 +535,7 @@ def peak():
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 
 warmup()
-plan = SketchPlan(6326, 9, 20, tuple(ScheduledPair(a, b, 8192, 8, 8) for a in range(4) for b in range(4, 8)))
+plan = SketchPlan(6326, 9, 20, tuple(ScheduledPair(a, b, 8192) for a in range(4) for b in range(4, 8)), (8,) * 8)
 encoder = SketchEncoder(plan, (0, 1, 2, 3), bytes(32))
 before = peak()
 for batch in pq.ParquetFile(sys.argv[1]).iter_batches(500_000):

@@ -66,12 +66,12 @@ def sketches(number: int) -> list[np.ndarray]:
         encoder.update(digests, codes[[2, 0, 3]])
         return list(encoder.result(draw.bytes))
     sides = ((0, 2), (3, 0), (1, 2))
-    pairs = tuple(
-        ScheduledPair(a, b, k, sizes[a], sizes[b]) for (a, b), k in zip(sides, keys, strict=True)
-    )
+    pairs = tuple(ScheduledPair(a, b, k) for (a, b), k in zip(sides, keys, strict=True))
     out: list[np.ndarray] = []
     for party in ((0, 1), (2, 3)):
-        encoder = SketchEncoder(SketchPlan(**levels, pairs=pairs), party, secret)
+        encoder = SketchEncoder(
+            SketchPlan(**levels, pairs=pairs, sizes=tuple(sizes)), party, secret
+        )
         encoder.update(digests, codes[list(party)])
         out += encoder.result(draw.bytes)
     return out

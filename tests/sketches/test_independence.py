@@ -83,13 +83,14 @@ PAIRS = SketchPlan(
     1,
     CEILING,
     (
-        ScheduledPair(0, 2, 40_000, 1, 1),
-        ScheduledPair(0, 3, 40_000, 1, 1),
-        ScheduledPair(1, 2, 40_000, 1, 1),
+        ScheduledPair(0, 2, 40_000),
+        ScheduledPair(0, 3, 40_000),
+        ScheduledPair(1, 2, 40_000),
         # Two key blocks, of as many keys as the others: blocks that share hashes then have the same levels.
-        ScheduledPair(1, 3, 80_000, 1, 1),
-        ScheduledPair(1, 4, 40_000, 1, 1),
+        ScheduledPair(1, 3, 80_000),
+        ScheduledPair(1, 4, 40_000),
     ),
+    (1,) * 5,
 )
 
 
@@ -190,7 +191,7 @@ def test_both_parties_derive_the_same_hashes() -> None:
 # --- phantoms ---
 
 # More sketches than phantoms are drawn for at a time.
-MANY = SketchPlan(3, 2, 14, (ScheduledPair(0, 1, 600_000, 2, 2),))
+MANY = SketchPlan(3, 2, 14, (ScheduledPair(0, 1, 600_000),), (2, 2))
 # First bytes of entropy: two that settle a level of MANY, at different levels, and one that leaves it open (thresholds of 3
 # draws lie at 108, 171.5, 210.9 of 256, and so on up to 255.9).
 LOW, HIGH, OPEN = 0x00, 0x90, 0xFF

@@ -31,7 +31,8 @@ def plan_of(phantoms):
         phantoms=phantoms,
         floor=max(top - 4, 0),
         ceiling=top + 7,
-        pairs=(ScheduledPair(0, 1, 10, 2, 2),),
+        pairs=(ScheduledPair(0, 1, 10),),
+        sizes=(2, 2),
     )
 
 
@@ -39,8 +40,8 @@ def sides(table, left, right):
     table = np.asarray(table, float)
     u, w = table.shape
     return (
-        Side((0,), (np.arange(u),), (u,), table.sum(axis=1), left),
-        Side((1,), (np.arange(w),), (w,), table.sum(axis=0), right),
+        Side(0, np.arange(u), table.sum(axis=1), left),
+        Side(1, np.arange(w), table.sum(axis=0), right),
     )
 
 
@@ -104,7 +105,9 @@ def test_histograms_equal_a_slow_count(keys, levels):
 
 
 def test_level_law_is_the_clipped_geometric():
-    plan = SketchPlan(phantoms=10, floor=2, ceiling=5, pairs=(ScheduledPair(0, 1, 1, 1, 1),))
+    plan = SketchPlan(
+        phantoms=10, floor=2, ceiling=5, pairs=(ScheduledPair(0, 1, 1),), sizes=(1, 1)
+    )
     np.testing.assert_allclose(np.exp(level_log_cdf(plan)), [0.75, 0.875, 0.9375, 1.0])
 
 
@@ -122,22 +125,6 @@ def test_sketches_of_another_plan_are_refused():
         estimate_pair(plan, many, right, total=100)
     with pytest.raises(MessageError, match="levels outside"):
         estimate_pair(plan, left, high, total=100)
-
-
-def test_a_group_of_attributes_is_one_attribute_of_tuples():
-    rng = np.random.default_rng(7)
-    plan = plan_of(1000)
-    # Attributes 0 and 2 at one party, 1 at the other: cells in the order (0, 2) x (1).
-    table = rng.integers(0, 2000, (6, 2))
-    left, right = sides(table, *simulate(rng, table, plan, 2000))
-    group = replace(left, attributes=(0, 2), bins=(np.arange(3), np.arange(2)), shape=(3, 2))
-    measured = estimate_pair(plan, group, right, total=table.sum())
-    assert measured.attributes == (0, 1, 2)
-    flat = estimate_pair(plan, left, right, total=table.sum())
-    np.testing.assert_array_equal(measured.counts, flat.counts.reshape(3, 2, 2).transpose(0, 2, 1))
-    np.testing.assert_array_equal(
-        measured.sigma, np.asarray(flat.sigma).reshape(3, 2, 2).transpose(0, 2, 1)
-    )
 
 
 @pytest.mark.parametrize("phantoms", [2_000, 20_000])
@@ -172,7 +159,9 @@ def test_errors_of_the_margins_are_part_of_the_stated_error(phantoms):
 
 def test_floor_at_the_lowest_level():
     rng = np.random.default_rng(8)
-    plan = SketchPlan(phantoms=4, floor=0, ceiling=8, pairs=(ScheduledPair(0, 1, 10, 2, 2),))
+    plan = SketchPlan(
+        phantoms=4, floor=0, ceiling=8, pairs=(ScheduledPair(0, 1, 10),), sizes=(2, 2)
+    )
     truth = [[5, 0], [3, 9]]
     measured = estimate_pair(plan, *sides(truth, *simulate(rng, truth, plan, 20_000)), total=17)
     assert np.all(np.abs(measured.counts - truth) < 4 * measured.sigma)

@@ -125,8 +125,8 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
         "  Predicted standard error of a cell, and average count, in records; least certain first:"
     )
     for p in predicted if every else predicted[:most]:
-        sides = " x ".join("+".join(names[a] for a in side) for side in p.attributes)
-        click.echo(f"    {sides}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
+        pair = " x ".join(names[a] for a in p.attributes)
+        click.echo(f"    {pair}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
     if not every and len(predicted) > most:
         click.echo(f"    and {len(predicted) - most} more; --errors prints them all.")
 

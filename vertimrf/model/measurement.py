@@ -43,7 +43,7 @@ class Measurement:
             float64]. Of contrasts it is the one that least squares weights by, as if the noise had
             no correlations.
         source: what was measured and by whom, for messages ("age × smoker, by party hospital").
-        contrasts: groups of axes along which contrasts were measured.
+        contrasts: axes along which contrasts were measured.
         completed: whether ``counts`` includes the mean along contrasted axes.
 
     Raises:
@@ -56,7 +56,7 @@ class Measurement:
     counts: npt.NDArray[np.float64]
     sigma: float | npt.NDArray[np.float64]
     source: str = ""
-    contrasts: tuple[tuple[int, ...], ...] = ()
+    contrasts: tuple[int, ...] = ()
     completed: bool = False
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
-        if not {axis for axes in self.contrasts for axis in axes} <= set(range(self.counts.ndim)):
+        if not set(self.contrasts) <= set(range(self.counts.ndim)):
             raise ModelError(
                 f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes."
             )
@@ -97,25 +97,19 @@ class Measurement:
         """Dimensions of the noise over the number of cells: 1/4 if one contrast determines a pair's
         four cells.
         """
-        return math.prod(
-            (
-                1 - 1 / math.prod(self.counts.shape[axis] for axis in axes)
-                for axes in self.contrasts
-            ),
-            start=1.0,
-        )
+        return math.prod((1 - 1 / self.counts.shape[axis] for axis in self.contrasts), start=1.0)
 
     @property
-    def unknown(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of axes along which the mean is unknown."""
+    def unknown(self) -> tuple[int, ...]:
+        """Axes along which the mean is unknown."""
         return () if self.completed else self.contrasts
 
     def contrasted(self, table: Array) -> Array:
         """Subtract a table's means along the axes where they are unknown [shape of ``counts``,
         float64].
         """
-        for axes in self.unknown:
-            table = table - table.mean(axis=axes, keepdims=True)
+        for axis in self.unknown:
+            table = table - table.mean(axis=axis, keepdims=True)
         return table
 
     @property

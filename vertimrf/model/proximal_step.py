@@ -450,10 +450,9 @@ def _mean_groups(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int
     for m in measurements:
         cells = begin + np.arange(m.counts.size).reshape(m.counts.shape)
         begin += m.counts.size
-        for turn, axes in enumerate(m.unknown):
-            last = np.moveaxis(cells, axes, range(cells.ndim - len(axes), cells.ndim))
-            count = math.prod(m.counts.shape[axis] for axis in axes)
-            groups[turn, count].append(last.reshape(-1, count))
+        for turn, axis in enumerate(m.unknown):
+            count = m.counts.shape[axis]
+            groups[turn, count].append(np.moveaxis(cells, axis, -1).reshape(-1, count))
     return [np.concatenate(groups[turn]) for turn in sorted(groups)]
 
 

@@ -22,10 +22,10 @@ from ..keys import PrivateKey, called
 from ..message import LocalMarginal, Message
 from ..model.measurement import BinMap
 from ..options import RunOptions
+from ..plan.groups import Group, cut_groups, released_sizes
 from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
-from ..plan.schedule import Group, cut_groups, released_sizes
 from ..privacy.noise import KeyedNoise, Noise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
@@ -203,7 +203,7 @@ class Party:
             one_way = self._one_way(released)
             bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
-        groups = plan.schedule.of_party(self._index)
+        groups = plan.groups_of(self._index)
         if plan.sketch is not None and groups:
             with self._clock("LocEnc"):
                 key = derive(self._secret, plan.digest(), purpose="sketches")
@@ -250,7 +250,7 @@ class Party:
                 size, place = plan.schema.sizes[attribute], self._attributes.index(attribute)
                 counter = records.encoded(
                     functools.partial(CountSketchEncoder, sketch, (holder,), key),
-                    [Composite((place,), (size,), (np.arange(size),))],
+                    [Composite((place,), (np.arange(size),))],
                     words=value_words(key, size),
                 )
                 (sums,) = counter.result(
@@ -339,7 +339,7 @@ class Party:
         merged = merged_values(one_way, plan.local[self._index].one_way_sigma, long)
         return cut_groups(
             plan.schema,
-            [plan.groups[g] for g in plan.schedule.of_party(self._index)],
+            [plan.groups[g] for g in plan.groups_of(self._index)],
             one_way,
             merged,
         )
@@ -347,12 +347,7 @@ class Party:
     def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
         """Composites of groups, with this party's attribute positions."""
         return [
-            Composite(
-                tuple(self._attributes.index(a) for a in group.attributes),
-                group.bins,
-                maps,
-                group.parity,
-            )
+            Composite(tuple(self._attributes.index(a) for a in group.attributes), maps)
             for group, maps in zip(groups, bins, strict=True)
         ]
 

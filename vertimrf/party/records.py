@@ -53,30 +53,21 @@ E = TypeVar("E", bound=Encoder)
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """A sketched value: the bins of one or several attributes, or the parity of the bins of some.
+    """A sketched value: the bin of one attribute, or the parity of the bins of several.
 
     Attributes:
         places: rows of the attributes in the codes.
-        bins: number of bins of each attribute.
-        maps: per attribute, the map code -> bin [shape=(size,), integer].
-        parity: whether the value is the parity of bins; every attribute then has two.
+        maps: per attribute, the map code -> bin [shape=(size,), integer]; 0 or 1 in a parity.
     """
 
     places: tuple[int, ...]
-    bins: tuple[int, ...]
     maps: tuple[npt.NDArray[np.integer], ...]
-    parity: bool = False
 
     def values(self, codes: Codes, out: Codes) -> None:
         """Write the values of records [shape=(n,), uint16], from their codes [shape=(d, n)]."""
         out[:] = 0
-        for place, count, mapping in zip(self.places, self.bins, self.maps, strict=True):
-            bins = mapping.astype(np.uint16)[codes[place]]
-            if self.parity:
-                out ^= bins
-            else:
-                out *= np.uint16(count)
-                out += bins
+        for place, mapping in zip(self.places, self.maps, strict=True):
+            out ^= mapping.astype(np.uint16)[codes[place]]
 
 
 class Records(Protocol):

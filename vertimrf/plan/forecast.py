@@ -143,7 +143,7 @@ def _wide(plan: Plan) -> int:
 
 def _encoding(plan: Plan, party: int, numbers: float) -> float:
     """Core seconds in which a party makes its sketches, of so many counters or levels."""
-    records, groups = plan.expected_records, plan.schedule.of_party(party)
+    records, groups = plan.expected_records, plan.groups_of(party)
     if isinstance(plan.sketch, CountSketchPlan):
         return SIGN * records * plan.sketch.repetitions * len(groups) + COUNTER * numbers
     if isinstance(plan.sketch, SketchPlan):
@@ -163,8 +163,10 @@ def _estimating(plan: Plan) -> float:
         rows = sum(plan.sketch.rows(g) for g in range(len(plan.sketch.sizes)))
         return PRODUCT * plan.sketch.numbers * rows**2 / 2
     if isinstance(plan.sketch, SketchPlan):
+        sizes = plan.sketch.sizes
         return sum(
-            CELL_KEY * pair.left_bins * pair.right_bins * pair.keys for pair in plan.sketch.pairs
+            CELL_KEY * sizes[pair.left] * sizes[pair.right] * pair.keys
+            for pair in plan.sketch.pairs
         )
     return 0.0
 
@@ -174,7 +176,7 @@ def _numbers(plan: Plan, party: int) -> float:
     if plan.sketch is None:
         return 0.0
     return float(
-        sum(values * keys for values, keys in plan.sketch.shapes(plan.schedule.of_party(party), 0))
+        sum(values * keys for values, keys in plan.sketch.shapes(plan.groups_of(party), 0))
     )
 
 

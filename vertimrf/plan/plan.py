@@ -32,7 +32,6 @@ from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import (
     CountSketchPlan,
     CrossPartyRelease,
-    SketchPlan,
     packed_bytes,
     release_from_json,
     release_to_json,
@@ -48,7 +47,7 @@ from .defaults import (
     OUTER,
     POPULATIONS,
 )
-from .schedule import Group, Schedule
+from .groups import Group
 from .schema import MAX_NAMED, Schema
 from .workload import Workload
 
@@ -223,9 +222,9 @@ class Plan:
                     f"{self.schema.named([number])} needs a clique of {cells:,} cells, more than tau = {self.tau:,}; raise tau, "
                     "use wider bins, or state it of fewer attributes."
                 )
-        sizes = [group.size for group in self.schedule.groups]
+        parties = self.group_parties
         if self.sketch is not None:
-            self.sketch.check(sizes)
+            self.sketch.check([group.size for group in self.groups], parties)
         contrasted = self.sketch.contrasts if isinstance(self.sketch, CountSketchPlan) else ()
         if any(
             group.parity and number not in contrasted for number, group in enumerate(self.groups)
@@ -297,13 +296,13 @@ class Plan:
             )
 
     @cached_property
-    def schedule(self) -> Schedule:
-        """What is published about values across parties, by which party, under which keys."""
-        return Schedule.of(
-            self.schema,
-            self.groups,
-            self.sketch.pairs if isinstance(self.sketch, SketchPlan) else (),
-        )
+    def group_parties(self) -> tuple[int, ...]:
+        """Per group, the position of the party that publishes it."""
+        return tuple(group.party(self.schema) for group in self.groups)
+
+    def groups_of(self, party: int) -> tuple[int, ...]:
+        """Indices of the groups that a party publishes, in order."""
+        return tuple(g for g, publisher in enumerate(self.group_parties) if publisher == party)
 
     @property
     def encoder(self) -> str:
@@ -321,7 +320,7 @@ class Plan:
             return tuple(self._other_entries())
         sketch, person, parts = self.sketch, self.records_per_person, []
         for number, name in enumerate(self.party_names):
-            if (event := sketch.part(self.schedule.of_party(number), person)) is not None:
+            if (event := sketch.part(self.groups_of(number), person)) is not None:
                 parts.append((name, event))
         sketches = [
             replace(entry, parts=tuple(parts))
@@ -616,7 +615,7 @@ class Plan:
         )
         if self.sketch is None:
             return agreement
-        shapes = self.sketch.shapes(self.schedule.of_party(party), self.expected_records)
+        shapes = self.sketch.shapes(self.groups_of(party), self.expected_records)
         return agreement + packed_bytes(shapes, self.sketch.bits)
 
 

@@ -14,7 +14,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Protocol
 
 from ..errors import PlanError
@@ -37,18 +37,10 @@ from ..sketches.parameters import (
 )
 from .collusion import within_cap
 from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, default_delta
+from .groups import Group, crossing_pairs
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
+from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
-from .schedule import (
-    KEY_COST,
-    Group,
-    ScheduleDraft,
-    choose_keys,
-    crossing_pairs,
-    draft_schedule,
-    smallest_triples,
-    triple_rule,
-)
 from .schema import Schema
 from .weights import choose_weights, least_weights
 from .workload import Workload
@@ -162,30 +154,28 @@ class NoSketches:
 
 @dataclass(frozen=True)
 class ScheduledPairs:
-    """Geometric sketches with separate keys for every scheduled marginal.
+    """Geometric sketches with separate keys for every pair of attributes across parties.
 
     Attributes:
-        draft: marginals, bins and shares of the keys.
-        keys: number of hash keys of all marginals together.
+        groups: the attributes, each in some number of bins.
+        pairs: pairs of groups, with their number of keys.
     """
 
-    draft: ScheduleDraft
-    keys: int
-
-    @cached_property
-    def _pairs(self) -> tuple[ScheduledPair, ...]:
-        return self.draft.with_keys(self.keys)
+    groups: tuple[Group, ...]
+    pairs: tuple[ScheduledPair, ...]
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
-        phantoms = max(math.ceil(math.sqrt(self.keys * KEY_COST / (2 * rho))), 2)
+        keys = sum(pair.keys for pair in self.pairs)
+        phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
         # With very many phantoms, all levels lie below them and have no information.
         level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-        return self.draft.groups, SketchPlan(
+        return self.groups, SketchPlan(
             phantoms=phantoms,
             floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
             ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
-            pairs=self._pairs,
+            pairs=self.pairs,
+            sizes=tuple(group.size for group in self.groups),
         )
 
 
@@ -479,9 +469,12 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     choice: SketchChoice = NoSketches()
     # If every pair of attributes is at one party, there are no cross-party pairs.
     if crossing_pairs(schema):
-        choice = (_scheduled_pairs if encoder == SketchPlan.encoder else _count_sketches)(
-            schema, rho, planning, target
-        )
+        if encoder == SketchPlan.encoder:
+            choice = ScheduledPairs(
+                *schedule_pairs(schema, rho, target.records, target.message_bytes, planning.keys)
+            )
+        else:
+            choice = _count_sketches(schema, rho, planning, target)
     return Choice(choice, tuple(agreement), shares)
 
 
@@ -549,22 +542,6 @@ def _plans(
         )
 
     return at
-
-
-def _scheduled_pairs(
-    schema: Schema, rho: float, planning: PlanOptions, target: Target
-) -> ScheduledPairs:
-    """Choose marginals, bins and keys of scheduled pairs that spend ``rho``."""
-    records, size = target.records, target.message_bytes
-    pairs, triples, rule = (
-        crossing_pairs(schema),
-        smallest_triples(schema),
-        triple_rule(schema, planning.tau),
-    )
-    draft = draft_schedule(schema, rho, records, pairs, triples, rule)
-    return ScheduledPairs(
-        draft, planning.keys or choose_keys(draft.bytes_per_key(schema), rho, records, size)
-    )
 
 
 def _count_sketches(
@@ -732,7 +709,7 @@ def _groups_of(
         if parities:
             crossed = _far_apart([groups[g].attributes[0] for g in two])
             contrasts += range(len(groups), len(groups) + len(crossed))
-            groups += [Group(attributes, (2, 2), parity=True) for attributes in crossed]
+            groups += [Group(pair, (2, 2)) for pair in crossed]
     return tuple(groups), tuple(contrasts)
 
 

@@ -53,11 +53,11 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
             sketch = plan.sketch
             times = [
                 sketch.weight(group) * messages[owner]
-                for group, owner in enumerate(plan.schedule.parties)
+                for group, owner in enumerate(plan.group_parties)
             ]
             events = [_count_sketches(event, sum(times))]
         elif isinstance(event, GRREvent):
-            owners = plan.schedule.parties
+            owners = plan.group_parties
             repeated = [
                 size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])
             ]
@@ -75,7 +75,7 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
 def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Event]:
     """Sketches of scheduled pairs or shared keys: keys by how many sketches a record touches under them."""
     keys: Counter[int] = Counter()
-    owners = plan.schedule.parties
+    owners = plan.group_parties
     if isinstance(plan.sketch, SketchPlan):
         for pair in plan.sketch.pairs:
             keys[times[owners[pair.left]] + times[owners[pair.right]]] += pair.keys

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .schedule import Group
+from .groups import Group
 
 __all__ = ["choose_weights", "least_weights"]
 
@@ -26,7 +26,7 @@ MAX_PRICED = 2000
 def least_weights(groups: Sequence[Group]) -> list[int]:
     """Weights of groups before their sizes count: those of attributes, and the smaller ones of parities and of presence."""
     attribute = BESIDE_PRESENCE if any(group.size == 1 for group in groups) else MIN_WEIGHT
-    return [attribute if group.tells_values else 1 for group in groups]
+    return [attribute if group.shows_attribute else 1 for group in groups]
 
 
 def choose_weights(groups: Sequence[Group], rows: Sequence[int]) -> tuple[int, ...]:

@@ -16,8 +16,8 @@ from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table
 from ..options import RunOptions
+from ..plan.groups import Group, crossing_pairs, released_sizes
 from ..plan.plan import Plan
-from ..plan.schedule import Group, crossing_pairs, released_sizes
 from ..plan.schema import Schema
 from ..published.randomised_response import count_marginal
 from ..published.shared_keys_estimate import published_estimates
@@ -127,7 +127,7 @@ def cross_party_marginals(
         PlanError: an encoder that this version does not know.
         MessageError: messages that do not fit together.
     """
-    order = [group for party in range(len(messages)) for group in plan.schedule.of_party(party)]
+    order = [group for party in range(len(messages)) for group in plan.groups_of(party)]
     maps = dict(
         zip(order, [group_bins for message in messages for group_bins in message.bins], strict=True)
     )
@@ -173,13 +173,13 @@ def _scheduled_marginals(
     options: RunOptions | None,
     party_counts: Sequence[RecordCount] | None,
 ) -> list[Measurement]:
-    """Likelihood CarEst of scheduled pairs of groups; see :func:`cross_party_marginals`.
+    """Likelihood CarEst of scheduled pairs; see :func:`cross_party_marginals`.
 
     ``bins`` has per group and attribute the map code -> bin.
     """
-    schema, schedule, groups = plan.schema, plan.schedule, plan.groups
+    schema, groups, parties = plan.schema, plan.groups, plan.group_parties
     sizes, errors = [], []
-    for group, maps, party in zip(groups, bins, schedule.parties, strict=True):
+    for group, maps, party in zip(groups, bins, parties, strict=True):
         known, error = _set_sizes(
             schema,
             messages,
@@ -195,16 +195,11 @@ def _scheduled_marginals(
     waiting = [iter(message.sketches) for message in messages]
     out = []
     progress = (RunOptions() if options is None else options).progress
-    for done, pair in enumerate(schedule.pairs):
-        progress.advance(done, len(schedule.pairs))
+    for done, pair in enumerate(sketch.pairs):
+        progress.advance(done, len(sketch.pairs))
         left, right = (
             Side(
-                groups[g].attributes,
-                bins[g],
-                groups[g].bins,
-                sizes[g],
-                next(waiting[schedule.parties[g]]),
-                errors[g],
+                groups[g].attributes[0], bins[g][0], sizes[g], next(waiting[parties[g]]), errors[g]
             )
             for g in (pair.left, pair.right)
         )
@@ -238,7 +233,7 @@ def _counted_matches(
     plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float
 ) -> tuple[CommonRecords, ...]:
     """Common records from count sketches: the covariance of two parties' sums over all records."""
-    owner = np.array(plan.schedule.parties)
+    owner = np.array(plan.group_parties)
     out = []
     for parties in itertools.combinations(range(len(plan.party_names)), 2):
         precisions = [np.where(owner == party, 1 / cells.noise, 0.0) for party in parties]
@@ -264,7 +259,7 @@ def _counted_marginals(
     party_counts: Sequence[RecordCount] | None,
 ) -> CrossParty:
     """CarEst of count sketches: estimate every two groups."""
-    groups, parties = plan.groups, plan.schedule.parties
+    groups, parties = plan.groups, plan.group_parties
     progress = (RunOptions() if options is None else options).progress
     waiting = [iter(message.sketches) for message in messages]
     # A group's steps follow from the one-way marginals that its party released.
@@ -301,19 +296,16 @@ def _counted_marginals(
             for pair in itertools.combinations(range(len(party_counts)), 2)
         )
         for g, other in itertools.product(range(len(groups)), range(len(party_counts))):
-            if other != parties[g] and groups[g].tells_values:
+            if other != parties[g] and groups[g].shows_attribute:
                 at = slice(first[g], first[g + 1]), other
-                counts, spread = (
-                    values[at].reshape(groups[g].bins)
-                    for values in (common.of_values, common.of_values_errors)
-                )
                 of_group = Measurement(
-                    groups[g].attributes, tuple(bins[g]), counts, spread, "count sketches"
-                ).trimmed()
-                shared |= {
-                    (a, other): one_axis(of_group, axis)
-                    for axis, a in enumerate(groups[g].attributes)
-                }
+                    groups[g].attributes,
+                    tuple(bins[g]),
+                    common.of_values[at],
+                    common.of_values_errors[at],
+                    "count sketches",
+                )
+                shared[groups[g].attributes[0], other] = one_axis(of_group.trimmed(), 0)
     return CrossParty(_between_groups(plan, sketch, bins, cells), matches, shared)
 
 
@@ -321,7 +313,7 @@ def _between_groups(
     plan: Plan, sketch: CountSketchPlan, bins: Sequence[BinMaps], cells: Cells
 ) -> tuple[Measurement, ...]:
     """Measurements of every two groups, except those that the sketches add nothing to."""
-    groups, parties = plan.groups, plan.schedule.parties
+    groups, parties = plan.groups, plan.group_parties
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
@@ -335,11 +327,9 @@ def _between_groups(
         measured = outer_measurement(
             (groups[i].attributes, groups[j].attributes),
             (tuple(bins[i]), tuple(bins[j])),
-            (groups[i].bins, groups[j].bins),
             cells.counts[block],
             cells.errors[block],
             (i in sketch.contrasts, j in sketch.contrasts),
-            (groups[i].parity, groups[j].parity),
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
@@ -348,23 +338,23 @@ def _between_groups(
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted error of a cross-party marginal.
+    """Predicted error of a cross-party pair.
 
     Attributes:
-        attributes: attributes of the left and of the right side.
+        attributes: the left and the right attribute.
         cells: number of cells.
         average: average count of a cell, in records.
         error: predicted root mean square error of a cell, in records.
     """
 
-    attributes: tuple[tuple[int, ...], tuple[int, ...]]
+    attributes: tuple[int, int]
     cells: int
     average: float
     error: float
 
 
 def predicted_marginals(plan: Plan) -> list[Prediction]:
-    """Predict the errors of a plan's cross-party marginals from public figures alone.
+    """Predict the errors of all cross-party pairs from public figures alone.
 
     The prediction assumes bins of equal counts and independent parties.
 
@@ -381,11 +371,11 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
         sizes = [group.size for group in plan.groups]
         errors = predicted_cell_errors(plan.sketch, [np.full(size, n / size) for size in sizes], n)
         first = np.cumsum([0, *sizes])
-        telling = [i for i, group in enumerate(plan.groups) if group.tells_values]
+        telling = [i for i, group in enumerate(plan.groups) if group.shows_attribute]
         for i, j in itertools.combinations(telling, 2):
-            if plan.schedule.parties[i] != plan.schedule.parties[j]:
+            if plan.group_parties[i] != plan.group_parties[j]:
                 cells = sizes[i] * sizes[j]
-                attributes = plan.groups[i].attributes, plan.groups[j].attributes
+                attributes = plan.groups[i].attributes[0], plan.groups[j].attributes[0]
                 freedom = plan.sketch.rows(i) * plan.sketch.rows(j) / cells
                 out.append(
                     Prediction(
@@ -403,9 +393,8 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
             plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n
         )
         cells = left.size * right.size
-        out.append(
-            Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0]))
-        )
+        attributes = left.attributes[0], right.attributes[0]
+        out.append(Prediction(attributes, cells, n / cells, float(error[0, 0])))
     return out
 
 
@@ -478,7 +467,7 @@ def _set_sizes(
 
     ``records`` is the party's number of records.
     """
-    sizes = group.add_up(
+    sizes = group.sums(
         bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins)
     )
     return sizes, np.minimum(_set_errors(schema, messages, group, maps), records)
@@ -498,5 +487,5 @@ def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps:
     cells = bin_table(
         functools.reduce(np.multiply.outer, counted).astype(np.float64), maps, group.bins
     )
-    out: Floats = np.sqrt(variance * group.add_up(cells))
+    out: Floats = np.sqrt(variance * group.sums(cells))
     return out

@@ -167,13 +167,11 @@ def size_beneath_noise(values: Array, sigma: Array) -> Array:
 
 
 def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
-    """Least predicted variance of the sum of a pair's cells, by pair, if the plan predicts any."""
-    out: dict[tuple[int, int], float] = {}
-    for p in predicted_marginals(plan):
-        for left, right in itertools.product(*p.attributes):
-            pair = min(left, right), max(left, right)
-            out[pair] = min(out.get(pair, math.inf), p.cells * p.error**2)
-    return out
+    """Predicted variance of all cells of a pair together, where the plan predicts any."""
+    return {
+        (min(p.attributes), max(p.attributes)): p.cells * p.error**2
+        for p in predicted_marginals(plan)
+    }
 
 
 def _short(figure: float) -> float:

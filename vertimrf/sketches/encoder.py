@@ -271,7 +271,13 @@ class SketchEncoder(Encoder):
     def __init__(self, plan: SketchPlan, attributes: Sequence[int], secret: bytes) -> None:
         check_distinct(attributes)
         column = {attribute: i for i, attribute in enumerate(attributes)}
-        sizes = [0] * len(attributes)
+        scheduled = {group for pair in plan.pairs for group in (pair.left, pair.right)}
+        for attribute in attributes:
+            if attribute not in scheduled:
+                raise PlanError(
+                    f"No scheduled pair has group {attribute}; leave it out of the encoder."
+                )
+        sizes = [plan.sizes[attribute] for attribute in attributes]
         rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in attributes]
         shapes = []
         first_block = offset = 0
@@ -281,10 +287,10 @@ class SketchEncoder(Encoder):
                     f"Scheduled pair {number} joins two groups of one party, {pair.left} and {pair.right}."
                 )
             blocks = cut_blocks(pair.keys)
-            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+            for group in (pair.left, pair.right):
                 if group not in column:
                     continue
-                sizes[column[group]] = bins
+                bins = plan.sizes[group]
                 shapes.append((bins, pair.keys))
                 for block, (first, keys) in enumerate(blocks, first_block):
                     row = np.empty((bins, 4), np.int64)
@@ -294,11 +300,6 @@ class SketchEncoder(Encoder):
                     rows[column[group]].append(row)
                 offset += bins * pair.keys
             first_block += len(blocks)
-        for attribute, size in zip(attributes, sizes, strict=True):
-            if not size:
-                raise PlanError(
-                    f"No scheduled pair has group {attribute}; leave it out of the encoder."
-                )
         super().__init__(plan, attributes, secret, sizes, shapes)
         # All sketch rows, column after column and cut into blocks: value (numbered through all columns), block, keys,
         # offset in the state [shape=(t, 4)]; where each column's rows start; and a lower bound of each row's levels.

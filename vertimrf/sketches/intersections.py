@@ -26,17 +26,15 @@ class Side:
     """One party's half of a scheduled pair.
 
     Attributes:
-        attributes: indices into the global schema, strictly increasing: one, or several of one party taken as one attribute.
-        bins: per attribute, the map code -> bin [shape=(size,), int64].
-        shape: per attribute, the number of bins; the side's values are tuples of bins in row-major order.
-        sizes: estimated number of records per value [shape=(values,), float64].
-        levels: published sketch levels [shape=(values, keys), uint8].
-        sizes_sigma: standard error of each of ``sizes`` [shape=(values,), float64]; None = known exactly.
+        attribute: index into the schema.
+        bins: the map code -> bin [shape=(size,), int64].
+        sizes: estimated number of records in each bin [shape=(bins,), float64].
+        levels: published sketch levels [shape=(bins, keys), uint8].
+        sizes_sigma: standard error of each of ``sizes`` [shape=(bins,), float64]; None: no error.
     """
 
-    attributes: tuple[int, ...]
-    bins: tuple[npt.NDArray[np.int64], ...]
-    shape: tuple[int, ...]
+    attribute: int
+    bins: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.float64]
     levels: npt.NDArray[np.uint8]
     sizes_sigma: npt.NDArray[np.float64] | None = None
@@ -80,20 +78,20 @@ def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Me
     """
     if left.levels.shape[1] != right.levels.shape[1]:
         raise MessageError(
-            f"The sketches of attributes {left.attributes} and {right.attributes} have {left.levels.shape[1]} and "
+            f"The sketches of attributes {left.attribute} and {right.attribute} have {left.levels.shape[1]} and "
             f"{right.levels.shape[1]} keys: both parties must encode under the same plan."
         )
     for side in (left, right):
         if not len(side.levels) == len(side.sizes) == len(side.errors):
             raise MessageError(
-                f"The sketches of attributes {side.attributes} have {len(side.levels)} values, their sizes {len(side.sizes)} and "
+                f"The sketches of attribute {side.attribute} have {len(side.levels)} values, their sizes {len(side.sizes)} and "
                 f"{len(side.errors)} errors; each value needs one of each."
             )
         if side.levels.size and (
             side.levels.min() < plan.floor or side.levels.max() > plan.ceiling
         ):
             raise MessageError(
-                f"The sketches of attributes {side.attributes} hold levels outside {plan.floor} .. {plan.ceiling}: "
+                f"The sketches of attribute {side.attribute} hold levels outside {plan.floor} .. {plan.ceiling}: "
                 "the message does not follow the plan."
             )
     worth = 1 + left.levels.shape[1] * len(left.sizes) * len(right.sizes) // THREAD_WORK
@@ -113,56 +111,55 @@ def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Me
         )
     # A cell without information (no keys) says nothing: an error of the size of the table keeps its weight at zero.
     errors = np.where(np.isfinite(errors), errors, max(total, 1.0) * 1e3)
-    sides = (left.attributes, right.attributes), (left.bins, right.bins), (left.shape, right.shape)
-    return outer_measurement(*sides, counts, errors)
+    attributes = (left.attribute,), (right.attribute,)
+    return outer_measurement(attributes, ((left.bins,), (right.bins,)), counts, errors)
 
 
 def outer_measurement(
     attributes: tuple[tuple[int, ...], tuple[int, ...]],
     bins: tuple[tuple[npt.NDArray[np.int64], ...], tuple[npt.NDArray[np.int64], ...]],
-    shapes: tuple[tuple[int, ...], tuple[int, ...]],
     counts: npt.NDArray[np.float64],
     errors: npt.NDArray[np.float64],
     contrasted: tuple[bool, bool] = (False, False),
-    parities: tuple[bool, bool] = (False, False),
 ) -> Measurement:
-    """Two sides' tuples of values as one measurement, one axis per attribute and in schema order.
+    """Make one measurement of two sides' counts, with an axis for each attribute in schema order.
+
+    The values of a side of several attributes are their parities: two of them, of attributes of two bins
+    each. They say what a contrast along every one of these attributes is, and nothing else.
 
     Args:
-        attributes, bins, shapes: of either side, as in :class:`Side`.
-        counts, errors: of tuples of values, or parities [shape=(left values, right values)];
-        contrasted: whether of a side contrasts were measured.
-        parities: whether a side's values are the parities of its attributes: a contrast along every one of them, and nothing is
-            told of the rest.
+        attributes: of either side, indices into the schema.
+        bins: of either side and attribute, the map code -> bin [shape=(size,), int64].
+        counts: estimated records [shape=(left values, right values), float64].
+        errors: their standard errors [as ``counts``].
+        contrasted: of either side, whether contrasts were measured; always where values are parities.
+
+    Returns:
+        The measurement; its source is "sketches".
     """
-    for axis in (0, 1):
-        if parities[axis]:
-            parity = np.indices(shapes[axis]).sum(axis=0).ravel() % 2
-            # A value's records could be in any of its tuples; what is left of the noise lies in one direction of so many.
-            counts = np.take(counts, parity, axis) / (parity.size / 2)
-            errors = np.take(errors, parity, axis) * math.sqrt(2 / parity.size)
+    shape: list[int] = []
+    for axis, side in enumerate(attributes):
+        if len(side) == 1:
+            shape.append(counts.shape[axis])
+            continue
+        parity = np.indices((2,) * len(side)).sum(axis=0).ravel() % 2
+        # Each value's records are spread evenly over the cells of that parity. The noise has one direction
+        # out of as many as there are cells, so that a cell's part of it is that much smaller.
+        counts = np.take(counts, parity, axis) / (parity.size / 2)
+        errors = np.take(errors, parity, axis) * math.sqrt(2 / parity.size)
+        shape += [2] * len(side)
     both = attributes[0] + attributes[1]
     maps = bins[0] + bins[1]
     order = sorted(range(len(both)), key=both.__getitem__)
-    shape = shapes[0] + shapes[1]
+    contrasts = [k for k in range(len(both)) if contrasted[k >= len(attributes[0])]]
     return Measurement(
-        attributes=tuple(both[i] for i in order),
-        bins=tuple(maps[i] for i in order),
+        attributes=tuple(both[k] for k in order),
+        bins=tuple(maps[k] for k in order),
         counts=np.ascontiguousarray(counts.reshape(shape).transpose(order)),
         sigma=np.ascontiguousarray(errors.reshape(shape).transpose(order)),
         source="sketches",
-        contrasts=tuple(
-            tuple(map(order.index, axes))
-            for begin, own, contrast, parity in zip(
-                (0, len(attributes[0])), attributes, contrasted, parities, strict=True
-            )
-            for axes in (
-                [[begin + k] for k in range(len(own))]
-                if parity
-                else [range(begin, begin + len(own))] * contrast
-            )
-        ),
-        completed=not any(parities),
+        contrasts=tuple(order.index(k) for k in contrasts),
+        completed=len(both) == 2,
     )
 
 

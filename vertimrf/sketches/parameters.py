@@ -56,6 +56,7 @@ class CrossPartyRelease(ABC):
         claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
         prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
+        sizes: number of values of every group, of all parties.
         floor: lowest level that a table holds.
         bits: of every number of a table in a message.
     """
@@ -66,6 +67,7 @@ class CrossPartyRelease(ABC):
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = ()
+    sizes: tuple[int, ...]
     floor: int
     bits: int
 
@@ -93,16 +95,18 @@ class CrossPartyRelease(ABC):
     def highest(self, groups: Sequence[int]) -> list[int]:
         """Highest level that each of these tables may hold."""
 
-    @abstractmethod
-    def check(self, sizes: Sequence[int]) -> None:
+    def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
         """Check that it fits the plan's groups.
 
         Args:
             sizes: number of values of every group.
+            parties: position of the party that publishes each group.
 
         Raises:
             PlanError: it does not.
         """
+        if self.sizes != tuple(sizes):
+            raise PlanError("The plan's sketches do not fit its groups.")
 
     @abstractmethod
     def summary(self) -> str:
@@ -115,19 +119,16 @@ class CrossPartyRelease(ABC):
 
 @dataclass(frozen=True)
 class ScheduledPair:
-    """Keys under which one group of each of two parties is sketched.
+    """Hash keys under which two attributes of two parties are sketched, and no others.
 
     Attributes:
-        left, right: the groups (attributes), at two different parties, numbered as the plan numbers them.
-        keys: hash keys of this pair.
-        left_bins, right_bins: values published per key on either side.
+        left, right: the groups, each one attribute in some number of bins, by the plan's numbers.
+        keys: number of hash keys.
     """
 
     left: int
     right: int
     keys: int
-    left_bins: int
-    right_bins: int
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class SketchPlan(CrossPartyRelease):
     Attributes:
         phantoms: phantom draws joined into each sketch (k_p).
         floor, ceiling: published levels lie within; level 1 is the lowest a draw can have.
-        pairs: the key schedule, in publishing order.
+        pairs: in publishing order.
+        sizes: number of values of every group, of all parties.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -147,31 +149,24 @@ class SketchPlan(CrossPartyRelease):
     floor: int
     ceiling: int
     pairs: tuple[ScheduledPair, ...]
+    sizes: tuple[int, ...]
     encoder = "scheduled-pairs"
     tells_matches = True
     bits = 4
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
-        sizes: dict[int, int] = {}
+        for group, size in enumerate(self.sizes):
+            _check_size(f"Group {group}", size)
         for number, pair in enumerate(self.pairs):
+            for group in (pair.left, pair.right):
+                if type(group) is not int or not 0 <= group < len(self.sizes):
+                    raise PlanError(
+                        f"{_pair(number, pair)} needs two of the {len(self.sizes)} groups."
+                    )
             if pair.left == pair.right:
                 raise PlanError(f"{_pair(number, pair)} needs two different groups.")
-            if not (
-                type(pair.keys) is type(pair.left) is type(pair.right) is int
-                and 1 <= pair.keys <= MAX_KEYS
-            ):
-                if type(pair.left) is not int or type(pair.right) is not int:
-                    raise PlanError(f"{_pair(number, pair)} needs the numbers of two groups.")
-                _check_keys(_pair(number, pair), pair.keys)
-            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                if type(bins) is not int or not 1 <= bins <= MAX_VALUES:
-                    _check_size(f"{_pair(number, pair)}, group {group}", bins)
-                if sizes.setdefault(group, bins) != bins:
-                    raise PlanError(
-                        f"{_pair(number, pair)} has {bins} values of group {group}, an earlier pair {sizes[group]}; make them "
-                        "equal."
-                    )
+            _check_keys(_pair(number, pair), pair.keys)
 
     @property
     def event(self) -> SketchEvent:
@@ -182,18 +177,16 @@ class SketchPlan(CrossPartyRelease):
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
-        released = (
-            f"sketches of {len(self.pairs)} pairs of attribute groups under {self.event.keys} keys"
-        )
+        released = f"sketches of {len(self.pairs)} pairs of attributes under {self.event.keys} keys"
         return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.PAIR_SKETCHES)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per scheduled pair that one of the groups takes part in."""
         mine = set(groups)
         return [
-            (bins, pair.keys)
+            (self.sizes[group], pair.keys)
             for pair in self.pairs
-            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
+            for group in (pair.left, pair.right)
             if group in mine
         ]
 
@@ -201,23 +194,18 @@ class SketchPlan(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         return [self.ceiling] * len(self.shapes(groups))
 
-    def check(self, sizes: Sequence[int]) -> None:
-        """See :class:`CrossPartyRelease`."""
-        for pair in self.pairs:
-            if not (0 <= pair.left < len(sizes) and 0 <= pair.right < len(sizes)):
-                raise PlanError(
-                    f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(sizes)}."
-                )
-            if sizes[pair.left] != pair.left_bins or sizes[pair.right] != pair.right_bins:
-                raise PlanError(
-                    f"The keys of groups {pair.left} and {pair.right} do not fit their values."
-                )
+    def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`; the groups of a pair are of two parties."""
+        super().check(sizes, parties)
+        for number, pair in enumerate(self.pairs):
+            if parties[pair.left] == parties[pair.right]:
+                raise PlanError(f"{_pair(number, pair)} needs groups of two different parties.")
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
         keys = [pair.keys for pair in self.pairs]
         return (
-            f"sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
+            f"sketches: {len(keys)} cross-party pairs, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
             f"{self.phantoms:,} phantoms, levels {self.floor} to {self.ceiling}."
         )
 
@@ -362,10 +350,6 @@ class CountSketchPlan(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         return [(1 << self.bits) - 1] * len(groups)
 
-    def check(self, sizes: Sequence[int]) -> None:
-        """See :class:`CrossPartyRelease`."""
-        _check_sizes(self.sizes, sizes)
-
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
         weighed = (
@@ -435,10 +419,6 @@ class SharedKeyPlan(CrossPartyRelease):
     def highest(self, groups: Sequence[int]) -> list[int]:
         """See :class:`CrossPartyRelease`."""
         return [self.ceiling] * len(groups)
-
-    def check(self, sizes: Sequence[int]) -> None:
-        """See :class:`CrossPartyRelease`."""
-        _check_sizes(self.sizes, sizes)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
@@ -550,10 +530,6 @@ class ResponsePlan(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         return [self.sizes[group] - 1 for group in groups]
 
-    def check(self, sizes: Sequence[int]) -> None:
-        """See :class:`CrossPartyRelease`."""
-        _check_sizes(self.sizes, sizes)
-
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
         return f"every row by randomised response, epsilon {self.epsilon:.4f} an attribute."
@@ -602,8 +578,3 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     if "pairs" in named:
         named["pairs"] = tuple(ScheduledPair(**pair) for pair in named["pairs"])
     return KINDS[kind](**named)
-
-
-def _check_sizes(own: Sequence[int], sizes: Sequence[int]) -> None:
-    if tuple(own) != tuple(sizes):
-        raise PlanError("The plan's sketches do not fit its groups.")

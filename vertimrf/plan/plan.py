@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ..errors import PlanError, VertiMRFError
 from ..files.atomic import read_json, write_text
@@ -27,7 +29,7 @@ from ..privacy.events import (
     ThresholdEvent,
     under_replacement,
 )
-from ..privacy.ledger import Kind, Ledger, LedgerEntry, spent_beforehand
+from ..privacy.ledger import Kind, Ledger, LedgerEntry, Part, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import (
     CountSketchPlan,
@@ -322,7 +324,7 @@ class Plan:
         sketch, person, parts = self.sketch, self.records_per_person, []
         for number, name in enumerate(self.party_names):
             if (event := sketch.part(self.schedule.of_party(number), person)) is not None:
-                parts.append((name, event))
+                parts.append(Part(name, event))
         sketches = [
             replace(entry, parts=tuple(parts))
             for entry in sketch.entries(self.epsilon, self.delta, person)
@@ -348,7 +350,9 @@ class Plan:
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
             names = [self.party_names[party] for party in self.schema.holders[attribute]]
             # Each holder's table has one group.
-            parts = tuple((name, replace(sketch.event, groups=1).known_hashes) for name in names)
+            parts = tuple(
+                Part(name, replace(sketch.event, groups=1).known_hashes) for name in names
+            )
             noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
             column = self.schema.names[attribute]
             released = f"count sketches of whether they agree on {column}"

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size

@@ -48,7 +48,7 @@ def from_json(
                     f"unknown field `{unknown[0]}`; its fields are {', '.join(known)}"
                 )
         return msgspec.convert(data, kind)
-    except msgspec.ValidationError as failure:
+    except (msgspec.ValidationError, OverflowError) as failure:
         if isinstance(failure.__cause__, VertiMRFError):
             raise failure.__cause__ from None
         raise error(f"{what} is malformed ({failure}); {remedy}.") from None

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from ..errors import PlanError, VertiMRFError
+from ..errors import PlanError
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
+from ..files.convert import from_json, to_json
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
@@ -57,6 +59,9 @@ from .workload import Workload
 __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
 KIND, FORMAT = "plan", 7
+REMEDY = "have it made again"
+# Fields that a plan file lacks where they have these values.
+OPTIONAL = {"workload": [], "agreement": [], "records_per_person": 1, "population": INNER}
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
 # most (n + n + n + 1) / (n + 1) < 3, both in L1.)
@@ -72,8 +77,7 @@ MIN_TARGET_EPSILON, MAX_TARGET_EPSILON = 1e-4, 1e3
 WEAK_EPSILON = 8.0
 
 
-@dataclass(frozen=True)
-class LocalPlan:
+class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """LocMRF parameters of one party (VertiMRF, phase 1).
 
     A marginal measured with k units is released as k * count + noise of k units' variance in every cell, which costs what k
@@ -435,35 +439,20 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
-        return {
-            "kind": KIND,
-            "format": FORMAT,
+        content = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "schema": self.schema.to_json(),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "expected_records": self.expected_records,
-            "tau": self.tau,
-            "count_sigma": self.count_sigma,
-            "local": [asdict(local) for local in self.local],
+            "local": [to_json(local) for local in self.local],
             "groups": [group.to_json() for group in self.groups],
             "sketch": release_to_json(self.sketch),
-            "nonce": self.nonce,
-            "message_bytes": self.message_bytes,
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
-            **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
-            **(
-                {"agreement": [release_to_json(sketch) for sketch in self.agreement]}
-                if self.agreement
-                else {}
-            ),
-            **(
-                {"records_per_person": self.records_per_person}
-                if self.records_per_person > 1
-                else {}
-            ),
-            **({"population": self.population} if self.population != INNER else {}),
+            "workload": self.workload.to_json(self.schema),
+            "agreement": [release_to_json(sketch) for sketch in self.agreement],
         }
+        for name, default in OPTIONAL.items():
+            if content[name] == default:
+                del content[name]
+        return {"kind": KIND, "format": FORMAT, **content}
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
@@ -472,41 +461,26 @@ class Plan:
         Raises:
             PlanError: not a plan of this format, or one whose events do not meet its own target.
         """
-        try:
-            if data["kind"] != KIND:
-                raise PlanError(f"This is no plan: its kind is {data['kind']!r}.")
-            if data["format"] != FORMAT:
-                raise PlanError(
-                    f"The plan has format {data['format']!r}; this version reads format {FORMAT}."
-                )
-            schema = Schema.from_json(data["schema"])
-            plan = cls(
-                schema=schema,
-                epsilon=float(data["epsilon"]),
-                delta=float(data["delta"]),
-                expected_records=int(data["expected_records"]),
-                tau=int(data["tau"]),
-                count_sigma=float(data["count_sigma"]),
-                local=tuple(LocalPlan(**local) for local in data["local"]),
-                groups=tuple(map(Group.from_json, data["groups"])),
-                sketch=release_from_json(data["sketch"]),
-                nonce=str(data["nonce"]),
-                message_bytes=int(data["message_bytes"]),
-                prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
-                public_keys=None
-                if data["public_keys"] is None
-                else PublicKeys.from_json(data["public_keys"]),
-                workload=Workload.from_json(data.get("workload", []), schema),
-                agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
-                records_per_person=data.get("records_per_person", 1),
-                population=str(data.get("population", INNER)),
-            )
-        except VertiMRFError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        said = from_json(data, dict[str, Any], "The plan", REMEDY, PlanError)
+        if said.get("kind") != KIND:
+            raise PlanError(f"This is no plan: its kind is {said.get('kind')!r}.")
+        if said.get("format") != FORMAT:
             raise PlanError(
-                f"The plan is incomplete or malformed ({error}); have it made again."
-            ) from None
+                f"The plan has format {said.get('format')!r}; this version reads format {FORMAT}."
+            )
+        # Every plan states these, although they have defaults here.
+        said = dict.fromkeys(("message_bytes", "prior")) | OPTIONAL | said
+        schema = Schema.from_json(said.get("schema"))
+        keys = said.get("public_keys")
+        agreement = from_json(said["agreement"], list[Any], "The plan", REMEDY, PlanError)
+        parts = {
+            "schema": schema,
+            "sketch": release_from_json(said.get("sketch")),
+            "public_keys": None if keys is None else PublicKeys.from_json(keys),
+            "workload": Workload.from_json(said["workload"], schema),
+            "agreement": [release_from_json(sketch) for sketch in agreement],
+        }
+        plan = from_json(said | parts, cls, "The plan", REMEDY, PlanError)
         plan._check_target()
         return plan
 

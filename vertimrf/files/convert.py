@@ -56,5 +56,6 @@ def from_json(
 
 def to_json(value: Any) -> dict[str, Any]:
     """The JSON-able fields of a dataclass or a ``msgspec.Struct``; lists may be tuples."""
-    out: dict[str, Any] = msgspec.to_builtins(value)
+    # Numbers of NumPy have item().
+    out: dict[str, Any] = msgspec.to_builtins(value, enc_hook=lambda number: number.item())
     return out

@@ -592,12 +592,12 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     """
     if data is None:
         return None
-    named = from_json(data, dict[str, Any], "The plan's sketches", REMEDY, PlanError)
+    named = from_json(data, dict[str, Any], "The plan's sketch", REMEDY, PlanError)
     encoder = named.pop("encoder", None)
     if encoder not in [*KINDS]:
         raise PlanError(f"Unknown encoder {encoder!r}; this version knows {', '.join(KINDS)}.")
     kind = KINDS[encoder]
-    return from_json(named, kind, "The plan's sketches", REMEDY, PlanError, known_only=True)
+    return from_json(named, kind, "The plan's sketch", REMEDY, PlanError, known_only=True)
 
 
 def _check_sizes(own: Sequence[int], sizes: Sequence[int]) -> None:

@@ -217,7 +217,7 @@ def test_unusable_public_keys_are_refused(public):
         ('{"kind": "party key", "party": 7, "value": "AAAA"}', "got `int`"),
         ('{"kind": "party key", "party": null, "value": "AAAA"}', "of a party or the server"),
         ('{"kind": "party key", "value": "AAAA"}', "of a party or the server"),
-        ('{"kind": "server key", "value": 7}', "Expected `bytes`"),
+        ('{"kind": "server key", "value": 7}', "expected `bytes`"),
         ('{"kind": "server key", "value": "%"}', "base64"),
         ('{"kind": ["party key"]}', "inspect"),
         ("[]", "inspect"),

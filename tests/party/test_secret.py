@@ -110,7 +110,7 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
         ('{"kind": "secret"}', "missing required field `value`"),
         ('{"value": "AAAA"}', "missing required field `kind`"),
         ('{"kind": "secret", "value": "%%%"}', "base64"),
-        ('{"kind": "secret", "value": 5}', "Expected `bytes`"),
+        ('{"kind": "secret", "value": 5}', "expected `bytes`"),
         ('{"kind": "secret", "value": "AAAA"}', "32 bytes"),
     ],
 )

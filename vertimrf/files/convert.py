@@ -51,7 +51,8 @@ def from_json(
     except (msgspec.ValidationError, OverflowError) as failure:
         if isinstance(failure.__cause__, VertiMRFError):
             raise failure.__cause__ from None
-        raise error(f"{what} is malformed ({failure}); {remedy}.") from None
+        why = str(failure).replace(" - at `$.", " at `")
+        raise error(f"{what} is malformed ({why[:1].lower()}{why[1:]}); {remedy}.") from None
 
 
 def to_json(value: Any) -> dict[str, Any]:

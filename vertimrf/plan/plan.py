@@ -106,21 +106,13 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
-        whole = (self.units, self.largest_clique)
         if not all(0 <= scale <= MAX_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
             raise PlanError(
                 f"A local model's noise must be finite and above 0, and at most {MAX_SIGMA:g}, not {scales}."
             )
-        for what, told in (("is free", self.free), ("has contrasts", self.contrasts)):
-            if not isinstance(told, bool):
-                raise PlanError(f"Whether a local model {what} is true or false, not {told!r}.")
-        if (
-            not all(type(number) is int for number in whole)
-            or self.units < 0
-            or self.largest_clique < 1
-        ):
+        if self.units < 0 or self.largest_clique < 1:
             raise PlanError(
                 f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}."
             )
@@ -268,7 +260,7 @@ class Plan:
     def _check_persons(self) -> None:
         """Refuse what has no price for a person with several records."""
         records = self.records_per_person
-        if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
+        if not 1 <= records <= MAX_PERSON_RECORDS:
             raise PlanError(
                 f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
             )

@@ -88,17 +88,12 @@ class Group:
         return np.array([tuples.ravel()[~odd].sum(), tuples.ravel()[odd].sum()])
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able form that :meth:`from_json` reads back."""
+        """The group as JSON fields."""
         return {
             "attributes": self.attributes,
             "bins": self.bins,
             **({"parity": True} if self.parity else {}),
         }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Group:
-        """Read a group back; :meth:`Schedule.of` checks it."""
-        return cls(tuple(data["attributes"]), tuple(data["bins"]), data.get("parity", False))
 
 
 @dataclass(frozen=True)

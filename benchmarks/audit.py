@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -363,7 +364,7 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     plan = make_plan(schema, target, planning, nonce="audit")
     assert (plan.local[0].score_sigma == 0) == one_clique
     # Marginals as they are and contrasts in one message.
-    plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))
+    plan = replace(plan, local=(structs.replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(0)
     codes = rng.integers(0, np.array(sizes)[:, None], (3, 41)).astype(np.uint16)
     digests = np.arange(1, 42, dtype=np.uint64)

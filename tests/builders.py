@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from vertimrf.errors import PrivacyError
+from vertimrf.files.convert import from_json
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
+from vertimrf.privacy.events import Event
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
 
@@ -49,3 +53,8 @@ def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
         Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy())
         for name, _ in schema.parties
     ]
+
+
+def event_from_json(data: Any) -> Event:
+    """An event as the entries of a ledger read it."""
+    return from_json(data, Event, "The event", "have it made again", PrivacyError)

@@ -182,7 +182,7 @@ def test_a_party_whose_name_is_no_number_even_is_refused():
     """NaN is not itself, and so an attribute was at two parties that were one."""
     content = attribute(codes=2)
     content["party"][0]["name"] = float("nan")
-    with pytest.raises(SchemaError, match="non-empty text name"):
+    with pytest.raises(SchemaError, match="expected `str`, got `float` at `party"):
         Schema.from_json(content)
 
 

@@ -10,7 +10,7 @@ from .errors import MessageError, VertiMRFError
 from .files import container, sealed
 from .files.atomic import MAX_JSON
 from .files.canonical import fingerprint, json_of
-from .keys import Offer, PrivateKey, called, open_sealed
+from .keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
 from .party.secret import Secret
 from .plan.plan import Plan
 from .plan.schema import Schema
@@ -93,8 +93,8 @@ def _content(content: Any, path: Path) -> str:
         return f"The private key of {called(PrivateKey.load(path).party)}: it stays there."
     if kind in ("party offer", "server offer"):
         return f"The offer of {called(Offer.load(path).party)}, public."
-    if kind == "envelopes" and isinstance(content.get("envelopes"), dict):
-        return f"Envelopes, public, for {', '.join(content['envelopes'])}."
+    if kind == "envelopes":
+        return f"Envelopes, public, for {', '.join(Envelopes.from_json(content, kind, str(path)).envelopes)}."
     raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")
 
 
@@ -110,19 +110,19 @@ def _plan(plan: Plan) -> str:
 
 def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) -> str:
     """Describe the header of a sealed file, and the contents if a key is given that opens it."""
-    header, _ = sealed.peek(data, where)
+    header, _ = read_head(data, where)
     try:
-        under = fingerprint(bytes.fromhex(header["plan"]))
-        line = f"A sealed {header['kind']}, {len(data):,} bytes, from {called(header['from'])} for {called(header['to'])}"
-        line += f", under the plan {under}"
-    except (KeyError, TypeError, ValueError):
+        under = fingerprint(bytes.fromhex(header.plan))
+    except ValueError:
         raise MessageError(
-            f"{where} is altered: its header is incomplete. Ask for it again."
+            f"{where} is altered: its header has no digest of a plan; have it sent again."
         ) from None
+    line = f"A sealed {header.kind}, {len(data):,} bytes, from {called(header.sender)} for {called(header.to)}"
+    line += f", under the plan {under}"
     if key is None or plan is None:
         return f"{line}. The header is not proved. The receiver can open the file with --key and --plan; its standing is inside."
     sender, contents = open_sealed(
-        data, header["kind"], plan.digest(), plan.sealing_keys(), key, where
+        data, header.kind, plan.digest(), plan.sealing_keys(), key, where
     )
     return (
         f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"

@@ -21,7 +21,6 @@ obtains a receiver's private key can read all files sealed for it, including ear
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -36,8 +36,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from .errors import MessageError, PlanError
 from .files import sealed
 from .files.atomic import MAX_KEY, read_json, write_text
+from .files.convert import from_json, to_json
 
 __all__ = [
+    "Envelopes",
+    "Head",
     "KeyRing",
     "Offer",
     "PrivateKey",
@@ -45,12 +48,12 @@ __all__ = [
     "called",
     "check_name",
     "open_sealed",
-    "read_base64",
-    "read_kind",
+    "read_head",
     "seal",
     "to_base64",
 ]
 
+REMEDY = "`vertimrf inspect` shows what it is"
 SIZE = 32
 LONGEST_NAME = 200
 
@@ -91,9 +94,8 @@ class Offer:
 
     def to_text(self) -> str:
         """The public key as the text of a file."""
-        return (
-            json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n"
-        )
+        file = _OfferFile(kind=_kind("offer", self.party), party=self.party, public=self.public)
+        return json.dumps(to_json(file)) + "\n"
 
     def save(self, path: str | Path) -> None:
         """Write the public key to a file."""
@@ -115,8 +117,8 @@ class Offer:
         Raises:
             MessageError: the data is no public key.
         """
-        _check_kind(data, "offer", ("party offer", "server offer"), ("public",), where)
-        return cls(_name(data, where), read_base64(data, "public", where))
+        file = from_json(data, _OfferFile, str(where), REMEDY, MessageError)
+        return cls(file.owner("offer", where), file.public)
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,8 @@ class PrivateKey:
 
     def save(self, path: str | Path) -> None:
         """Write the key to a file that only its owner can read."""
-        text = json.dumps(_with_name("key", self.party) | {"value": to_base64(self.value)})
-        write_text(path, text + "\n", private=True, synced=True)
+        file = _KeyFile(kind=_kind("key", self.party), party=self.party, value=self.value)
+        write_text(path, json.dumps(to_json(file)) + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKey:
@@ -163,8 +165,9 @@ class PrivateKey:
         Raises:
             MessageError: the file is missing, or holds no private key.
         """
-        data = read_kind(path, "key", ("party key", "server key"), ("value",))
-        return cls(_name(data, path), read_base64(data, "value", path))
+        data = read_json(path, "key", MessageError, MAX_KEY)
+        file = from_json(data, _KeyFile, str(path), REMEDY, MessageError)
+        return cls(file.owner("key", path), file.value)
 
     def agree(self, public: bytes) -> bytes:
         """X25519 agreement with a public key that was checked when it was read [32 bytes]."""
@@ -270,10 +273,11 @@ class PublicKeys:
 
     def to_json(self) -> dict[str, Any]:
         """The public keys as JSON fields."""
-        return {
-            "parties": {str(offer.party): to_base64(offer.public) for offer in self.parties},
-            "server": to_base64(self.server.public),
-        }
+        return to_json(
+            _PlanKeys(
+                {str(offer.party): offer.public for offer in self.parties}, self.server.public
+            )
+        )
 
     @classmethod
     def from_json(cls, data: Any) -> PublicKeys:
@@ -282,16 +286,13 @@ class PublicKeys:
         Raises:
             PlanError: the data is malformed.
         """
+        what, remedy = "The plan's public keys", "have it made again"
+        keys = from_json(data, _PlanKeys, what, remedy, PlanError)
         try:
-            parties = tuple(
-                Offer(name, read_base64(data["parties"], name, "The plan"))
-                for name in data["parties"]
-            )
-            return cls(parties, Offer(None, read_base64(data, "server", "The plan")))
-        except (KeyError, TypeError, AttributeError, MessageError) as error:
-            raise PlanError(
-                f"The plan's public keys are malformed ({error}); have it made again."
-            ) from None
+            parties = tuple(Offer(name, public) for name, public in keys.parties.items())
+            return cls(parties, Offer(None, keys.server))
+        except MessageError as error:
+            raise PlanError(f"{what} are malformed ({error}); {remedy}.") from None
 
 
 @dataclass(frozen=True)
@@ -377,23 +378,19 @@ def open_sealed(
         MessageError: the file is of another kind, plan or receiver, or was altered.
     """
     keys.check(receiver)
-    header, head = sealed.peek(data, where)
-    if header.get("kind") != kind:
-        raise MessageError(f"{where} is a {header.get('kind')}, not a {kind}.")
-    if header.get("plan") != plan.hex():
+    header, head = read_head(data, where)
+    if header.kind != kind:
+        raise MessageError(f"{where} is a {header.kind}, not a {kind}.")
+    if header.plan != plan.hex():
         raise MessageError(f"{where} was made for another plan; make it again with this plan.")
-    if header.get("to") != receiver.party:
-        raise MessageError(
-            f"{where} is for {called(header.get('to'))}, not for {called(receiver.party)}."
-        )
-    name = header.get("from")
-    sender = keys.key_of(name) if isinstance(name, str) else None
-    if not isinstance(name, str) or sender is None:
+    if header.to != receiver.party:
+        raise MessageError(f"{where} is for {called(header.to)}, not for {called(receiver.party)}.")
+    name, sender = header.sender, keys.key_of(header.sender)
+    if sender is None:
         raise MessageError(f"{where} claims to be from {name!r}, which is not a party of the plan.")
     try:
-        ephemeral = read_base64(header, "ephemeral", where)
-        shared = receiver.agree(ephemeral), receiver.agree(sender)
-    except (KeyError, ValueError):
+        shared = receiver.agree(header.ephemeral), receiver.agree(sender)
+    except ValueError:
         raise MessageError(
             f"{where} is altered: its ephemeral key is not usable; have it sent again."
         ) from None
@@ -418,69 +415,96 @@ def to_base64(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def read_base64(data: Mapping[str, Any], name: str, where: Any) -> bytes:
-    """Bytes of a base64 field of JSON.
+class Head(msgspec.Struct, frozen=True):
+    """What anyone can read of a sealed file. It is not authenticated until the file is opened.
 
-    Args:
-        data: the JSON object.
-        name: the field.
-        where: name of the file, for errors.
+    Attributes:
+        kind: kind of the file.
+        plan: digest of the plan, in hexadecimal.
+        sender: name of the sending party.
+        to: name of the receiving party; None for the server.
+        ephemeral: public key of this file [32 bytes].
+    """
+
+    kind: str
+    plan: str
+    sender: str = msgspec.field(name="from")
+    to: str | None
+    ephemeral: bytes
+
+
+def read_head(data: bytes, where: str) -> tuple[Head, bytes]:
+    """Header of a sealed file, and the bytes that hold it.
 
     Raises:
-        KeyError: there is no such field.
-        MessageError: the field is not base64.
+        MessageError: the data is no sealed file of a run.
     """
-    try:
-        return base64.b64decode(data[name], validate=True)
-    except (TypeError, ValueError, binascii.Error):
-        raise MessageError(f"{where}: {name} is not valid base64.") from None
+    header, head = sealed.peek(data, where)
+    return from_json(header, Head, where, "have it sent again", MessageError), head
 
 
-def read_kind(
-    path: str | Path, what: str, kinds: Sequence[str], fields: Sequence[str]
-) -> dict[str, Any]:
-    """Read a small JSON file of one of some kinds.
+class Envelopes(msgspec.Struct, frozen=True):
+    """Sealed files of one party, by receiver, as a JSON file has them.
 
-    Args:
-        path: the file.
-        what: what it should be, for errors.
-        kinds: accepted kinds.
-        fields: required fields.
-
-    Raises:
-        MessageError: the file is missing, too large or of another kind, or lacks a field.
+    Attributes:
+        kind: kind of the JSON file.
+        envelopes: the sealed files by the names of their receivers.
     """
-    data: dict[str, Any] = read_json(path, what, MessageError, MAX_KEY)
-    _check_kind(data, what, kinds, fields, path)
-    return data
+
+    kind: str
+    envelopes: dict[str, bytes]
+
+    @classmethod
+    def from_json(cls, data: Any, kind: str, where: str) -> Envelopes:
+        """Read envelopes of one kind.
+
+        Raises:
+            MessageError: the data holds no such envelopes.
+        """
+        read = from_json(data, cls, where, "have it sent again", MessageError)
+        if read.kind != kind:
+            raise MessageError(f"{where} is no {kind}: its kind is {read.kind!r}.")
+        return read
 
 
-def _check_kind(
-    data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path
-) -> None:
-    if not isinstance(data, dict) or data.get("kind") not in kinds:
-        raise MessageError(f"{where} is no {what}; `vertimrf inspect` shows what it is.")
-    if any(
-        name not in data
-        for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))
-    ):
-        raise MessageError(f"{where} is an incomplete {what}.")
+class _Owned(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A JSON file of a party, or of the server."""
+
+    kind: str
+    party: str | None = None
+
+    def owner(self, what: str, where: str | Path) -> str | None:
+        """Name of the party; None for the server.
+
+        Raises:
+            MessageError: the file is something else, or names no party.
+        """
+        if self.kind != _kind(what, self.party):
+            raise MessageError(f"{where} is no {what} of a party or the server; {REMEDY}.")
+        return self.party
 
 
-def _with_name(what: str, party: str | None) -> dict[str, Any]:
-    return (
-        {"kind": f"server {what}"} if party is None else {"kind": f"party {what}", "party": party}
-    )
+class _OfferFile(_Owned, kw_only=True, omit_defaults=True):
+    """A public key."""
+
+    public: bytes
 
 
-def _name(data: Mapping[str, Any], path: str | Path) -> str | None:
-    if data["kind"].startswith("server "):
-        return None
-    if not isinstance(data["party"], str):
-        raise MessageError(
-            f"{path}: a party needs a name, not {data['party']!r}; use the one that the plan gives it."
-        )
-    return data["party"]
+class _KeyFile(_Owned, kw_only=True, omit_defaults=True):
+    """A private key."""
+
+    value: bytes
+
+
+class _PlanKeys(msgspec.Struct):
+    """The public keys in a plan."""
+
+    parties: dict[str, bytes]
+    server: bytes
+
+
+def _kind(what: str, party: str | None) -> str:
+    return f"{'server' if party is None else 'party'} {what}"
 
 
 def check_name(name: str | None) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from planning import plan_with
 
 from vertimrf.errors import MessageError
@@ -120,13 +121,13 @@ def test_a_score_within_noise_takes_no_units():
     tree = junction_tree(sizes, [(0, 1), (1, 2)])
     # A score of 5,000 records stands out of the noise of the marginal, but not out of its own.
     assert (0, 2) in dict(choose_marginals(tree, 1e5, plan, scores={(0, 2): 5e3}))
-    noisy = replace(plan, score_sigma=5e3 * SCORE_GRID / SCORE_ERRORS)
+    noisy = structs.replace(plan, score_sigma=5e3 * SCORE_GRID / SCORE_ERRORS)
     assert (0, 2) not in dict(choose_marginals(tree, 1e5, noisy, scores={(0, 2): 5e3}))
 
 
 def test_the_score_of_a_pair_within_a_clique_changes_nothing():
     sizes = (2, 2, 5)
-    plan = replace(plan_of(sizes, 0.5, largest_clique=125), contrasts=True)
+    plan = structs.replace(plan_of(sizes, 0.5, largest_clique=125), contrasts=True)
     without = choose_marginals(complete(sizes), 1e5, plan)
     assert {(0, 1), (0, 1, 2)} <= {own for own, _ in without}
     assert (
@@ -325,7 +326,7 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
         }
     )
     plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
-    plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))
+    plan = replace(plan, local=(structs.replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2_000)
     codes = np.array(

@@ -97,7 +97,7 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
                 ring.parties["weather"],
             )
     for nothing in ([], {}, {"kind": "envelopes"}, {"kind": "envelopes", "envelopes": []}):
-        with pytest.raises(MessageError, match="no envelopes"):
+        with pytest.raises(MessageError, match="file of envelopes is malformed"):
             open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])
 
 
@@ -105,11 +105,12 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
     ("content", "said"),
     [
         ("{", "not valid JSON"),
-        ("[]", "no secret"),
-        ('{"kind": "party offer", "party": "x", "public": ""}', "no secret"),
-        ('{"kind": "secret"}', "incomplete"),
+        ("[]", "malformed"),
+        ('{"kind": "party offer", "party": "x", "public": ""}', "malformed"),
+        ('{"kind": "secret"}', "missing required field `value`"),
+        ('{"value": "AAAA"}', "missing required field `kind`"),
         ('{"kind": "secret", "value": "%%%"}', "base64"),
-        ('{"kind": "secret", "value": 5}', "base64"),
+        ('{"kind": "secret", "value": 5}', "expected `bytes`"),
         ('{"kind": "secret", "value": "AAAA"}', "32 bytes"),
     ],
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 from planning import plan_with
 
 from vertimrf.cli import main
@@ -258,7 +259,9 @@ def test_plans_with_contrasts_come_back_and_those_from_before_have_none():
 )
 def test_contrasts_that_no_group_has_are_refused(contrasts):
     data = plan_of((2, 3, 2), (4, 5), tau=10).to_json()
-    said = r"^(.*: )?Contrasts are of groups of 2 values, in order, not of \[[^]]*\]+\.$"
+    said = r"^Contrasts are of groups of 2 values, in order, not of \[[^]]*\]+\.$"
+    if not all(type(group) is int for group in contrasts):
+        said = r"sketch is malformed \(expected `int`, got .* at `contrasts\[0\]`\); have the plan made again\.$"
     with pytest.raises(PlanError, match=said):
         Plan.from_json(data | {"sketch": data["sketch"] | {"contrasts": contrasts}})
 
@@ -271,10 +274,10 @@ def test_a_second_release_of_contrasts_adds_their_numbers():
     # One group of values and its contrasts, by weights; and one for each of the parities.
     assert event.groups == (7 + 3 * 5 + 6) + (7 + 2 * 5 + 3)
     assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
-    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == replace(
+    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == structs.replace(
         event, groups=event.groups + 28
     )
-    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(
+    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == structs.replace(
         event, groups=event.groups + 20
     )
 
@@ -309,7 +312,7 @@ def test_groups_of_many_values_have_larger_weights():
             .entries[-1]
             .event
         )
-        assert more == replace(event, groups=event.groups + sum(sketch.weights[own]))
+        assert more == structs.replace(event, groups=event.groups + sum(sketch.weights[own]))
 
 
 def test_the_group_that_stays_as_values_among_contrasts_has_a_larger_weight():
@@ -338,9 +341,9 @@ def test_a_second_release_is_priced_as_so_many_groups_more():
         return ledger_of_releases(plan, messages).entries[-1].event
 
     assert sketches(1, 1) == event
-    assert sketches(2, 1) == replace(event, groups=6)
-    assert sketches(2, 2) == replace(event, groups=8)
-    assert sketches(20, 20) == replace(event, groups=80)
+    assert sketches(2, 1) == structs.replace(event, groups=6)
+    assert sketches(2, 2) == structs.replace(event, groups=8)
+    assert sketches(20, 20) == structs.replace(event, groups=80)
     # Beyond what a grid can hold they are priced as if buckets and signs were known.
     far = sketches(50, 50)
     assert far == GaussianEvent((200 * event.variance) ** 0.5, 200, event.repetitions)

@@ -261,8 +261,8 @@ def test_parts_keep_theirs_when_they_are_merged_or_dealt() -> None:
             "Impossible combination 2 of the schema: it is {}; write attributes",
         ),
         ([3], "Impossible combination 1 of the schema: it is 3; write attributes"),
-        (3, "The 'impossible' of the schema is 3; write a non-empty list of sections."),
-        ([], "The 'impossible' of the schema is []; write a non-empty list of sections."),
+        (3, "expected `array`, got `int` at `impossible`"),
+        ([], "expected `array` of length >= 1 at `impossible`"),
         (
             [{"sex": ["F", "M"]}],
             "Impossible combination 1 (sex = 'F' or 'M') leaves no record possible; it cannot be true.",

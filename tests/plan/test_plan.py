@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 
 import pytest
 from builders import schema_of
+from msgspec.structs import replace
 from planning import plan_with
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from planning import plan_with
 
 from vertimrf.errors import PlanError, PrivacyError
@@ -120,10 +121,10 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
 
     (shared,) = [entry.released for entry in plan.entries() if entry.event == event]
     assert released(1, 1, 1) == event
-    assert released(2, 1, 1) == replace(event, groups=sum(held) + held[0])
+    assert released(2, 1, 1) == structs.replace(event, groups=sum(held) + held[0])
     # More groups than the noise of a number has variance are priced as exactly.
     assert 3 * sum(held) > event.variance
-    assert released(3, 3, 3) == replace(event, groups=3 * sum(held))
+    assert released(3, 3, 3) == structs.replace(event, groups=3 * sum(held))
     known = GaussianEvent(
         math.sqrt(3 * sum(held) * event.variance), 3 * sum(held), event.repetitions
     )
@@ -166,7 +167,7 @@ def test_a_person_under_two_ids_is_no_worse_off_than_under_one(phantoms):
     level = math.log2(phantoms)
     floor = max(int(level) - FLOOR_BELOW_PHANTOMS, 0)
     both = SketchEvent(phantoms, floor, round(level) + CEILING_ABOVE_PHANTOMS, 1 << 14)
-    apart = replace(both, attributes_per_key=1)
+    apart = structs.replace(both, attributes_per_key=1)
     orders = ORDERS[ORDERS <= 100]
     assert np.all(2 * apart.renyi(orders) <= both.renyi(orders))
     assert epsilon([apart, apart], 1e-6).epsilon < 0.6 * epsilon([both], 1e-6).epsilon

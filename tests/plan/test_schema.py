@@ -277,16 +277,17 @@ BAD = [
         "Two parties are called 'p'",
     ),
     ({"party": [{"attribute": [{"name": "x", "codes": 2}]}]}, "party's name is ''"),
-    ({"party": [{"name": "p"}]}, "missing; write a non-empty list"),
-    ({"party": [{"name": "p", "attributes": []}]}, "unknown key 'attributes'"),
-    ({"party": {"name": "p"}}, "write a non-empty list"),
-    ({"party": ["p"]}, "write a [[party]]"),
+    ({"party": [{"name": "p"}]}, "missing required field `attribute` at `party[0]`"),
+    ({"party": [{"name": "p", "attributes": []}]}, "unknown field `attributes` at `party[0]`"),
+    ({"party": {"name": "p"}}, "expected `array`, got `object` at `party`"),
+    ({"party": ["p"]}, "expected `object`, got `str` at `party[0]`"),
     ({"party": [{"name": "p", "attribute": ["x"]}]}, "write a name"),
-    ({"parties": []}, "unknown key 'parties'"),
-    ({}, "missing; write a non-empty list"),
-    ([], "not a mapping"),
+    ({"parties": []}, "unknown field `parties`"),
+    ({}, "missing required field `party`"),
+    ([], "expected `object`, got `array`"),
+    ({"party": []}, "expected `array` of length >= 1 at `party`"),
     ({"a": 2, "b": 0}, "'b' has 0 codes"),
-    ({**attribute(codes=2), "public": "no"}, "'public' is 'no'"),
+    ({**attribute(codes=2), "public": "no"}, "expected `bool`, got `str` at `public`"),
 ]
 
 
@@ -307,7 +308,7 @@ def test_bad_schema_files_are_named(tmp_path: Path) -> None:
         ("a.toml", "party = [", "not valid TOML"),
         ("a.json", "{", "not valid JSON"),
         ("b.json", '{"a": 2, "a": 3}', "'a' appears twice"),
-        ("b.toml", "", "b.toml: The schema's 'party' is missing"),
+        ("b.toml", "", "b.toml: The schema is malformed .*`party`.*; write"),
     ]:
         (tmp_path / name).write_text(content)
         with pytest.raises(SchemaError, match=message):

@@ -22,7 +22,7 @@ from vertimrf.privacy.events import (
     GRREvent,
     SketchEvent,
 )
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.privacy.ledger import Ledger, LedgerEntry, Part
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
 
@@ -241,7 +241,7 @@ def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_
     responses = plan_with(TWO, **options, encoder="grr").ledger()
     assert responses.colluding_epsilon < responses.epsilon
     event = responses.entries[-1].event
-    assert [part.sizes for _, part in responses.entries[-1].parts] == [
+    assert [part.event.sizes for part in responses.entries[-1].parts] == [
         event.sizes[:4],
         event.sizes[4:],
     ]
@@ -275,7 +275,7 @@ def entry(event, party, parts=()):
 
 
 def test_what_was_spent_beforehand_and_what_nobody_owns_counts():
-    parts = (("one", GaussianEvent(2.0)), ("two", GaussianEvent(4.0)))
+    parts = (Part("one", GaussianEvent(2.0)), Part("two", GaussianEvent(4.0)))
     entries = (
         entry(GeometricEvent(10.0), "coordinator"),
         entry(GeometricEvent(5.0), "one"),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import schema_of
+from builders import event_from_json, schema_of
+from msgspec.structs import replace
 from planning import plan_with
 from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
+from vertimrf.files.convert import to_json
 from vertimrf.privacy.accountant import by_pld, by_renyi, delta
 from vertimrf.privacy.count_sketch import (
     _log_power,
@@ -22,7 +23,7 @@ from vertimrf.privacy.count_sketch import (
     forward_renyi,
     ratio_law,
 )
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, event_from_json, event_to_json
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
 
@@ -285,8 +286,8 @@ def test_costs_grow_with_repetitions_and_groups_and_fall_with_noise():
 
 def test_json_and_back():
     event = CountSketchEvent(15, 22.5, 2048, 128)
-    assert event_to_json(event)["kind"] == "count-sketch"
-    assert event_from_json(event_to_json(event)) == event
+    assert to_json(event)["kind"] == "count-sketch"
+    assert event_from_json(to_json(event)) == event
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from builders import event_from_json
 
 from vertimrf.errors import PrivacyError
+from vertimrf.files.convert import to_json
 from vertimrf.privacy.accountant import by_pld, by_renyi
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
-from vertimrf.privacy.events import CountSketchEvent, event_from_json, event_to_json
+from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.privacy.person_sketch import person_excess, person_renyi, sharing
 
 
@@ -191,8 +193,8 @@ def test_how_records_share_buckets():
 
 def test_the_events_parts_are_checked_and_kept():
     event = CountSketchEvent(8, 60.0, 512, 60, 3)
-    assert event_from_json(event_to_json(event)) == event
-    assert "records" not in event_to_json(CountSketchEvent(8, 60.0, 512, 60))
+    assert event_from_json(to_json(event)) == event
+    assert "records" not in to_json(CountSketchEvent(8, 60.0, 512, 60))
     with pytest.raises(
         PrivacyError,
         match="buckets, with several records of a person, must be a whole number of at least 64",

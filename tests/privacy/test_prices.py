@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from planning import plan_with
 
 from vertimrf.errors import PrivacyError

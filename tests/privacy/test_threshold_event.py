@@ -7,15 +7,15 @@ import math
 
 import numpy as np
 import pytest
+from builders import event_from_json
 
 from vertimrf.errors import PrivacyError
+from vertimrf.files.convert import to_json
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import (
     GeometricEvent,
     ThresholdEvent,
-    event_from_json,
-    event_to_json,
     under_replacement,
 )
 from vertimrf.privacy.ledger import LedgerEntry, spent_beforehand
@@ -120,8 +120,8 @@ def test_beforehand_epsilons_and_deltas_add():
 
 def test_json_and_replacement():
     event = ThresholdEvent(20.0, 700, 3)
-    assert event_from_json(event_to_json(event)) == event
+    assert event_from_json(to_json(event)) == event
     assert under_replacement(event) == ThresholdEvent(20.0, 700, 6)
     for wrong in ({"scale": 0.0}, {"threshold": 3}, {"sensitivity": 0}, {"threshold": 7.5}):
         with pytest.raises(PrivacyError):
-            event_from_json(event_to_json(event) | wrong)
+            event_from_json(to_json(event) | wrong)

@@ -185,7 +185,7 @@ def test_a_plan_without_this_partys_key_or_name_is_refused_and_the_right_one_tak
         (foreign, "another key"),
         (unnamed, "which the plan does not have"),
         (b"", "not valid JSON"),
-        (b"{}", "incomplete"),
+        (b"{}", "no plan: its kind is None"),
         (b"[" * 100_000, "not valid JSON"),
     ):
         party.advance({"plan": plan})

@@ -562,6 +562,34 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_threshold_event.py",),
     ),
     Mutation(
+        "settings that no run has are ignored",
+        "runs/folder.py",
+        "RunError, known_only=True)",
+        "RunError)",
+        ("runs/test_runs.py::test_settings_that_cannot_be_are_refused",),
+    ),
+    Mutation(
+        "the sentence of a value object is lost in another one",
+        "files/convert.py",
+        "if isinstance(failure.__cause__, VertiMRFError):",
+        "if failure is None:",
+        ("files/test_convert.py",),
+    ),
+    Mutation(
+        "a ledger that lacks its reasons is private",
+        "privacy/ledger.py",
+        'dict.fromkeys(("reasons", "notes", "prior")) | data',
+        "data",
+        ("privacy/test_ledger.py",),
+    ),
+    Mutation(
+        "a label that contradicts itself is believed",
+        "privacy/standing.py",
+        'return label if label.private is data["private"] else UNSTATED',
+        "return label",
+        ("privacy/test_standing.py",),
+    ),
+    Mutation(
         "plans forget what their domains have cost",
         "plan/plan.py",
         "return (*self.schema.spent, *self.prior)",
@@ -732,8 +760,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "against a party that colludes its own part of the sketches counts",
         "privacy/ledger.py",
-        "for party, event in self.parts if party != colluder",
-        "for party, event in self.parts if party == colluder",
+        "for part in self.parts if part.party != colluder",
+        "for part in self.parts if part.party == colluder",
         ("privacy/test_collusion.py",),
     ),
     Mutation(
@@ -1202,14 +1230,14 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "an entry of a ledger forgets what it released",
         "privacy/ledger.py",
-        'Kind(data.get("kind", Kind.OTHER))',
-        "Kind.OTHER",
+        'return from_json(data, cls, "The ledger entry", REMEDY, PrivacyError)',
+        'return from_json(data | {"kind": "other"}, cls, "The ledger entry", REMEDY, PrivacyError)',
         ("privacy/test_ledger.py::test_an_entry_keeps_what_it_is_in_a_file",),
     ),
     Mutation(
         "a file of another kind is taken for a plan",
         "plan/plan.py",
-        'if data["kind"] != KIND:',
+        'if said.get("kind") != KIND:',
         "if False:",
         ("test_inspect.py::test_the_kind_decides_and_no_other_key",),
     ),

@@ -33,7 +33,8 @@ import pyarrow as pa
 
 from ..errors import MessageError
 from ..files import container
-from ..keys import PrivateKey, open_sealed, read_base64, seal, to_base64
+from ..files.convert import to_json
+from ..keys import Envelopes, PrivateKey, open_sealed, seal
 from ..plan.plan import Plan
 from ..tables.ids import digest_ids, digested, format_ids
 from ..tables.read_options import FORMATS
@@ -138,14 +139,9 @@ def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
         lists[str(i)] = np.frombuffer(b"".join(listed), np.uint8).reshape(-1, DIGEST)
     packed = container.pack(KIND, header, lists)
     keys = plan.sealing_keys()
-    return {
-        "kind": KIND,
-        "envelopes": {
-            name: to_base64(seal(packed, KIND, plan.digest(), keys, key, name))
-            for name in plan.party_names
-            if name != key.party
-        },
-    }
+    others = [name for name in plan.party_names if name != key.party]
+    sealed = {name: seal(packed, KIND, plan.digest(), keys, key, name) for name in others}
+    return to_json(Envelopes(KIND, sealed))
 
 
 def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str, Sample]:
@@ -164,23 +160,15 @@ def open_sample(data: Any, plan: Plan, key: PrivateKey, where: str) -> tuple[str
         MessageError: the file is no id sample, has no envelope for this party, or was not sealed by
             a party of this plan.
     """
-    if (
-        not isinstance(data, dict)
-        or data.get("kind") != KIND
-        or not isinstance(data.get("envelopes"), dict)
-    ):
-        raise MessageError(
-            f"{where} is no id sample; pass the file that `vertimrf align` wrote at another party."
-        )
-    if key.party not in data["envelopes"]:
+    envelopes = Envelopes.from_json(data, KIND, where).envelopes
+    if key.party not in envelopes:
         raise MessageError(
             f"{where} has nothing for {key.party!r}; pass the file of another party."
         )
-    sealed = read_base64(data["envelopes"], str(key.party), where)
+    sealed = envelopes[key.party]
     sender, packed = open_sealed(sealed, KIND, plan.digest(), plan.sealing_keys(), key, where)
     header, arrays = container.unpack(packed, KIND, where)
-    listed = header.get("formats")
-    if not isinstance(listed, list) or json.dumps(listed) != json.dumps(COMBINATIONS):
+    if json.dumps(header.get("formats")) != json.dumps(COMBINATIONS):
         raise MessageError(
             f"{where} has id formats of another version; make it again with this version."
         )

@@ -13,24 +13,17 @@ import json
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ..errors import MessageError
-from ..files.atomic import write_text
+from ..files.atomic import MAX_KEY, read_json, write_text
 from ..files.canonical import fingerprint
-from ..keys import (
-    PrivateKey,
-    PublicKeys,
-    called,
-    open_sealed,
-    read_base64,
-    read_kind,
-    seal,
-    to_base64,
-)
+from ..files.convert import from_json, to_json
+from ..keys import Envelopes, PrivateKey, PublicKeys, called, open_sealed, seal
 
 if TYPE_CHECKING:
     from ..tables.ids import IdKeys
@@ -38,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Secret", "derive", "id_keys", "open_envelope", "seal_secret"]
 
 SIZE = 32
-KIND = "secret"
+KIND, ENVELOPES = "secret", "envelopes"
 
 
 @dataclass(frozen=True)
@@ -69,12 +62,8 @@ class Secret:
 
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
-        write_text(
-            path,
-            json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n",
-            private=True,
-            synced=True,
-        )
+        text = json.dumps(to_json(_SecretFile("secret", self.value)))
+        write_text(path, text + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Secret:
@@ -83,7 +72,16 @@ class Secret:
         Raises:
             MessageError: missing, or not a secret.
         """
-        return cls(read_base64(read_kind(path, KIND, (KIND,), ("value",)), "value", path))
+        data = read_json(path, KIND, MessageError, MAX_KEY)
+        remedy = "`vertimrf inspect` shows what it is"
+        return cls(from_json(data, _SecretFile, str(path), remedy, MessageError).value)
+
+
+class _SecretFile(msgspec.Struct):
+    """A secret in its file."""
+
+    kind: Literal["secret"]
+    value: bytes
 
 
 def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) -> dict[str, Any]:
@@ -103,12 +101,8 @@ def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) 
         PlanError: the plan does not have this party's key.
     """
     others = [str(offer.party) for offer in keys.parties if offer.party != key.party]
-    return {
-        "kind": "envelopes",
-        "envelopes": {
-            name: to_base64(seal(secret.value, KIND, plan, keys, key, name)) for name in others
-        },
-    }
+    envelopes = {name: seal(secret.value, KIND, plan, keys, key, name) for name in others}
+    return to_json(Envelopes(ENVELOPES, envelopes))
 
 
 def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> tuple[str, Secret]:
@@ -128,17 +122,12 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
             of the plan sealed it.
         PlanError: the plan does not have this party's key.
     """
-    if (
-        not isinstance(data, dict)
-        or data.get("kind") != "envelopes"
-        or not isinstance(data.get("envelopes"), dict)
-    ):
-        raise MessageError("These are no envelopes; have the secret sealed again.")
-    if key.party is None or key.party not in data["envelopes"]:
+    envelopes = Envelopes.from_json(data, ENVELOPES, "The file of envelopes").envelopes
+    if key.party is None or key.party not in envelopes:
         raise MessageError(
             f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand."
         )
-    sealed = read_base64(data["envelopes"], key.party, "The envelopes")
+    sealed = envelopes[key.party]
     sender, value = open_sealed(sealed, KIND, plan, keys, key, f"The envelope for {key.party!r}")
     return sender, Secret(value)
 

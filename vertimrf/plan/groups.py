@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..files.convert import from_json
 from .binning import choose_bins
 from .schema import Schema
 
@@ -110,7 +111,7 @@ class Group:
         Raises:
             PlanError: several attributes that are not stated to be a parity, or a parity of one.
         """
-        group = cls(tuple(data["attributes"]), tuple(data["bins"]))
+        group = from_json(data, cls, "A group of the plan", "have it made again", PlanError)
         if data.get("parity", False) is not group.parity:
             raise PlanError(
                 f"The group of attributes {list(group.attributes)} is no parity: a parity takes two "

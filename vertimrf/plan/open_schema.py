@@ -12,7 +12,7 @@ from ..errors import SchemaError
 from ..privacy.ledger import LedgerEntry
 from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
 from .impossible import Impossible
-from .schema import Schema, read_impossible, read_schema
+from .schema import Schema, SchemaSections, read_impossible, read_schema
 
 __all__ = ["OpenSchema", "PrivateDomain"]
 
@@ -151,23 +151,16 @@ class OpenSchema:
             # The file's structure is checked with a domain that fits any name.
             return {"name": domain.name, "codes": 1}
 
-        if isinstance(data, Mapping) and isinstance(data.get("party"), list):
-            parties = [
-                {**party, "attribute": [read(attribute) for attribute in party["attribute"]]}
-                if isinstance(party, Mapping) and isinstance(party.get("attribute"), list)
-                else party
-                for party in data["party"]
-            ]
-            data = {**data, "party": parties}
-        # What is said of values yet to be found is looked at when they are.
+        sections = SchemaSections.read(data)
+        # Conditions on values that are not known yet are checked once these are.
         later: list[Impossible] = []
-        data = _without(data, wanted, "of the schema", later)
-        if isinstance(data, Mapping) and isinstance(data.get("party"), list):
-            data = {
-                **data,
-                "party": [_without(party, wanted, "of a party", later) for party in data["party"]],
-            }
-        schema = Schema.from_json(data)
+        for party in sections.party:
+            party.attribute = [read(attribute) for attribute in party.attribute]
+        if wanted:
+            sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
+            for party in sections.party:
+                party.impossible = _without(party.impossible, wanted, "of a party", later)
+        schema = Schema.of_sections(sections)
         for combination in later:
             if unknown := [
                 c.attribute for c in combination.conditions if c.attribute not in schema.names
@@ -194,21 +187,13 @@ class OpenSchema:
 
 
 def _without(
-    data: Any, wanted: Mapping[str, PrivateDomain], of_whom: str, later: list[Impossible]
-) -> Any:
-    """A schema, or a party of it, without the impossible combinations that name what is to be found; these are put by."""
-    if not isinstance(data, Mapping) or not wanted or "impossible" not in data:
-        return data
+    written: list[Any], wanted: Mapping[str, PrivateDomain], of_whom: str, later: list[Impossible]
+) -> list[Any]:
+    """Impossible combinations as written, except those that name what is to be found. These are added to ``later``."""
     kept = []
-    for combination, written in zip(
-        read_impossible(data, of_whom), data["impossible"], strict=True
-    ):
+    for section, combination in zip(written, read_impossible(written, of_whom), strict=True):
         if any(condition.attribute in wanted for condition in combination.conditions):
             later.append(combination)
         else:
-            kept.append(written)
-    return (
-        {**data, "impossible": kept}
-        if kept
-        else {key: value for key, value in data.items() if key != "impossible"}
-    )
+            kept.append(section)
+    return kept

@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import PlanError, VertiMRFError
+import msgspec
+from msgspec.structs import replace
+
+from ..errors import PlanError
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
+from ..files.convert import from_json, to_json
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
@@ -27,7 +31,7 @@ from ..privacy.events import (
     ThresholdEvent,
     under_replacement,
 )
-from ..privacy.ledger import Kind, Ledger, LedgerEntry, spent_beforehand
+from ..privacy.ledger import Kind, Ledger, LedgerEntry, Part, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import (
     CountSketchPlan,
@@ -54,6 +58,9 @@ from .workload import Workload
 __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
 KIND, FORMAT = "plan", 7
+REMEDY = "have it made again"
+# Fields that a plan file lacks where they have these values.
+OPTIONAL = {"workload": [], "agreement": [], "records_per_person": 1, "population": INNER}
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
 # most (n + n + n + 1) / (n + 1) < 3, both in L1.)
@@ -69,8 +76,7 @@ MIN_TARGET_EPSILON, MAX_TARGET_EPSILON = 1e-4, 1e3
 WEAK_EPSILON = 8.0
 
 
-@dataclass(frozen=True)
-class LocalPlan:
+class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """LocMRF parameters of one party (VertiMRF, phase 1).
 
     A marginal measured with k units is released as k * count + noise of k units' variance in every cell, which costs what k
@@ -99,21 +105,13 @@ class LocalPlan:
 
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
-        whole = (self.units, self.largest_clique)
         if not all(0 <= scale <= MAX_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
             raise PlanError(
                 f"A local model's noise must be finite and above 0, and at most {MAX_SIGMA:g}, not {scales}."
             )
-        for what, told in (("is free", self.free), ("has contrasts", self.contrasts)):
-            if not isinstance(told, bool):
-                raise PlanError(f"Whether a local model {what} is true or false, not {told!r}.")
-        if (
-            not all(type(number) is int for number in whole)
-            or self.units < 0
-            or self.largest_clique < 1
-        ):
+        if self.units < 0 or self.largest_clique < 1:
             raise PlanError(
                 f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}."
             )
@@ -261,7 +259,7 @@ class Plan:
     def _check_persons(self) -> None:
         """Refuse what has no price for a person with several records."""
         records = self.records_per_person
-        if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
+        if not 1 <= records <= MAX_PERSON_RECORDS:
             raise PlanError(
                 f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
             )
@@ -321,7 +319,7 @@ class Plan:
         sketch, person, parts = self.sketch, self.records_per_person, []
         for number, name in enumerate(self.party_names):
             if (event := sketch.part(self.groups_of(number), person)) is not None:
-                parts.append((name, event))
+                parts.append(Part(name, event))
         sketches = [
             replace(entry, parts=tuple(parts))
             for entry in sketch.entries(self.epsilon, self.delta, person)
@@ -347,7 +345,9 @@ class Plan:
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
             names = [self.party_names[party] for party in self.schema.holders[attribute]]
             # Each holder's table has one group.
-            parts = tuple((name, replace(sketch.event, groups=1).known_hashes) for name in names)
+            parts = tuple(
+                Part(name, replace(sketch.event, groups=1).known_hashes) for name in names
+            )
             noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
             column = self.schema.names[attribute]
             released = f"count sketches of whether they agree on {column}"
@@ -430,35 +430,20 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
-        return {
-            "kind": KIND,
-            "format": FORMAT,
+        content = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "schema": self.schema.to_json(),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "expected_records": self.expected_records,
-            "tau": self.tau,
-            "count_sigma": self.count_sigma,
-            "local": [asdict(local) for local in self.local],
+            "local": [to_json(local) for local in self.local],
             "groups": [group.to_json() for group in self.groups],
             "sketch": release_to_json(self.sketch),
-            "nonce": self.nonce,
-            "message_bytes": self.message_bytes,
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
-            **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
-            **(
-                {"agreement": [release_to_json(sketch) for sketch in self.agreement]}
-                if self.agreement
-                else {}
-            ),
-            **(
-                {"records_per_person": self.records_per_person}
-                if self.records_per_person > 1
-                else {}
-            ),
-            **({"population": self.population} if self.population != INNER else {}),
+            "workload": self.workload.to_json(self.schema),
+            "agreement": [release_to_json(sketch) for sketch in self.agreement],
         }
+        for name, default in OPTIONAL.items():
+            if content[name] == default:
+                del content[name]
+        return {"kind": KIND, "format": FORMAT, **content}
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
@@ -467,41 +452,28 @@ class Plan:
         Raises:
             PlanError: not a plan of this format, or one whose events do not meet its own target.
         """
-        try:
-            if data["kind"] != KIND:
-                raise PlanError(f"This is no plan: its kind is {data['kind']!r}.")
-            if data["format"] != FORMAT:
-                raise PlanError(
-                    f"The plan has format {data['format']!r}; this version reads format {FORMAT}."
-                )
-            schema = Schema.from_json(data["schema"])
-            plan = cls(
-                schema=schema,
-                epsilon=float(data["epsilon"]),
-                delta=float(data["delta"]),
-                expected_records=int(data["expected_records"]),
-                tau=int(data["tau"]),
-                count_sigma=float(data["count_sigma"]),
-                local=tuple(LocalPlan(**local) for local in data["local"]),
-                groups=tuple(map(Group.from_json, data["groups"])),
-                sketch=release_from_json(data["sketch"]),
-                nonce=str(data["nonce"]),
-                message_bytes=int(data["message_bytes"]),
-                prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
-                public_keys=None
-                if data["public_keys"] is None
-                else PublicKeys.from_json(data["public_keys"]),
-                workload=Workload.from_json(data.get("workload", []), schema),
-                agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
-                records_per_person=data.get("records_per_person", 1),
-                population=str(data.get("population", INNER)),
-            )
-        except VertiMRFError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        said = from_json(data, dict[str, Any], "The plan", REMEDY, PlanError)
+        if said.get("kind") != KIND:
+            raise PlanError(f"This is no plan: its kind is {said.get('kind')!r}.")
+        if said.get("format") != FORMAT:
             raise PlanError(
-                f"The plan is incomplete or malformed ({error}); have it made again."
-            ) from None
+                f"The plan has format {said.get('format')!r}; this version reads format {FORMAT}."
+            )
+        # Every plan states these, although they have defaults here.
+        said = dict.fromkeys(("message_bytes", "prior")) | OPTIONAL | said
+        schema = Schema.from_json(said.get("schema"))
+        keys = said.get("public_keys")
+        agreement = from_json(said["agreement"], list[Any], "The plan", REMEDY, PlanError)
+        groups = from_json(said.get("groups"), list[dict[str, Any]], "The plan", REMEDY, PlanError)
+        parts = {
+            "schema": schema,
+            "groups": [Group.from_json(group) for group in groups],
+            "sketch": release_from_json(said.get("sketch")),
+            "public_keys": None if keys is None else PublicKeys.from_json(keys),
+            "workload": Workload.from_json(said["workload"], schema),
+            "agreement": [release_from_json(sketch) for sketch in agreement],
+        }
+        plan = from_json(said | parts, cls, "The plan", REMEDY, PlanError)
         plan._check_target()
         return plan
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from ..errors import PlanError, PrivacyError
 from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
 from ..privacy.ledger import Ledger, LedgerEntry
@@ -63,10 +65,10 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
             ]
             events = [GRREvent(event.epsilon, tuple(repeated))]
         elif isinstance(event, GaussianEvent):
-            events = [replace(event, count=event.count * by_name[entry.party])]
+            events = [structs.replace(event, count=event.count * by_name[entry.party])]
         else:
             events = [event]
-        out += [replace(entry, event=made) for made in events]
+        out += [structs.replace(entry, event=made) for made in events]
     # What a party that colludes would add to this has no price here.
     # It says nothing of parties that collude.
     return replace(plan.ledger(), entries=tuple(out), parties=())
@@ -82,7 +84,7 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
     else:
         keys[sum(times[owner] for owner in owners)] += event.keys
     return [
-        replace(event, keys=count, attributes_per_key=touched)
+        structs.replace(event, keys=count, attributes_per_key=touched)
         for touched, count in sorted(keys.items())
     ]
 
@@ -94,7 +96,7 @@ def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
     more: a record then moves numbers of known places.
     """
     try:
-        priced = replace(event, groups=groups)
+        priced = structs.replace(event, groups=groups)
         if priced.records > 1:
             _ = priced.law
     except PrivacyError:

@@ -14,18 +14,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import tomli_w
 
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, read_bytes, write_text
 from ..files.canonical import check_depth, json_digest, json_of
+from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import Attribute, is_text
 from .impossible import Combination, Impossible, contradiction, never
 
-__all__ = ["Schema", "read_schema"]
+__all__ = ["Schema", "SchemaSections", "read_schema"]
+
+REMEDY = (
+    "write [[party]] sections with a name and [[party.attribute]] sections, or {attribute: size}"
+)
 
 # Largest TOML file that is read, bytes: it takes a hundred times as long as JSON.
 MAX_TOML = 1 << 22
@@ -401,49 +407,31 @@ class Schema:
         Raises:
             SchemaError: malformed or contradicting content.
         """
-        if not isinstance(data, Mapping):
-            raise SchemaError(
-                "The schema is not a mapping; write [[party]] sections, or {attribute: size}."
-            )
-        if data and all(type(size) is int for size in data.values()):
-            return cls.of(
-                {"party1": [Attribute.integer(name, size) for name, size in data.items()]}
-            )
-        if unknown := sorted(map(str, data.keys() - {"party", "public", "impossible", "spent"})):
-            raise SchemaError(
-                f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party', 'impossible' and 'spent'."
-            )
-        parties: list[tuple[str, list[Attribute]]] = []
-        impossible = read_impossible(data, "of the schema")
-        for party in as_list(data.get("party"), "The schema's 'party'"):
-            if not isinstance(party, Mapping):
-                raise SchemaError(
-                    f"A party of the schema is {party!r}; write a [[party]] with a name and attributes."
-                )
-            name = party.get("name", "")
-            if not isinstance(name, str):
-                raise SchemaError(
-                    f"A party's name is {name!r}; give every party a non-empty text name."
-                )
-            if unknown := sorted(map(str, party.keys() - {"name", "attribute", "impossible"})):
-                raise SchemaError(
-                    f"Party {name!r} has the unknown key {unknown[0]!r}; its keys are 'name', 'attribute' and 'impossible'."
-                )
-            listed = as_list(party.get("attribute"), f"The 'attribute' of party {name!r}")
-            parties.append((name, [Attribute.from_json(attribute) for attribute in listed]))
-            own = {attribute.name for attribute in parties[-1][1]}
-            for combination in read_impossible(party, f"of party {name!r}"):
+        return cls.of_sections(SchemaSections.read(data))
+
+    @classmethod
+    def of_sections(cls, sections: SchemaSections) -> Schema:
+        """The schema that a file describes.
+
+        Raises:
+            SchemaError: as :meth:`from_json`.
+        """
+        parties = []
+        impossible = read_impossible(sections.impossible, "of the schema")
+        for party in sections.party:
+            attributes = [Attribute.from_json(attribute) for attribute in party.attribute]
+            parties.append((party.name, attributes))
+            names = {attribute.name for attribute in attributes}
+            for combination in read_impossible(party.impossible, f"of party {party.name!r}"):
                 if others := [
-                    c.attribute for c in combination.conditions if c.attribute not in own
+                    c.attribute for c in combination.conditions if c.attribute not in names
                 ]:
                     raise SchemaError(
-                        f"The impossible combination ({combination}) of party {name!r} names {others[0]!r}, which it does not "
-                        "hold; write it outside the party, as [[impossible]]."
+                        f"The impossible combination ({combination}) of party {party.name!r} names {others[0]!r}, which it "
+                        "does not hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
-        spent = as_list(data["spent"], "The schema's 'spent'") if "spent" in data else []
-        schema = cls._of(parties, data.get("public", True), impossible)
-        return replace(schema, spent=tuple(LedgerEntry.from_json(entry) for entry in spent))
+        return replace(cls._of(parties, sections.public, impossible), spent=sections.spent)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -480,12 +468,55 @@ class Schema:
         return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
 
 
-def read_impossible(data: Mapping[str, Any], of_whom: str) -> list[Impossible]:
+# A list of sections in a schema file. It may be left out, but not empty.
+Sections = Annotated[list[Any], msgspec.Meta(min_length=1)]
+
+
+class PartySections(msgspec.Struct, forbid_unknown_fields=True):
+    """A party in a schema file.
+
+    Attributes:
+        attribute: sections of its attributes, for :meth:`Attribute.from_json`.
+        name: name of the party.
+        impossible: sections of combinations of its values, for :meth:`Impossible.from_json`.
+    """
+
+    attribute: Sections
+    name: str = ""
+    impossible: Sections = []
+
+
+class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
+    """The sections of a schema file.
+
+    Attributes:
+        party: the parties.
+        public, spent: as in :class:`Schema`.
+        impossible: sections of combinations of values of several parties, for :meth:`Impossible.from_json`.
+    """
+
+    party: Annotated[list[PartySections], msgspec.Meta(min_length=1)]
+    public: bool = True
+    impossible: Sections = []
+    spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
+
+    @classmethod
+    def read(cls, data: Any) -> SchemaSections:
+        """Read the content of a schema file, or a domain ``{attribute: size}`` as integer codes at a party "party1".
+
+        Raises:
+            SchemaError: an unknown key, or content of another type.
+        """
+        if isinstance(data, Mapping) and data and all(type(size) is int for size in data.values()):
+            attributes = [{"name": name, "codes": size} for name, size in data.items()]
+            data = {"party": [{"name": "party1", "attribute": attributes}]}
+        return from_json(data, cls, "The schema", REMEDY, SchemaError)
+
+
+def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
     """The impossible combinations of a schema file, or of one of its parties."""
     out: list[Impossible] = []
-    for combination in (
-        as_list(data["impossible"], f"The 'impossible' {of_whom}") if "impossible" in data else []
-    ):
+    for combination in sections:
         try:
             out.append(Impossible.from_json(combination))
         except SchemaError as error:
@@ -534,11 +565,3 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             f"key {next(n for i, n in enumerate(names) if n in names[:i])!r} appears twice"
         )
     return out
-
-
-def as_list(value: Any, what: str) -> list[Any]:
-    """A non-empty list out of a schema file."""
-    if not isinstance(value, list) or not value:
-        found = "missing" if value is None else repr(value)
-        raise SchemaError(f"{what} is {found}; write a non-empty list of sections.")
-    return value

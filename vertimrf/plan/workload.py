@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from ..errors import PlanError
+from ..files.convert import from_json
 from .schema import Schema
 
 __all__ = ["Workload"]
@@ -15,6 +18,13 @@ __all__ = ["Workload"]
 # What a marginal counts for that has no pair of attributes in common with any of the workload's: the rest of a table is not to
 # fall apart. Not tuned.
 MIN_RELEVANCE = 0.1
+
+
+class _Marginal(msgspec.Struct):
+    """A marginal of a workload as files have it."""
+
+    attributes: tuple[str, ...]
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,10 @@ class Workload:
 
     @classmethod
     def from_json(cls, data: Any, schema: Schema) -> Workload:
-        """Read :meth:`to_json`'s form back."""
-        return cls.of(
-            schema, {tuple(marginal["attributes"]): float(marginal["weight"]) for marginal in data}
-        )
+        """Read :meth:`to_json`'s form back.
+
+        Raises:
+            PlanError: the data is no workload of this schema.
+        """
+        given = from_json(data, list[_Marginal], "The workload", "have it made again", PlanError)
+        return cls.of(schema, {marginal.attributes: marginal.weight for marginal in given})

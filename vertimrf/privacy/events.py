@@ -7,11 +7,11 @@ a grid, in both directions and never optimistic; its Rényi divergences; and ``r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy import special
@@ -35,8 +35,6 @@ __all__ = [
     "LossGrid",
     "SketchEvent",
     "ThresholdEvent",
-    "event_from_json",
-    "event_to_json",
     "under_replacement",
 ]
 
@@ -84,46 +82,26 @@ class LossGrid:
     lost: float = 0.0
 
 
-class Event(Protocol):
-    """A mechanism that reads the data, repeated ``count`` times with independent randomness."""
+class Mechanism(
+    msgspec.Struct, frozen=True, dict=True, tag_field="kind", forbid_unknown_fields=True
+):
+    """A mechanism that reads the data, repeated with independent randomness. In JSON its fields follow its ``kind``.
 
-    @property
-    def count(self) -> int: ...
+    Every event has these members:
 
-    @property
-    def rho(self) -> float:
-        """Weight of all repetitions in zCDP units: half the variance of the privacy loss. Used for shares and first
-        guesses.
-        """
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the privacy loss of one repetition. It determines the grid step."""
-
-    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
-        """Loss distributions of one repetition.
-
-        Args:
-            step: grid step, in units of the privacy loss.
-            rare: losses with about this probability may count as infinite.
-
-        Returns:
-            The distributions when a record is added and when it is removed.
-        """
-
-    def renyi(self, orders: Floats) -> Floats:
-        """Rényi divergence of all repetitions, the larger direction.
-
-        Args:
-            orders: orders above 1 [shape=(k,), float64].
-
-        Returns:
-            Divergences [shape=(k,), float64].
-        """
+    - ``count``: number of repetitions.
+    - ``rho``: weight of all repetitions in zCDP units, half the variance of the privacy loss. Used for shares and first
+      guesses.
+    - ``spread``: standard deviation of the privacy loss of one repetition. It determines the grid step.
+    - ``losses(step, rare)``: loss distributions of one repetition when a record is added and when it is removed, as
+      :class:`LossGrid`. ``step`` is the grid step in units of the privacy loss. Losses with a probability of about
+      ``rare`` may count as infinite.
+    - ``renyi(orders)``: Rényi divergences of all repetitions, the larger direction [shape=(k,), float64], for orders
+      above 1 [shape=(k,), float64].
+    """
 
 
-@dataclass(frozen=True)
-class GaussianEvent:
+class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
     """Integer queries with discrete Gaussian noise (Canonne, Kamath and Steinke, 2020).
 
     Attributes:
@@ -184,8 +162,7 @@ class GaussianEvent:
         return orders * self.rho
 
 
-@dataclass(frozen=True)
-class SketchEvent:
+class SketchEvent(Mechanism, frozen=True, tag="sketches"):
     """Geometric sketches under independent keys, with phantoms, floor and ceiling.
 
     Under one key, a record enters ``attributes_per_key`` sketches with the same level. Let m be the lowest level of
@@ -290,8 +267,7 @@ class SketchEvent:
         return self.keys * _renyi(log_p + log_ratio, log_ratio, log_p, orders)
 
 
-@dataclass(frozen=True)
-class CountSketchEvent:
+class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults=True):
     """Count sketches with discrete Gaussian noise of ``groups`` values of every record.
 
     All values of a record share the same secret buckets and signs. See :mod:`vertimrf.privacy.count_sketch`.
@@ -409,8 +385,7 @@ class CountSketchEvent:
         return out
 
 
-@dataclass(frozen=True)
-class GeometricEvent:
+class GeometricEvent(Mechanism, frozen=True, tag="geometric"):
     """Integer counts with two-sided geometric noise (discrete Laplace): P(x) proportional to exp(-|x| / scale).
 
     Attributes:
@@ -465,8 +440,7 @@ class GeometricEvent:
         return self.count * _renyi(log_p, loss, log_p - loss, orders)
 
 
-@dataclass(frozen=True)
-class ThresholdEvent:
+class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
     """A stability histogram: noisy counts of the values that occur, released where they reach a threshold.
 
     The noise is two-sided geometric (Korolova et al., 2009; OpenDP's ``make_laplace_threshold``). One person adds up to
@@ -554,8 +528,7 @@ class ThresholdEvent:
         return np.full(len(orders), math.inf)
 
 
-@dataclass(frozen=True)
-class GRREvent:
+class GRREvent(Mechanism, frozen=True, tag="grr"):
     """All rows published with generalised randomised response, attribute by attribute.
 
     A value is kept with probability e^eps / (e^eps + u - 1). Otherwise it is replaced by one of the u - 1 other values.
@@ -570,7 +543,6 @@ class GRREvent:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", tuple(self.sizes))
         if len(self.sizes) > MAX_ATTRIBUTES:
             raise PrivacyError(
                 f"Randomised responses have up to {MAX_ATTRIBUTES:,} attributes, not {len(self.sizes):,}."
@@ -618,6 +590,12 @@ class GRREvent:
     def renyi(self, orders: Floats) -> Floats:
         log_p, loss = self.atoms
         return _renyi(log_p, loss, log_p - loss, orders)
+
+
+# What an event of a ledger can be.
+Event: TypeAlias = (
+    CountSketchEvent | GaussianEvent | GeometricEvent | GRREvent | SketchEvent | ThresholdEvent
+)
 
 
 def under_replacement(event: Event) -> Event:
@@ -708,44 +686,3 @@ def _check_number(what: str, value: float, least: float, most: float) -> None:
         raise PrivacyError(
             f"{what[0].upper()}{what[1:]} must be a number from {least:g} to {most:g}, not {value}."
         )
-
-
-KINDS: Mapping[str, type] = {
-    "count-sketch": CountSketchEvent,
-    "gaussian": GaussianEvent,
-    "geometric": GeometricEvent,
-    "grr": GRREvent,
-    "sketches": SketchEvent,
-    "threshold": ThresholdEvent,
-}
-
-
-def event_to_json(event: Event) -> dict[str, Any]:
-    """An event as JSON fields with its kind.
-
-    Raises:
-        PrivacyError: the type of event has no JSON form.
-    """
-    for kind, cls in KINDS.items():
-        if type(event) is cls:
-            named = asdict(event)  # type: ignore[call-overload]
-            if named.get("records") == 1:
-                del named["records"]
-            return {"kind": kind, **named}
-    raise PrivacyError(f"An event of type {type(event).__name__} has no JSON form.")
-
-
-def event_from_json(data: Any) -> Event:
-    """Read an event from JSON.
-
-    Raises:
-        PrivacyError: the kind is unknown, or the fields do not fit it.
-    """
-    try:
-        fields = dict(data)
-        event: Event = KINDS[fields.pop("kind")](**fields)
-        return event
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, PrivacyError):
-            raise
-        raise PrivacyError(f"This is not a privacy event ({error}).") from None

@@ -10,8 +10,12 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
+from ..files.convert import from_json, to_json
 from .accountant import Spent, cumulative, group_epsilon
 from .accountant import epsilon as composed_epsilon
 from .events import (
@@ -21,12 +25,12 @@ from .events import (
     GRREvent,
     SketchEvent,
     ThresholdEvent,
-    event_from_json,
-    event_to_json,
 )
 from .standing import REPLACE, Standing, neighbours_of
 
-__all__ = ["Kind", "Ledger", "LedgerEntry", "distinct_releases", "spent_beforehand"]
+__all__ = ["Kind", "Ledger", "LedgerEntry", "Part", "distinct_releases", "spent_beforehand"]
+
+REMEDY = "use the file that the run wrote"
 
 
 class Kind(StrEnum):
@@ -47,8 +51,19 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
-class LedgerEntry:
+class Part(msgspec.Struct, frozen=True):
+    """The event of one party in an entry of several.
+
+    Attributes:
+        party: name.
+        event: the mechanism.
+    """
+
+    party: str
+    event: Event
+
+
+class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of the ledger.
 
     Attributes:
@@ -58,7 +73,7 @@ class LedgerEntry:
         noise: description of the protection.
         release: random text that identifies a release in the ledgers of several plans, so that it is paid for once.
             Empty if every run makes its own release.
-        parts: for an entry of several parties, the (party, event) of each, priced against an adversary who knows the
+        parts: for an entry of several parties, the event of each, priced against an adversary who knows the
             parties' secret. Given the secret, they are independent. Empty if there is no such price, or if the entry
             belongs to one party.
         kind: what was released. ``released`` says the same in words.
@@ -72,7 +87,7 @@ class LedgerEntry:
     released: str
     noise: str
     release: str = ""
-    parts: tuple[tuple[str, Event], ...] = ()
+    parts: tuple[Part, ...] = ()
     kind: Kind = Kind.OTHER
     column: str = ""
     weights: tuple[int, int] | None = None
@@ -88,33 +103,15 @@ class LedgerEntry:
         """
         if self.parts:
             return tuple(
-                replace(self, event=event, party=party, parts=())
-                for party, event in self.parts
-                if party != colluder
+                structs.replace(self, event=part.event, party=part.party, parts=())
+                for part in self.parts
+                if part.party != colluder
             )
         return () if self.party == colluder else (self,)
 
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON fields."""
-        return {
-            "party": self.party,
-            "released": self.released,
-            "noise": self.noise,
-            "event": event_to_json(self.event),
-            **({"release": self.release} if self.release else {}),
-            **(
-                {
-                    "parts": [
-                        {"party": name, "event": event_to_json(event)} for name, event in self.parts
-                    ]
-                }
-                if self.parts
-                else {}
-            ),
-            **({"kind": self.kind.value} if self.kind is not Kind.OTHER else {}),
-            **({"column": self.column} if self.column else {}),
-            **({"weights": list(self.weights)} if self.weights is not None else {}),
-        }
+        return dict.fromkeys(("party", "released", "noise")) | to_json(self)
 
     @classmethod
     def from_json(cls, data: Any) -> LedgerEntry:
@@ -123,31 +120,7 @@ class LedgerEntry:
         Raises:
             PrivacyError: the data is not a ledger entry.
         """
-        try:
-            words = (
-                str(data["party"]),
-                str(data["released"]),
-                str(data["noise"]),
-                str(data.get("release", "")),
-            )
-            parts = tuple(
-                (str(part["party"]), event_from_json(part["event"]))
-                for part in data.get("parts", ())
-            )
-            kind, weights = Kind(data.get("kind", Kind.OTHER)), None
-            if "weights" in data:
-                least, most = map(int, data["weights"])
-                weights = (least, most)
-            return cls(
-                event_from_json(data["event"]),
-                *words,
-                parts,
-                kind,
-                str(data.get("column", "")),
-                weights,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise PrivacyError(f"This is not a ledger entry ({error}).") from None
+        return from_json(data, cls, "The ledger entry", REMEDY, PrivacyError)
 
 
 @dataclass(frozen=True)
@@ -397,20 +370,9 @@ class Ledger:
             raise PrivacyError(
                 "The ledger was edited (its digest does not match); use the file that the run wrote."
             )
-        entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
-        try:
-            reasons, notes = (tuple(map(str, data[key])) for key in ("reasons", "notes"))
-            person, parties = (
-                int(data.get("records_per_person", 1)),
-                tuple(map(str, data.get("parties", ()))),
-            )
-            return cls(
-                entries, float(data["delta"]), reasons, notes, int(data["prior"]), person, parties
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise PrivacyError(
-                f"The ledger is incomplete or malformed ({error}); use the file that the run wrote."
-            ) from None
+        # Fields that every ledger states, although they have defaults here.
+        stated = dict.fromkeys(("reasons", "notes", "prior")) | data
+        return from_json(stated, cls, "The ledger", REMEDY, PrivacyError)
 
     def table(self) -> str:
         """The ledger as text for a terminal."""

@@ -6,16 +6,23 @@ label, or with a contradictory one, is treated as not private.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+
+from ..errors import PrivacyError
+from ..files.convert import from_json, to_json
 
 __all__ = ["ADD_OR_REMOVE", "EXACT", "REPLACE", "UNSTATED", "Standing", "neighbours_of"]
 
 ADD_OR_REMOVE = "add or remove one record"
 PERSON = "add or remove one person with up to {} records"
 REPLACE = "replace one record"
+# Larger integers have no decimal form.
+LARGEST = 1e300
+Spent = Annotated[float, msgspec.Meta(ge=0, lt=LARGEST)]
 
 
 @dataclass(frozen=True)
@@ -29,16 +36,19 @@ class Standing:
         notes: further remarks for readers.
     """
 
-    epsilon: float | None
-    delta: float | None
+    epsilon: Spent | None
+    delta: Spent | None
     neighbours: str = ADD_OR_REMOVE
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.reasons and not (
-            _is_number(self.epsilon, 0.0, math.inf)
-            and _is_number(self.delta, 0.0, 1.0)
+            self.epsilon is not None
+            and self.delta is not None
+            and not isinstance(self.epsilon, bool)
+            and 0 <= self.epsilon < LARGEST
+            and 0 <= self.delta < 1
             and (
                 self.neighbours in (ADD_OR_REMOVE, REPLACE)
                 or PERSON_TEXT.fullmatch(self.neighbours)
@@ -72,32 +82,18 @@ class Standing:
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
-        return {
-            "private": self.private,
-            "neighbours": self.neighbours,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "reasons": list(self.reasons),
-            "notes": list(self.notes),
-        }
+        return {"private": self.private, "neighbours": self.neighbours} | to_json(self)
 
     @classmethod
     def from_json(cls, data: Any) -> Standing:
         """Read a label from JSON. A missing, incomplete or contradictory label means not private."""
-        if not isinstance(data, dict) or set(data) != FIELDS:
+        if not isinstance(data, dict) or data.keys() != EXACT.to_json().keys():
             return UNSTATED
-        reasons, notes = data["reasons"], data["notes"]
-        if not all(
-            isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-            for texts in (reasons, notes)
-        ):
+        try:
+            label = from_json(data, cls, "The label", "", PrivacyError)
+        except PrivacyError:
             return UNSTATED
-        if not isinstance(data["neighbours"], str) or data["private"] is not (not reasons):
-            return UNSTATED
-        numbers = (data["epsilon"], data["delta"])
-        if not all(number is None or _is_number(number, 0.0, math.inf) for number in numbers):
-            return UNSTATED
-        return cls(*numbers, data["neighbours"], tuple(reasons), tuple(notes))
+        return label if label.private is data["private"] else UNSTATED
 
 
 def neighbours_of(records: int) -> str:
@@ -105,20 +101,7 @@ def neighbours_of(records: int) -> str:
     return ADD_OR_REMOVE if records == 1 else PERSON.format(records)
 
 
-def _is_number(value: Any, least: float, most: float) -> bool:
-    """Whether a value is a number of at least ``least`` and below ``most``."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and least <= value < most
-        and value < LARGEST
-    )
-
-
-# Larger integers have no decimal form.
-LARGEST = 1e300
 PERSON_TEXT = re.compile(PERSON.format(r"[1-9][0-9]*"))
-FIELDS = {"private", "neighbours", "epsilon", "delta", "reasons", "notes"}
 NOT_STATED = "it has no valid privacy label"
 UNSTATED = Standing(None, None, reasons=(NOT_STATED,))
 EXACT = Standing(None, None, reasons=("exact statistics of the real tables, do not publish",))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
+from ..files.convert import from_json, to_json
 from ..named_model import Model
 from ..plan.schema import Schema
 from ..privacy.standing import Standing
@@ -27,6 +28,10 @@ __all__ = ["Pairs", "Released", "Report", "Run"]
 
 Array = npt.NDArray[np.float64]
 REMEDY = "give the JSON file that the run wrote"
+# Figures are finite. Counts have a decimal form and fit into 64 bits.
+LARGEST = 1e300
+Figure = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 # Folder of the results in a server's run folder.
 RESULT = "result"
 
@@ -68,8 +73,90 @@ class Pairs:
     model_dependence: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+class _OneWay(msgspec.Struct):
+    """A one-way marginal in a file."""
+
+    attribute: str
+    party: str
+    counts: list[Figure]
+    error: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
+
+
+class _Pairs(msgspec.Struct):
+    """Pairs of attributes in a file: see :class:`Pairs`."""
+
+    first: list[Count]
+    second: list[Count]
+    cells: list[Figure]
+    predicted: list[Figure | None]
+    error: list[Figure]
+    noise: list[Figure]
+    distance: list[Figure]
+    dependence: list[Figure]
+    model_dependence: list[Figure]
+
+
+class _Found(msgspec.Struct):
+    """What was measured, in a file."""
+
+    one_way: list[_OneWay]
+    pairs: _Pairs
+
+
+class _Measured(msgspec.Struct):
+    """The part of a file on what was measured."""
+
+    found: _Found | None = None
+
+
+class Disagreement(msgspec.Struct, frozen=True):
+    """How far two parties differ on a column that both hold.
+
+    Attributes:
+        column: name of the column.
+        parties: names of the parties.
+        disagreement: share of the records.
+        standard_error: of that share.
+    """
+
+    column: str
+    parties: tuple[str, str]
+    disagreement: Figure
+    standard_error: Figure
+
+    def __str__(self) -> str:
+        first, second = self.parties
+        return (
+            f"{first} and {second} differ on {self.column} for {self.disagreement:.2%} of the records "
+            f"(standard error {self.standard_error:.2%})."
+        )
+
+
+class Holders(msgspec.Struct, frozen=True):
+    """Number of people that some parties hold and the others do not.
+
+    Attributes:
+        parties: names of the parties.
+        records: number of people.
+        error: standard error.
+    """
+
+    parties: tuple[str, ...]
+    records: Figure
+    error: Figure
+
+
+class Overlap(msgspec.Struct, frozen=True):
+    """How many people each set of parties holds.
+
+    Attributes:
+        held_by: the sets.
+    """
+
+    held_by: tuple[Holders, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True, eq=False):
     """The content of a run's JSON report, apart from its model.
 
     Attributes:
@@ -82,8 +169,8 @@ class Report:
         message_bytes: size of the message by party. Only reports of trials have it.
         crossing: attribute names of the cross-party marginals that the model was fitted to.
         warnings: sentences.
-        disagreements: sentences on columns that several parties hold.
-        overlap: (parties, people, standard error) for each set of parties. Empty unless parties hold different people.
+        disagreements: on columns that several parties hold.
+        overlap: people by the parties that hold them. None unless parties hold different people.
         population: which people the rows stand for. Empty unless parties hold different people.
         released: one-way marginals as released.
         pairs: pairs that were measured. None if the file does not say.
@@ -93,14 +180,14 @@ class Report:
     version: str = ""
     encoder: str = ""
     plan: str = ""
-    expected_records: int | None = None
-    rows: int | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-    message_bytes: dict[str, int] = field(default_factory=dict)
-    crossing: tuple[tuple[str, ...], ...] = ()
+    expected_records: Count | None = None
+    rows: Count | None = None
+    seconds: dict[str, Figure] = {}
+    message_bytes: dict[str, Count] = {}
+    crossing: tuple[tuple[str, ...], ...] = msgspec.field(name="cross_party_marginals", default=())
     warnings: tuple[str, ...] = ()
-    disagreements: tuple[str, ...] = ()
-    overlap: tuple[tuple[str, float, float], ...] = ()
+    disagreements: tuple[Disagreement, ...] = msgspec.field(name="shared_columns", default=())
+    overlap: Overlap | None = None
     population: str = ""
     released: tuple[Released, ...] = ()
     pairs: Pairs | None = None
@@ -172,15 +259,8 @@ class Run:
                 raise MessageError(
                     f"{where} belongs to another run than the model; give both files of one run."
                 )
-            return cls(model, _read(figures, model.schema))
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
+            return cls(model, _read(figures, model.schema, where))
+        except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, MessageError):
                 raise
             raise MessageError(f"{where} is malformed ({error}); {REMEDY}.") from None
@@ -229,101 +309,33 @@ def _report(path: Path) -> Any:
     return content if isinstance(content, dict) and content.get("kind") == "report" else None
 
 
-def _read(figures: Any, schema: Schema) -> Report:
+def _read(figures: dict[str, Any], schema: Schema, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
-    measured = figures.get("found")
-    overlap = figures.get("overlap", {})
-    people = [
-        ("+".join(_texts(part["parties"])), _number(part["records"]), _number(part["error"]))
-        for part in overlap.get("held_by", [])
-    ]
-    return Report(
-        standing=Standing.from_json(figures.get("standing")),
-        version=_text(figures.get("version", "")),
-        encoder=_text(figures.get("encoder", "")),
-        plan=_text(figures.get("plan", "")),
-        expected_records=_count(figures["expected_records"])
-        if "expected_records" in figures
-        else None,
-        rows=_count(figures["rows"]) if "rows" in figures else None,
-        seconds={
-            _text(phase): _number(seconds) for phase, seconds in figures.get("seconds", {}).items()
-        },
-        message_bytes={
-            _text(party): _count(size) for party, size in figures.get("message_bytes", {}).items()
-        },
-        crossing=tuple(_texts(names) for names in figures.get("cross_party_marginals", [])),
-        warnings=_texts(figures.get("warnings", [])),
-        disagreements=tuple(_disagreement(one) for one in figures.get("shared_columns", [])),
-        overlap=tuple(people),
-        population=_text(figures.get("population", "")),
-        released=()
-        if measured is None
-        else tuple(_released(one, schema) for one in measured["one_way"]),
-        pairs=None if measured is None else _pairs(measured["pairs"], len(schema.names)),
-    )
+    found = from_json(figures, _Measured, where, REMEDY, MessageError).found
+    parts = {
+        "standing": Standing.from_json(figures.get("standing")),
+        "released": [] if found is None else [_released(one, schema) for one in found.one_way],
+        "pairs": None if found is None else _pairs(found.pairs, len(schema.names)),
+    }
+    return from_json(figures | parts, Report, where, REMEDY, MessageError)
 
 
-def _released(one: Any, schema: Schema) -> Released:
+def _released(one: _OneWay, schema: Schema) -> Released:
     # index() raises ValueError for a name that the schema does not have.
-    place = schema.names.index(_text(one["attribute"]))
-    counts = np.array([_number(count) for count in one["counts"]])
-    if counts.shape != (schema.sizes[place],):
+    place = schema.names.index(one.attribute)
+    if len(one.counts) != schema.sizes[place]:
         raise ValueError(
-            f"{one['attribute']!r} has {len(counts)} counts for {schema.sizes[place]} values"
+            f"{one.attribute!r} has {len(one.counts)} counts for {schema.sizes[place]} values"
         )
-    return Released(place, _text(one["party"]), counts, _positive(one["error"]))
+    return Released(place, one.party, np.array(one.counts), one.error)
 
 
-def _pairs(columns: Any, attributes: int) -> Pairs:
-    places = np.array(
-        [[_count(a) for a in columns["first"]], [_count(b) for b in columns["second"]]], np.int64
-    ).T.reshape(-1, 2)
+def _pairs(columns: _Pairs, attributes: int) -> Pairs:
+    numbers = {name: np.array(column, np.float64) for name, column in to_json(columns).items()}
+    if len({column.shape for column in numbers.values()}) > 1:
+        raise ValueError("its pairs have columns of different lengths")
+    places = np.array([columns.first, columns.second], np.int64).T.reshape(-1, 2)
     if not (places[:, 0] < places[:, 1]).all() or (places >= attributes).any():
         raise ValueError("its pairs are not pairs of attributes")
-    names = ("cells", "predicted", "error", "noise", "distance", "dependence", "model_dependence")
-    figures = {
-        name: np.array(
-            [math.nan if name == "predicted" and x is None else _number(x) for x in columns[name]]
-        )
-        for name in names
-    }
-    if any(column.shape != (len(places),) for column in figures.values()):
-        raise ValueError("its pairs have columns of different lengths")
-    return Pairs(places, **figures)
-
-
-def _disagreement(one: Any) -> str:
-    first, second = _texts(one["parties"])
-    share, error = _number(one["disagreement"]), _number(one["standard_error"])
-    return f"{first} and {second} differ on {_text(one['column'])} for {share:.2%} of the records (standard error {error:.2%})."
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:40]!r} is no text")
-    return value
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple):
-        raise TypeError(f"{str(values)[:40]!r} is no list")
-    return tuple(_text(value) for value in values)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{str(value)[:40]!r} is no number")
-    return float(value)
-
-
-def _positive(value: Any) -> float:
-    if not (number := _number(value)) > 0:
-        raise ValueError(f"{number} is not above 0")
-    return number
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
-        raise ValueError(f"{str(value)[:40]!r} is no count")
-    return value
+    del numbers["first"], numbers["second"]
+    return Pairs(places, **numbers)

@@ -12,7 +12,7 @@ import string
 from ..errors import MessageError, PlanError
 from ..files import sealed
 from ..files.atomic import MAX_JSON, MAX_KEY, parse_json
-from ..keys import Offer, PrivateKey, called, read_base64
+from ..keys import Envelopes, Offer, PrivateKey, called, read_head
 from ..message import largest_message
 from ..plan.plan import Plan
 
@@ -109,23 +109,15 @@ def check_envelopes(plan: Plan, sender: str, data: bytes) -> None:
             f"{sender!r} sealed envelopes; in this run {plan.party_names[0]!r} does."
         )
     content = parse_json(data, "The file of envelopes", "file of envelopes", MessageError)
-    if not isinstance(content, dict) or not isinstance(content.get("envelopes"), dict):
-        raise MessageError("The file of envelopes holds none; have it sent again.")
-    envelopes = content["envelopes"]
+    envelopes = Envelopes.from_json(content, ENVELOPES, "The file of envelopes").envelopes
     others = [name for name in plan.party_names if name != sender]
     if sorted(envelopes) != sorted(others):
         raise MessageError(
             f"The envelopes are not for {', '.join(others)}: they are of another run."
         )
     for name in others:
-        header, _ = sealed.peek(
-            read_base64(envelopes, name, "The envelopes"), f"The envelope for {name!r}"
-        )
-        if (header.get("plan"), header.get("from"), header.get("to")) != (
-            plan.digest().hex(),
-            sender,
-            name,
-        ):
+        header, _ = read_head(envelopes[name], f"The envelope for {name!r}")
+        if (header.plan, header.sender, header.to) != (plan.digest().hex(), sender, name):
             raise MessageError(
                 f"The envelope for {name!r} is of another plan or party: it is of another run."
             )

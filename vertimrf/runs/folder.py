@@ -15,13 +15,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import tomli_w
 
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
+from ..files.convert import from_json
 from ..keys import PrivateKey
 from ..plan.plan import Plan
 from .state import RunState, Step
@@ -311,42 +311,14 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def settings_as(kind: type[T], settings: Mapping[str, Any], folder: Path) -> T:
-    """A run's settings as the dataclass of its role, every field of its type.
+    """A run's settings as the dataclass of its role.
 
     Raises:
         RunError: one is missing, unknown, or of another type.
     """
-    where = folder / SETTINGS
     given = {name: value for name, value in settings.items() if name != "role"}
-    hints = get_type_hints(kind)
-    if unknown := sorted(given.keys() - hints.keys()):
-        raise RunError(
-            f"{where} has a setting {unknown[0]!r}, which no run has; its settings are {', '.join(hints)}."
-        )
-    for name, value in given.items():
-        if not _fits(value, hints[name]):
-            raise RunError(f"{where}: {name} cannot be {value!r}; mend it.")
-    try:
-        return kind(**{name: _frozen(value) for name, value in given.items()})
-    except TypeError:
-        raise RunError(
-            f"{where} lacks a setting that every such run has; its settings are {', '.join(hints)}."
-        ) from None
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value out of TOML is of a type such as ``str``, ``int | None`` or ``tuple[str, ...]``."""
-    if get_origin(hint) is UnionType:
-        return any(_fits(value, one) for one in get_args(hint))
-    if get_origin(hint) is tuple:
-        return isinstance(value, list) and all(_fits(one, get_args(hint)[0]) for one in value)
-    if hint is float:
-        return type(value) in (int, float)
-    return type(value) is hint
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+    where = str(folder / SETTINGS)
+    return from_json(given, kind, where, "correct it", RunError, known_only=True)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..files.convert import to_json
+
 __all__ = ["DONE", "LATER", "READY", "WAITS", "RunState", "Step"]
 
 # A step is done; can be taken by this role as things stand; waits for somebody else; or for the steps before it.
@@ -38,8 +40,8 @@ class RunState:
         steps: in the order in which they are taken.
         refused: sentences about files that came and were not taken.
         stopped: why this role's own last attempt failed; None if it did not.
-        left_out: a party's records that no release of its has, in sentences: exact, so for its operator alone.
         plan: the plan's fingerprint, once there is one.
+        left_out: a party's records that no release of its has, in sentences: exact, so for its operator alone.
     """
 
     role: str
@@ -62,18 +64,7 @@ class RunState:
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
-        return {
-            "role": self.role,
-            "folder": self.folder,
-            "done": self.done,
-            "plan": self.plan,
-            "steps": [
-                {"name": s.name, "status": s.status, "on": s.on, "what": s.what} for s in self.steps
-            ],
-            "refused": list(self.refused),
-            "stopped": self.stopped,
-            "left_out": list(self.left_out),
-        }
+        return {"role": self.role, "folder": self.folder, "done": self.done} | to_json(self)
 
     def text(self) -> str:
         """A few lines for people."""

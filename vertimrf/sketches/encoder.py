@@ -15,13 +15,13 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import MessageError, PlanError, PrivacyError, TableError
+from ..files.convert import to_json
 from ..kernels.geometric import encode_rows, group_by_value, hazards
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 from ..progress import Progress, Silent
@@ -72,7 +72,9 @@ class Encoder:
         key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
         first, second = np.frombuffer(key, "<u8").astype(np.uint64)
         self._key = first, second
-        identity = repr((ENCODING_VERSION, self._purpose, asdict(plan), tuple(attributes))).encode()
+        identity = repr(
+            (ENCODING_VERSION, self._purpose, to_json(plan), tuple(attributes))
+        ).encode()
         self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
         self._plan = plan
         self._attributes = tuple(attributes)

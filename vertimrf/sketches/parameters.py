@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
 
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
+from ..files.convert import from_json, to_json
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
 from ..privacy.ledger import Kind, LedgerEntry
@@ -34,6 +38,7 @@ __all__ = [
     "release_to_json",
 ]
 
+REMEDY = "have the plan made again"
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
 # Keys of a scheduled pair are cut into blocks of at most this many, each with its own streams: part of the hash.
@@ -117,8 +122,7 @@ class CrossPartyRelease(ABC):
         return True
 
 
-@dataclass(frozen=True)
-class ScheduledPair:
+class ScheduledPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hash keys under which two attributes of two parties are sketched, and no others.
 
     Attributes:
@@ -549,11 +553,8 @@ def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
     """JSON-able fields with the kind's name."""
     if release is None:
         return None
-    named = {field.name: getattr(release, field.name) for field in fields(release)}  # type: ignore[arg-type]
-    if isinstance(release, SketchPlan):
-        # Tens of thousands of pairs, whose values are plain: no need of what asdict goes through.
-        named["pairs"] = [dict(vars(pair)) for pair in release.pairs]
-    # Plans from before there were weights are what they were.
+    named = to_json(release)
+    # Without weights they are left out, as in plans from before there were any.
     if not named.get("weights", True):
         del named["weights"]
     return {"encoder": release.encoder, **named}
@@ -564,17 +565,12 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
 
     Raises:
         PlanError: an unknown kind, or parameters that it cannot have.
-        KeyError, TypeError, ValueError: fields that are missing or malformed.
     """
     if data is None:
         return None
-    named = dict(data)
-    kind = named.pop("encoder")
-    if kind not in KINDS:
-        raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
-    for several in ("sizes", "contrasts", "weights"):
-        if several in named:
-            named[several] = tuple(named[several])
-    if "pairs" in named:
-        named["pairs"] = tuple(ScheduledPair(**pair) for pair in named["pairs"])
-    return KINDS[kind](**named)
+    named = from_json(data, dict[str, Any], "The plan's sketch", REMEDY, PlanError)
+    encoder = named.pop("encoder", None)
+    if encoder not in [*KINDS]:
+        raise PlanError(f"Unknown encoder {encoder!r}; this version knows {', '.join(KINDS)}.")
+    kind = KINDS[encoder]
+    return from_json(named, kind, "The plan's sketch", REMEDY, PlanError, known_only=True)

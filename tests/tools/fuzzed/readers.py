@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import shutil
@@ -28,7 +29,6 @@ from vertimrf.keys import (
     PublicKeys,
     _file_key,
     open_sealed,
-    read_base64,
     seal,
     to_base64,
 )
@@ -184,7 +184,7 @@ def as_envelopes(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     tree = json.loads(data)
     sender, kind = ("hospital", "secret") if name != "ids.sample.json" else ("insurer", "id sample")
     to = "registry"
-    own = read_base64(tree["envelopes"], to, "seed")
+    own = base64.b64decode(tree["envelopes"][to])
     _, inside = open_sealed(own, kind, plan.digest(), plan.sealing_keys(), seeds.keys[to], "seed")
     if rng.random() < 0.3:
         changed = resealed(seeds, rng, sealed.peek(own, "seed")[0], inside, sender, to)

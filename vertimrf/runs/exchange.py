@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError
 from ..files.shared_folder import SharedFolder
-from .files import MESSAGE, OFFER, file_name, most_bytes
+from .files import file_name
 
 if TYPE_CHECKING:
     from .party_run import PartyRun
@@ -245,7 +245,7 @@ def party_turn(run: PartyRun, exchange: Exchange, release: bool = True) -> None:
         RunError: the run folder lies within the place, or the place within it.
     """
     turn = _Turn(run, exchange)
-    came = turn.get_all(None, run.name, run.wants())
+    came = turn.get_all(None, run.name, run.wants(again=True))
     try:
         sent: Mapping[str, bytes] = run.advance(came, release)
     except VertiMRFError:
@@ -265,13 +265,7 @@ def server_turn(run: ServerRun, exchange: Exchange) -> None:
         RunError: the run folder lies within the place, or the place within it.
     """
     turn = _Turn(run, exchange)
-    # An offer is looked at again until a message proves whose it was: somebody else's may have been there first.
-    again = {OFFER: most_bytes(OFFER)}
-    planned = run.plan is not None
-    wanted = {
-        party: names if planned and MESSAGE not in names else again | names
-        for party, names in run.wants().items()
-    }
+    wanted = run.wants(again=True)
     came = {party: turn.get_all(party, party, names) for party, names in wanted.items()}
     try:
         sent = run.advance(came)

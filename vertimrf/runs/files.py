@@ -11,29 +11,22 @@ import string
 
 from ..errors import MessageError, PlanError
 from ..files import sealed
-from ..files.atomic import MAX_JSON, MAX_KEY, parse_json
+from ..files.atomic import parse_json
 from ..keys import Offer, PrivateKey, called, read_base64
-from ..message import largest_message
 from ..plan.plan import Plan
 
 __all__ = [
     "ENVELOPES",
-    "FROM_PARTY",
-    "FROM_SERVER",
     "MESSAGE",
     "OFFER",
     "PLAN",
     "check_envelopes",
     "file_name",
-    "most_bytes",
     "read_offer",
     "read_plan",
 ]
 
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
-# What each side sends, in the order in which it can be taken.
-FROM_PARTY = (OFFER, ENVELOPES, MESSAGE)
-FROM_SERVER = (PLAN, ENVELOPES)
 # Longer names of parties are cut and told apart by a digest: file systems take 255 bytes.
 LONGEST = 100
 # Characters of names that stand for themselves. Some file systems do not tell capital letters from small ones.
@@ -50,23 +43,6 @@ def file_name(party: str) -> str:
         if len(name) <= LONGEST
         else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
     )
-
-
-def most_bytes(name: str, plan: Plan | None = None) -> int:
-    """The most bytes that a file of a name can have; nothing larger is looked at.
-
-    Args:
-        name: what it is.
-        plan: the plan that a message follows.
-    """
-    match name:
-        case "offer" | "envelopes":
-            return MAX_KEY
-        case "message" if plan is not None:
-            return sealed.most_bytes(largest_message(plan))
-        case "plan":
-            return MAX_JSON
-    return 0
 
 
 def read_offer(party: str, data: bytes) -> Offer:
@@ -98,21 +74,17 @@ def read_plan(key: PrivateKey, data: bytes) -> Plan:
     return plan
 
 
-def check_envelopes(plan: Plan, sender: str, data: bytes) -> None:
+def check_envelopes(plan: Plan, data: bytes) -> None:
     """Look at envelopes from outside, as who relays them can: one for every other party of this plan, from its first.
 
     Raises:
         MessageError: no envelopes, or of another plan or party.
     """
-    if sender != plan.party_names[0]:
-        raise MessageError(
-            f"{sender!r} sealed envelopes; in this run {plan.party_names[0]!r} does."
-        )
     content = parse_json(data, "The file of envelopes", "file of envelopes", MessageError)
     if not isinstance(content, dict) or not isinstance(content.get("envelopes"), dict):
         raise MessageError("The file of envelopes holds none; have it sent again.")
     envelopes = content["envelopes"]
-    others = [name for name in plan.party_names if name != sender]
+    sender, *others = plan.party_names
     if sorted(envelopes) != sorted(others):
         raise MessageError(
             f"The envelopes are not for {', '.join(others)}: they are of another run."

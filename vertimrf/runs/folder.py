@@ -23,8 +23,6 @@ import tomli_w
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
-from ..plan.plan import Plan
-from .state import RunState, Step
 
 __all__ = ["RunFolder", "create", "read_settings", "settings_as"]
 
@@ -93,13 +91,22 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise RunError(
-                f"{path} cannot be read ({error.strerror}): it is no file of a run; move it away."
-            ) from None
+            raise unreadable(path, error) from None
 
     def has(self, *place: str) -> bool:
-        """Whether a file or folder is there."""
-        return self.path.joinpath(*place).exists()
+        """Whether a file or folder is there.
+
+        Raises:
+            RunError: a folder on the way to it cannot be read, or is not a folder.
+        """
+        path = self.path.joinpath(*place)
+        try:
+            path.stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise unreadable(path, error) from None
+        return True
 
     def write(self, data: bytes, *place: str, private: bool = False) -> None:
         """Write a file of this role's own, synced."""
@@ -114,10 +121,6 @@ class RunFolder:
         for path in folder.iterdir() if folder.is_dir() else ():
             if DRAFT.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-
-    def received(self, *place: str) -> bytes | None:
-        """What came and was taken; None if nothing did."""
-        return self.read(RECEIVED, *place)
 
     def take(self, data: bytes, most: int, check: Callable[[bytes], object], *place: str) -> None:
         """Put what came into the folder, once it is found to be what it ought to be. What is there stays.
@@ -151,15 +154,16 @@ class RunFolder:
         self.write(data, RECEIVED, *place)
         refusal.unlink(missing_ok=True)
 
-    def attempt(self, take: Callable[[], None], *place: str) -> None:
-        """Take something, or put down why not, one refusal for every place, and go on: no file from outside stops a run."""
+    @contextmanager
+    def refusing(self, *place: str) -> Iterator[None]:
+        """Record why a file is not taken, one refusal for every place, and go on: no file from outside stops a run."""
         try:
-            take()
+            yield
         except VertiMRFError as error:
-            told = str(error).encode()
-            if self.read(REFUSED, *place) != told:
+            refusal = str(error).encode()
+            if self.read(REFUSED, *place) != refusal:
                 LOG.warning("%s", error)
-                self._note(told, *place)
+                self._note(refusal, *place)
 
     def note_exchange(self, sentences: Sequence[str]) -> None:
         """Put down what is in the way where files are exchanged, for whoever asks for the state; nothing, once nothing is."""
@@ -168,17 +172,6 @@ class RunFolder:
             self.path.joinpath(REFUSED, IN_EXCHANGE).unlink(missing_ok=True)
         elif self.read(REFUSED, IN_EXCHANGE) != told:
             self._note(told, IN_EXCHANGE)
-
-    def state(self, role: str, steps: tuple[Step, ...], plan: Plan | None) -> RunState:
-        """How far a role's run has come: its steps, with what was refused and what stopped."""
-        return RunState(
-            role=role,
-            folder=str(self.path),
-            steps=steps,
-            refused=self.refusals(),
-            stopped=self.stopped(),
-            plan=None if plan is None else plan.fingerprint,
-        )
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -347,6 +340,13 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+
+
+def unreadable(path: Path, error: OSError) -> RunError:
+    """The error of a file of the run that cannot be read."""
+    return RunError(
+        f"{path} cannot be read ({error.strerror}): it is no file of a run; move it away."
+    )
 
 
 @contextmanager

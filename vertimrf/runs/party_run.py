@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import MessageError, PlanError, RunError, TableError
-from ..files.atomic import check_space, parse_json
+from ..files.atomic import MAX_JSON, MAX_KEY, check_space, parse_json
 from ..files.canonical import same_fingerprint
 from ..keys import PrivateKey, called, check_name
 from ..options import RunOptions
@@ -25,9 +25,9 @@ from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart
-from .files import ENVELOPES, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_plan
-from .folder import OTHERS, SETTINGS, RunFolder, create, settings_as
-from .state import DONE, LATER, READY, WAITS, RunState, Step
+from .files import ENVELOPES, MESSAGE, OFFER, PLAN, read_plan
+from .folder import RECEIVED, SETTINGS, RunFolder, create, settings_as
+from .steps import LEFT_OUT, SERVER, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
     from ..party.party import Party
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PartyRun", "PartySettings"]
 
-SECRET, ACCEPTED = "secret", "accepted"
-# What the table has and no release; for this party's operator alone.
-LEFT_OUT = "left-out"
-SERVER = "the server"
+SECRET, ACCEPTANCE, ACCEPTED = "secret", "acceptance", "accepted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +56,7 @@ class PartySettings(ReadOptions):
     exchange: str | None = None
 
 
-class PartyRun:
+class PartyRun(Run):
     """A party's run in its folder.
 
     Args:
@@ -71,15 +68,15 @@ class PartyRun:
     """
 
     def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
-        self._folder = RunFolder(folder, "party")
-        self.settings = settings_as(PartySettings, self._folder.settings, self._folder.path)
-        if self._folder.key.party != self.settings.name:
+        files = RunFolder(folder, "party")
+        self.settings = settings_as(PartySettings, files.settings, files.path)
+        super().__init__(files, self.name, (RECEIVED, PLAN), {self.name: ()})
+        if self._folder.key.party != self.name:
             raise RunError(
-                f"{self.folder / SETTINGS} has the name {self.settings.name!r}, and the key beside it is that of "
+                f"{self.folder / SETTINGS} has the name {self.name!r}, and the key beside it is that of "
                 f"{called(self._folder.key.party)}: mend the name."
             )
         self._options = options if options is not None else RunOptions()
-        self._plan: tuple[bytes, Plan] | None = None
 
     @classmethod
     def create(
@@ -124,44 +121,18 @@ class PartyRun:
         return self.settings.name
 
     @property
-    def folder(self) -> Path:
-        """Where the run lives."""
-        return self._folder.path
+    def accepted_plan(self) -> Plan | None:
+        """The plan, if this party accepted it."""
+        plan = self.plan
+        return plan if plan is not None and self._is_accepted(plan) else None
 
-    @property
-    def plan(self) -> Plan | None:
-        """The plan that came, accepted or not."""
-        data = self._folder.received(PLAN)
-        if data is None:
-            return None
-        if self._plan is None or self._plan[0] != data:
-            self._plan = data, read_plan(self._folder.key, data)
-        return self._plan[1]
+    def wants(self, again: bool = False) -> dict[str, int]:
+        """Names of the files that the run waits for, each with its largest size in bytes.
 
-    @property
-    def encoder(self) -> str | None:
-        """The encoder that will run as soon as :meth:`advance` is called; None while nothing will be released."""
-        plan = self._accepted_plan()
-        if plan is None or self._secret(plan) is None or self._made(plan):
-            return None
-        return plan.encoder
-
-    def hold(self) -> Any:
-        """A context in which no other process can work on the folder; without it, every :meth:`advance` makes its own."""
-        return self._folder.alone()
-
-    def wants(self) -> dict[str, int]:
-        """Names of files that would be looked at now, each with the most bytes that it may have.
-
-        What is offered before is left aside, and has to be offered again.
+        Args:
+            again: also the plan that came, until it is accepted: it may not be the server's.
         """
-        plan = self._accepted_plan()
-        if plan is None:
-            # Also one that came: somebody else's may have been there first.
-            return {PLAN: most_bytes(PLAN)}
-        if plan.party_names[0] != self.name and not self._folder.has("received", ENVELOPES):
-            return {ENVELOPES: most_bytes(ENVELOPES)}
-        return {}
+        return self._wants(again)[self.name]
 
     def advance(self, received: Mapping[str, bytes], release: bool = True) -> dict[str, bytes]:
         """Take what came, do all that can be done now, and give all that there is for the server: always the same bytes.
@@ -181,13 +152,7 @@ class PartyRun:
                 and :meth:`outgoing` what there is all the same.
             OSError: the disk is full, or not writable; nothing is lost.
         """
-        with self._folder.alone():
-            for name in [*FROM_SERVER, *(name for name in received if name not in FROM_SERVER)]:
-                if name in received:
-                    self._offered(name, received[name])
-            with self._folder.working():
-                self._work(release)
-            return self.outgoing()
+        return self._advance({self.name: received}, release)[self.name]
 
     def outgoing(self) -> dict[str, bytes]:
         """What there is for the server, by name: the same bytes whenever it is asked for.
@@ -195,17 +160,7 @@ class PartyRun:
         Raises:
             PrivacyError: the record of a release is damaged.
         """
-        out = {OFFER: self._folder.key.offer.to_text().encode()}
-        plan = self._accepted_plan()
-        if plan is not None:
-            envelopes = self._folder.read(ENVELOPES)
-            if envelopes is not None:
-                out[ENVELOPES] = envelopes
-            if self._made(plan):
-                out[MESSAGE] = self._releases.given(
-                    plan.digest(), self._index(plan), partial(self._price, plan)
-                )
-        return out
+        return self._outgoing()[self.name]
 
     def accept(self, given: str) -> str:
         """Accept the plan that has a fingerprint: the one that all others read out, by phone, say.
@@ -231,7 +186,7 @@ class PartyRun:
         if not same_fingerprint(given, plan.fingerprint):
             raise MessageError(
                 f"{self.folder} has nothing of this fingerprint: the plan's is {plan.fingerprint}. One was changed on its way, "
-                f"or is of another run: it is not accepted. To have it sent again, delete {self.folder / 'received' / PLAN}."
+                f"or is of another run: it is not accepted. To have it sent again, delete {self.folder / RECEIVED / PLAN}."
             )
         plan.sealing_keys().check(self._folder.key)
         if self._folder.has(ACCEPTED, PLAN) and not self._is_accepted(plan):
@@ -247,8 +202,8 @@ class PartyRun:
     @property
     def released(self) -> bool:
         """Whether the message is made and on record."""
-        plan = self._accepted_plan()
-        return plan is not None and self._made(plan)
+        plan = self.accepted_plan
+        return plan is not None and self._releases.made(plan.digest(), self._index)
 
     def agreed(self) -> tuple[Plan, PrivateKey, Secret]:
         """The accepted plan, this party's private key and the parties' secret, which comparing ids takes.
@@ -256,8 +211,8 @@ class PartyRun:
         Raises:
             RunError: the plan is not accepted yet, or the secret has not come.
         """
-        plan = self._accepted_plan()
-        secret = None if plan is None else self._secret(plan)
+        plan = self.accepted_plan
+        secret = None if plan is None else self._secret()
         if plan is None or secret is None:
             waiting = " ".join(f"It {step.what}." for step in self.state().waits_for)
             raise RunError(
@@ -265,96 +220,74 @@ class PartyRun:
             )
         return plan, self._folder.key, secret
 
-    def note_exchange(self, sentences: Sequence[str]) -> None:
-        """Put down what is in the way where files are exchanged; :meth:`state` tells it, until this is called with nothing."""
-        with self._folder.alone():
-            self._folder.note_exchange(sentences)
-
-    def state(self) -> RunState:
-        """How far the run has come; can be asked at any time, also while another process is at work."""
-        plan = self.plan
-        out = self._folder.state(self.name, tuple(self._steps(plan)), plan)
-        return replace(
-            out, left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines())
+    def _steps(self) -> Iterator[Step]:
+        plan, accepted = self.plan, self.accepted_plan
+        fingerprint = "" if plan is None else plan.fingerprint
+        first = None if plan is None else plan.party_names[0]
+        yield Step(
+            name=OFFER,
+            done=True,
+            did="a key pair was made; its public half is for the server",
+            gives=FileOut(OFFER, lambda: self._folder.key.offer.to_text().encode()),
+        )
+        yield Step(
+            name=PLAN,
+            done=plan is not None,
+            did=f"the plan {fingerprint} came",
+            todo="waits for the plan, which the server makes of everybody's offers",
+            on=SERVER,
+            takes=FileIn(self.name, PLAN, MAX_JSON, self._read_plan, again=accepted is None),
+        )
+        yield Step(
+            name=ACCEPTANCE,
+            needs=(PLAN,),
+            done=accepted is not None,
+            did="the plan's fingerprint was compared and accepted",
+            todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, for nothing stops for "
+            f"them later; compare the plan's fingerprint, {fingerprint}, with the server and all other parties, by phone and in "
+            f"full, then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
+            later="accept the plan",
+            on="you",
+        )
+        if first == self.name:
+            yield Step(
+                name=SECRET,
+                needs=(ACCEPTANCE,),
+                done=accepted is not None and self._folder.has(ENVELOPES),
+                did="sealed for all other parties",
+                todo="to be drawn, and sealed for all other parties",
+                later="the parties' secret",
+                work=self._draw,
+                gives=FileOut(ENVELOPES, partial(self._folder.read, ENVELOPES)),
+            )
+        else:
+            yield Step(
+                name=SECRET,
+                needs=(ACCEPTANCE,),
+                done=accepted is not None and self._has(self.name, ENVELOPES),
+                did=f"{first!r} drew the secret",
+                todo=f"waits for the envelope of {first!r}",
+                later="the parties' secret",
+                on=repr(first),
+                takes=FileIn(self.name, ENVELOPES, MAX_KEY, self._open),
+            )
+        yield Step(
+            name=MESSAGE,
+            needs=(SECRET,),
+            done=self.released,
+            did="made, on record, and given to the server whenever it asks",
+            todo=f"to be made from {self.settings.table}",
+            work=self._release,
+            releases=True,
+            gives=FileOut(MESSAGE, self._message),
         )
 
-    def _steps(self, plan: Plan | None) -> Iterator[Step]:
-        yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")
-        if plan is None:
-            yield Step(
-                PLAN,
-                WAITS,
-                "waits for the plan, which the server makes of everybody's offers",
-                SERVER,
-            )
-            for name, what in (
-                ("acceptance", "accept the plan"),
-                (SECRET, "the parties' secret"),
-                (MESSAGE, "the message"),
-            ):
-                yield Step(name, LATER, what)
-            return
-        yield Step(PLAN, DONE, f"the plan {plan.fingerprint} came")
-        if not self._is_accepted(plan):
-            yield Step(
-                "acceptance",
-                WAITS,
-                f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, for nothing stops for "
-                "them later; compare the plan's fingerprint, "
-                f"{plan.fingerprint}, with the server and all other parties, by phone and in full, then "
-                f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
-                "you",
-            )
-            for name, what in ((SECRET, "the parties' secret"), (MESSAGE, "the message")):
-                yield Step(name, LATER, what)
-            return
-        yield Step("acceptance", DONE, "the plan's fingerprint was compared and accepted")
-        first = plan.party_names[0]
-        if self._secret(plan) is not None and (first != self.name or self._folder.has(ENVELOPES)):
-            yield Step(
-                SECRET,
-                DONE,
-                "sealed for all other parties"
-                if first == self.name
-                else f"{first!r} drew the secret",
-            )
-        elif first == self.name:
-            yield Step(SECRET, READY, "to be drawn, and sealed for all other parties")
-        else:
-            yield Step(SECRET, WAITS, f"waits for the envelope of {first!r}", repr(first))
-        if self._made(plan):
-            yield Step(MESSAGE, DONE, "made, on record, and given to the server whenever it asks")
-        else:
-            ready = self._secret(plan) is not None
-            yield Step(MESSAGE, READY if ready else LATER, f"to be made from {self.settings.table}")
+    def _read_plan(self, data: bytes) -> Plan:
+        return read_plan(self._folder.key, data)
 
-    def _offered(self, name: str, data: bytes) -> None:
-        """Take a file, refuse it, or leave it aside until it can be judged."""
-        plan = self._accepted_plan()
-        if name == ENVELOPES and plan is None:
-            return
-        self._folder.attempt(
-            lambda: self._take(name, data, plan), name if name in FROM_SERVER else OTHERS
-        )
-
-    def _take(self, name: str, data: bytes, plan: Plan | None) -> None:
-        check: Callable[[bytes], object]
-        if name == PLAN:
-            check = partial(read_plan, self._folder.key)
-        elif name == ENVELOPES and plan is not None:
-            if plan.party_names[0] == self.name:
-                raise MessageError(
-                    f"Envelopes came, and {self.name!r} itself seals them in this run."
-                )
-            check = partial(self._open, plan)
-        else:
-            raise MessageError(
-                f"A file {name[:50]!r} came, which no run has; a party takes {', '.join(FROM_SERVER)}."
-            )
-        self._folder.take(data, most_bytes(name), check, name)
-
-    def _open(self, plan: Plan, envelopes: bytes) -> Secret:
+    def _open(self, envelopes: bytes) -> Secret:
         """The secret out of this party's envelope, from the party that draws it in this run."""
+        plan = self._agreed
         content = parse_json(envelopes, "The file of envelopes", "file of envelopes", MessageError)
         sender, secret = open_envelope(
             content, plan.digest(), plan.sealing_keys(), self._folder.key
@@ -365,38 +298,39 @@ class PartyRun:
             )
         return secret
 
-    def _work(self, release: bool) -> None:
-        """All that can be done as things stand."""
-        plan = self._accepted_plan()
-        if plan is None:
-            return
-        if plan.party_names[0] == self.name:
-            self._draw(plan)
-        secret = self._secret(plan)
-        if secret is None or not release or self._made(plan):
-            return
-        from ..party.party import Party
-
-        who = Party(plan, self.name, secret, options=self._options, key=self._folder.key)
-        records = self._records(who, plan.records_per_person)
-        self._check_space(plan.message_size(self._index(plan)))
-        who.release(records)
-
-    def _draw(self, plan: Plan) -> None:
+    def _draw(self) -> None:
         """The secret, then its envelopes, each once: others may have them."""
         if not self._folder.has(SECRET):
             Secret.new().save(self.folder / SECRET)
-        if not self._folder.has(ENVELOPES):
-            secret = Secret.load(self.folder / SECRET)
-            envelopes = seal_secret(secret, plan.digest(), plan.sealing_keys(), self._folder.key)
-            self._folder.write((json.dumps(envelopes) + "\n").encode(), ENVELOPES)
+        plan, secret = self._agreed, Secret.load(self.folder / SECRET)
+        envelopes = seal_secret(secret, plan.digest(), plan.sealing_keys(), self._folder.key)
+        self._folder.write((json.dumps(envelopes) + "\n").encode(), ENVELOPES)
 
-    def _secret(self, plan: Plan) -> Secret | None:
-        """The parties' secret, once this one has it: its own, or out of the envelope."""
-        if plan.party_names[0] == self.name:
+    def _secret(self) -> Secret | None:
+        """The parties' secret, once this party has it: its own, or out of the envelope."""
+        if self._agreed.party_names[0] == self.name:
             return Secret.load(self.folder / SECRET) if self._folder.has(SECRET) else None
-        envelopes = self._folder.received(ENVELOPES)
-        return None if envelopes is None else self._open(plan, envelopes)
+        envelopes = self._received(self.name, ENVELOPES)
+        return None if envelopes is None else self._open(envelopes)
+
+    def _release(self) -> None:
+        """The message, which is on record before this returns."""
+        from ..party.party import Party
+
+        plan, key, secret = self.agreed()
+        who = Party(plan, self.name, secret, options=self._options, key=key)
+        records = self._records(who, plan.records_per_person)
+        self._releases.prepare()
+        if short := check_space(self._releases.folder, plan.message_size(self._index)):
+            raise PlanError(short)
+        who.release(records)
+
+    def _message(self) -> bytes:
+        """The message on record."""
+        from ..plan.price import price_in_words
+
+        plan, index = self._agreed, self._index
+        return self._releases.given(plan.digest(), index, lambda: price_in_words(plan, index))
 
     def _records(self, who: Party, most: int) -> Table:
         """This party's records, encoded; what they leave out of the table is put down for :meth:`state`."""
@@ -417,32 +351,16 @@ class PartyRun:
         self._folder.write("\n".join(told).encode(), LEFT_OUT, private=True)
         return records
 
-    def _check_space(self, size: float) -> None:
-        self._releases.prepare()
-        if short := check_space(self._releases.folder, size):
-            raise PlanError(short)
-
     @property
     def _releases(self) -> Releases:
         from ..party.releases import Releases
 
         return Releases.of(self._folder.key)
 
-    def _made(self, plan: Plan) -> bool:
-        """Whether the message is on record."""
-        return self._releases.made(plan.digest(), self._index(plan))
-
-    def _price(self, plan: Plan) -> str:
-        from ..plan.price import price_in_words
-
-        return price_in_words(plan, self._index(plan))
-
-    def _index(self, plan: Plan) -> int:
-        return plan.party_names.index(self.name)
-
-    def _accepted_plan(self) -> Plan | None:
-        plan = self.plan
-        return plan if plan is not None and self._is_accepted(plan) else None
+    @property
+    def _index(self) -> int:
+        """Index of this party in the accepted plan."""
+        return self._agreed.party_names.index(self.name)
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()

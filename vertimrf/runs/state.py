@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DONE", "LATER", "READY", "WAITS", "RunState", "Step"]
+__all__ = ["DONE", "LATER", "READY", "WAITS", "RunState", "StepState"]
 
 # A step is done; can be taken by this role as things stand; waits for somebody else; or for the steps before it.
 DONE, READY, WAITS, LATER = "done", "ready", "waits", "later"
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of a run.
+class StepState:
+    """How far one step of a run has come.
 
     Attributes:
         name: what it is about, such as "message".
@@ -44,7 +44,7 @@ class RunState:
 
     role: str
     folder: str
-    steps: tuple[Step, ...]
+    steps: tuple[StepState, ...]
     refused: tuple[str, ...] = ()
     stopped: str | None = None
     plan: str | None = None
@@ -56,7 +56,7 @@ class RunState:
         return all(step.status == DONE for step in self.steps)
 
     @property
-    def waits_for(self) -> tuple[Step, ...]:
+    def waits_for(self) -> tuple[StepState, ...]:
         """The steps that wait for somebody."""
         return tuple(step for step in self.steps if step.status == WAITS)
 

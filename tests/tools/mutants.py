@@ -357,7 +357,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "an exchange believes an upload that was cut",
         "runs/exchange.py",
-        "return data if len(found) >= DIGEST and hashlib.sha256(data).digest() == found[-DIGEST:] else None",
+        "return data if len(file) >= DIGEST and hashlib.sha256(data).digest() == file[-DIGEST:] else None",
         "return data",
         ("runs/test_exchange.py::test_an_upload_that_was_cut_is_not_there_and_is_put_again",),
     ),

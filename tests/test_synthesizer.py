@@ -272,7 +272,21 @@ def test_the_command_for_one_table(frame, tmp_path):
         assert words in wrong.output
     refused = run("--out", out, "--message-mb", 2)
     assert refused.exit_code == 2
-    assert "no sketches" in refused.output
+    assert "(--message-mb) has no meaning for one holder" in refused.output
     refused = run("--out", out, "--split", "2,1")
     assert refused.exit_code == 2
     assert "--id" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("keys", 100, "keys has no meaning"),
+        ("message_bytes", 10_000, "message_bytes (--message-mb) has no meaning"),
+        ("split", (1, 1), "split (--split) has no meaning"),
+    ],
+)
+def test_options_of_several_parties_are_refused_by_the_names_that_they_have(option, value, said):
+    with pytest.raises(PlanError) as refused:
+        Synthesizer(planning=PlanOptions(**{option: value}))
+    assert said in str(refused.value)

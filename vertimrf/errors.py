@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "MALFORMED",
     "ExchangeError",
     "MessageError",
     "ModelError",
@@ -16,6 +17,8 @@ __all__ = [
     "VertiMRFError",
 ]
 
+# What reading a malformed JSON value raises.
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 # Longer messages lose their middle, because they may quote text of any length.
 LONGEST, ENDING = 1000, 300
 

@@ -6,17 +6,18 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .distances import FEW_CELLS, distance, tvd, usual_ways
-from .errors import PlanError, SchemaError, TableError
+from .errors import SchemaError, TableError
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
-from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
+from .options import EvaluationOptions
+from .plan.defaults import HELD_BY, INNER, OUTER
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import read_arrow, read_standing
@@ -29,34 +30,6 @@ from .utility.figures import utility
 __all__ = ["EvaluationOptions", "evaluate"]
 
 Codes = npt.NDArray[np.uint16]
-
-
-@dataclass(frozen=True)
-class EvaluationOptions:
-    """Options of an evaluation.
-
-    Attributes:
-        ways: attributes per marginal. Default: 3, 4 and 5, or as many as there are.
-        marginals, seed: as in :func:`vertimrf.distances.tvd`.
-        party: compare only the attributes of this party. The real table is then this party's.
-        population: which records of several real tables are compared: "inner", those in all tables; or "outer", those in any
-            table. Values that no table has are missing.
-        label: attribute that trees predict from the others, trained on synthetic records and tested on real ones.
-
-    Raises:
-        PlanError: the population is unknown.
-    """
-
-    ways: tuple[int, ...] | None = None
-    marginals: int = 300
-    seed: int = 0
-    party: str | None = None
-    population: str = INNER
-    label: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.population not in POPULATIONS:
-            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
 
 
 ALL = EvaluationOptions()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MessageError
+from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes, write_bytes
 from .files.bits import pack_bits, packed_size, unpack_bits
@@ -150,14 +150,7 @@ class Message:
             raise MessageError(f"{where} was made for another plan; make it again with this plan.")
         try:
             return _validated(header, arrays, plan)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
+        except MALFORMED as error:
             if isinstance(error, MessageError):
                 raise MessageError(f"{where}: {error}") from None
             raise MessageError(

@@ -1,13 +1,17 @@
-"""Options of a run that are no part of its plan: they change neither what is released nor its privacy."""
+"""Options of runs and evaluations that are not part of a plan.
+
+They change neither what is released nor its privacy.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from .errors import PlanError
+from .plan.defaults import INNER, POPULATIONS
 from .progress import Logged, Progress
 
-__all__ = ["RunOptions"]
+__all__ = ["EvaluationOptions", "RunOptions"]
 
 
 @dataclass(frozen=True)
@@ -16,9 +20,12 @@ class RunOptions:
 
     Attributes:
         rows: synthetic rows; default the noisy record count.
-        seed: of the sampling of synthetic rows only; privacy noise always comes from the operating system.
-        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
-        progress: told of each step as it starts, and of how far it has come; default the logger ``vertimrf``, as information.
+        seed: of the sampling of synthetic rows only; privacy noise always comes from the operating
+            system.
+        num_threads: threads for the kernels; None leaves the setting as it is. Results do not
+            depend on it.
+        progress: told of each step as it starts, and of how far it has come; default the logger
+            ``vertimrf``, as information.
 
     Raises:
         PlanError: an option out of range.
@@ -36,3 +43,47 @@ class RunOptions:
             raise PlanError(
                 f"Kernels run on at least 1 thread, not {self.num_threads}; leave it out to use every core."
             )
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """Options of an evaluation.
+
+    Attributes:
+        ways: attributes per marginal. Default: 3, 4 and 5, or as many as there are.
+        marginals: number of random marginals for each number of attributes.
+        seed: seed for the choice of marginals.
+        party: compare only the attributes of this party. The real table is then this party's.
+        population: which records of several real tables are compared: "inner", those in all tables;
+            or "outer", those in any table. Values that no table has are missing.
+        label: attribute that trees predict from the others, trained on synthetic records and tested
+            on real ones.
+
+    Raises:
+        PlanError: the population is unknown.
+    """
+
+    ways: tuple[int, ...] | None = field(
+        default=None,
+        metadata={"help": "Attributes per marginal; default 3,4,5, or as many as there are."},
+    )
+    marginals: int = field(
+        default=300, metadata={"help": "Number of random marginals for each of --ways."}
+    )
+    seed: int = field(default=0, metadata={"help": "Seed for the choice of marginals."})
+    party: str | None = field(
+        default=None,
+        metadata={"help": "Compare only this party's attributes; give its real table alone."},
+    )
+    population: str = field(
+        default=INNER,
+        metadata={"help": "Compare the records in all real tables (inner), or in any (outer)."},
+    )
+    label: str | None = field(
+        default=None,
+        metadata={"help": "Column that trees predict, trained on synthetic rows; adds scores."},
+    )
+
+    def __post_init__(self) -> None:
+        if self.population not in POPULATIONS:
+            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")

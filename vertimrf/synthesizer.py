@@ -1,9 +1,12 @@
-"""The central synthesizer for one table at one holder. It uses the local model, fit and sampling of the protocol."""
+"""The central synthesizer for one table at one holder.
+
+It uses the local model, fit and sampling of the protocol.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,25 +62,31 @@ def check_alone(planning: PlanOptions) -> None:
     Raises:
         PlanError: such an option is given.
     """
-    if given := [name for name in ACROSS if getattr(planning, name) != getattr(PLANNING, name)]:
-        raise PlanError(
-            f"One holder has no sketches and all the people: leave {given[0]} ({flag(given[0])}) out, or deal the columns to "
-            "parties (--split)."
-        )
+    for option in fields(planning):
+        if option.name in ACROSS and getattr(planning, option.name) != option.default:
+            # Options without help are not on the command line.
+            name = option.name + (f" ({flag(option.name)})" if option.metadata else "")
+            raise PlanError(
+                f"{name} has no meaning for one holder of all columns: leave it out, or deal the columns to parties (--split)."
+            )
 
 
 class Synthesizer:
     """Synthesizer of one table at one holder, with (epsilon, delta) differential privacy.
 
-    A fit measures marginals with noise under a plan of one party, and fits a Markov random field to them. Rows are drawn from
-    this model. Every fit is a release: several fits to the same people's records add up (``Ledger.together``).
+    A fit measures marginals with noise under a plan of one party, and fits a Markov random field to
+    them. Rows are drawn from this model. Every fit is a release: several fits to the same people's
+    records add up (``Ledger.together``).
 
     Args:
-        schema: public domains of the columns, or domains to be found with noise (``OpenSchema``). None infers them from the data;
-            the ledger then says that the result is not private. The parties of a schema do not matter.
-        id: column of record ids, which is left out of the result. Without one every row is its own record.
-        planning: options of the plan. Options of messages, sketches and populations have no meaning here and are refused.
-            Without ``expected_records`` a noisy count is used, which is an event of the ledger.
+        schema: public domains of the columns, or domains to be found with noise (``OpenSchema``).
+            None infers them from the data; the ledger then says that the result is not private. The
+            parties of a schema do not matter.
+        id: column of record ids, which is left out of the result. Without one every row is its own
+            record.
+        planning: options of the plan. Options of messages, sketches and populations have no meaning
+            here and are refused. Without ``expected_records`` a noisy count is used, which is an
+            event of the ledger.
         read: how the table is read.
         options: threads and progress. Rows and seed are arguments of :meth:`sample`.
 
@@ -127,11 +136,12 @@ class Synthesizer:
     def fit(self, table: Source, *, epsilon: float) -> Synthesizer:
         """Measure a table with noise, and fit the model.
 
-        Records that do not fit the schema are left out one by one. So whether the fit succeeds reveals nothing about a record.
-        :attr:`dropped` counts them, for the holder only.
+        Records that do not fit the schema are left out one by one. So whether the fit succeeds
+        reveals nothing about a record. :attr:`dropped` counts them, for the holder only.
 
         Args:
-            table: a file (CSV, Parquet, Arrow), a pandas or polars frame, an Arrow table, or the like.
+            table: a file (CSV, Parquet, Arrow), a pandas or polars frame, an Arrow table, or the
+                like.
             epsilon: privacy target of the whole fit, add/remove one record.
 
         Returns:
@@ -213,12 +223,18 @@ class Synthesizer:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Wall time of the fit by phase, seconds. Empty after loading. It depends on the data without noise: keep it private."""
+        """Wall time of the fit by phase, seconds.
+
+        Empty after loading. It depends on the data without noise: keep it private.
+        """
         return self._seconds
 
     @property
     def dropped(self) -> Dropped:
-        """Records that do not fit, which the fit left out. None after loading. The counts are exact: keep them private."""
+        """Records that do not fit, which the fit left out.
+
+        None after loading. The counts are exact: keep them private.
+        """
         return self._dropped
 
     def sample(
@@ -233,12 +249,15 @@ class Synthesizer:
             return self._fit().sample(rows, given=given, seed=seed)
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
-        """Expected counts of the values of some columns, as :meth:`vertimrf.Model.marginal` gives them."""
+        """Expected counts of values of some columns, as from :meth:`vertimrf.Model.marginal`."""
         with threads(self._options.num_threads):
             return self._fit().marginal(columns)
 
     def to_json(self) -> dict[str, Any]:
-        """The privacy spent, the size of the model and, after a fit, what was measured. JSON-able, without timings."""
+        """The privacy spent, the size of the model and, after a fit, what was measured.
+
+        JSON-able, without timings.
+        """
         return self._fit().to_json() | self._figures
 
     def save(self, path: str | Path) -> None:
@@ -247,7 +266,9 @@ class Synthesizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
-        """A fitted synthesizer from a saved model. Its parameters are the defaults, except for the schema.
+        """A fitted synthesizer from a saved model.
+
+        Its parameters are the defaults, except for the schema.
 
         Raises:
             MessageError: the file cannot be read, is truncated or altered, or is not a model.

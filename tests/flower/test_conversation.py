@@ -20,7 +20,7 @@ from vertimrf.flower.client_app import advanced
 from vertimrf.flower.conversation import Conversation, Pace
 from vertimrf.flower.parcel import Parcel
 from vertimrf.runs.server_run import ServerRun
-from vertimrf.runs.state import DONE, WAITS, RunState, Step
+from vertimrf.runs.state import DONE, WAITS, RunState, StepState
 
 pytestmark = pytest.mark.usefixtures("within_a_run")
 
@@ -65,7 +65,7 @@ class PlayedRun:
 
     def state(self) -> RunState:
         steps = [
-            Step(
+            StepState(
                 "message",
                 DONE if "message" in files else WAITS,
                 f"the message of {party!r}",

@@ -229,4 +229,4 @@ def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
     )
     refused = run("all.csv")
     assert refused.exit_code == 2
-    assert "One holder has no sketches" in refused.output
+    assert "collusion_epsilon (--collusion-epsilon) has no meaning for one holder" in refused.output

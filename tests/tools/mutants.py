@@ -333,6 +333,20 @@ NAMED: tuple[Mutation, ...] = (
         ("runs/test_runs.py::test_what_comes_twice_is_ignored_and_what_is_different_refused",),
     ),
     Mutation(
+        "the server takes the secret's envelopes from any party",
+        "runs/steps.py",
+        "if step.takes is not None and step.takes.party == party\n",
+        "if step.takes is not None\n",
+        ("runs/test_runs.py::test_only_the_first_party_of_the_plan_draws_the_secret",),
+    ),
+    Mutation(
+        "work begins before the steps that it needs are done",
+        "runs/steps.py",
+        "if set(undone).intersection(self.needs):",
+        "if not set(undone).issuperset(self.needs):",
+        ("runs/test_runs.py",),
+    ),
+    Mutation(
         "the server takes a message in another party's name",
         "runs/server_run.py",
         "if (sender := plan.party_names[message.party]) != party:",
@@ -342,7 +356,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "an exchange believes an upload that was cut",
         "runs/exchange.py",
-        "return data if len(found) >= DIGEST and hashlib.sha256(data).digest() == found[-DIGEST:] else None",
+        "return data if len(file) >= DIGEST and hashlib.sha256(data).digest() == file[-DIGEST:] else None",
         "return data",
         ("runs/test_exchange.py::test_an_upload_that_was_cut_is_not_there_and_is_put_again",),
     ),
@@ -969,9 +983,9 @@ NAMED: tuple[Mutation, ...] = (
     ),
     Mutation(
         "comparing ids makes the message",
-        "runs/party_run.py",
-        "if secret is None or not release or self._made(plan):",
-        "if secret is None or self._made(plan):",
+        "runs/steps.py",
+        "if state.status == READY and step.work and (release or not step.releases):",
+        "if state.status == READY and step.work:",
         ("test_cli.py::test_parties_find_out_that_their_ids_are_written_differently",),
     ),
     Mutation(
@@ -984,9 +998,9 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a run tells the server's side what it left out",
         "runs/party_run.py",
-        "        out = {OFFER: self._folder.key.offer.to_text().encode()}",
-        "        out = {OFFER: self._folder.key.offer.to_text().encode()}\n"
-        "        if self._folder.read(LEFT_OUT):\n            out[LEFT_OUT] = self._folder.read(LEFT_OUT)",
+        '            later="accept the plan",\n',
+        '            later="accept the plan",\n'
+        "            gives=FileOut(LEFT_OUT, partial(self._folder.read, LEFT_OUT)),\n",
         ("test_refusals.py",),
     ),
     Mutation(

@@ -121,7 +121,7 @@ def asked_of(folder: Path) -> list[str]:
 def test_the_command_tells_all_that_is_installed(tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, [*asked_of(tmp_path), "--json", str(tmp_path / "found.json")])
     assert answer.exit_code == 0, answer.output
-    assert "Trees trained on 500 synthetic records tell ill of 500 real ones" in answer.output
+    assert "Trees trained on 500 synthetic records predict ill of 500 real ones" in answer.output
     found = json.loads((tmp_path / "found.json").read_text())["utility"]
     assert found["label"] == "ill"
     for name, trees in found["trees"].items():
@@ -140,7 +140,7 @@ def test_the_command_says_what_it_left_out_and_refuses_where_there_are_no_trees(
     answer = CliRunner().invoke(main, asked_of(tmp_path))
     assert answer.exit_code == 0, answer.output
     assert (
-        "Left out, for want of the package: CatBoost, SDMetrics (pip install catboost sdmetrics)."
+        "Left out because the package is not installed: CatBoost, SDMetrics (pip install catboost sdmetrics)."
         in answer.output
     )
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)

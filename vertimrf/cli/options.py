@@ -1,4 +1,7 @@
-"""Options that several commands share: what they are called, and the values that commands are handed."""
+"""Options that several commands share.
+
+A command receives them as one value, such as ``PlanOptions``.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,29 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..options import EvaluationOptions
 from ..plan.defaults import POPULATIONS
 from ..plan.options import PlanOptions, flag
 from ..tables.read_options import ReadOptions
 
-__all__ = ["makes_plan", "missing_options", "parse_numbers", "reads_tables", "runs"]
+__all__ = ["compares", "makes_plan", "missing_options", "parse_numbers", "reads_tables", "runs"]
 
-# How an attribute of PlanOptions or ReadOptions is given where its default does not say it.
-GIVEN: dict[str, dict[str, Any]] = {
+# Settings of click for attributes of options whose default does not say their type.
+SETTINGS: dict[str, dict[str, Any]] = {
     "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
     "delta": {"type": float},
     "expected_records": {"type": int},
     "id_format": {"default": ""},
     "ignore_extra": {"is_flag": True},
+    "label": {"type": str, "metavar": "LABEL"},
     "message_bytes": {"type": float},
+    "party": {"type": str},
     "population": {"type": click.Choice(POPULATIONS)},
     "records_per_person": {"type": click.IntRange(min=1)},
+    "seed": {"type": click.IntRange(min=0)},
     "split": {"type": str},
+    "ways": {"type": str},
     "workload": {"multiple": True, "default": ()},
 }
 EVERY_TABLE = ("person", "id_format", "ignore_extra", "delimiter", "encoding")
@@ -46,7 +54,11 @@ EVERY_PLAN = (
 
 
 def parse_numbers(text: str, option: str) -> list[int]:
-    """Whole numbers separated by commas."""
+    """Parse whole numbers separated by commas.
+
+    Raises:
+        PlanError: the text is not that.
+    """
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
@@ -56,10 +68,10 @@ def parse_numbers(text: str, option: str) -> list[int]:
 
 
 def reads_tables(*names: str) -> Callable[[Any], Any]:
-    """Options of a command that reads people's tables; it is handed a ``ReadOptions`` as `read`.
+    """Options of a command that reads tables. The command receives a ``ReadOptions`` as `read`.
 
     Args:
-        names: attributes of ``ReadOptions``; none for all.
+        names: attributes of ``ReadOptions``. None are all.
     """
 
     def made(given: dict[str, Any]) -> ReadOptions:
@@ -74,10 +86,10 @@ def reads_tables(*names: str) -> Callable[[Any], Any]:
 
 
 def makes_plan(*names: str) -> Callable[[Any], Any]:
-    """Options of a command that makes a plan; it is handed a ``PlanOptions`` as `planning`.
+    """Options of a command that makes a plan. The command receives a ``PlanOptions`` as `planning`.
 
     Args:
-        names: attributes of ``PlanOptions`` beside those that every such command has.
+        names: attributes of ``PlanOptions``, in addition to those that every such command has.
     """
 
     def made(given: dict[str, Any]) -> PlanOptions:
@@ -90,8 +102,26 @@ def makes_plan(*names: str) -> Callable[[Any], Any]:
     return _options("planning", PlanOptions, (*EVERY_PLAN, *names), made)
 
 
+def compares(command: Any) -> Any:
+    """Options of a command that compares tables.
+
+    The command receives an ``EvaluationOptions`` as `options`.
+    """
+
+    def made(given: dict[str, Any]) -> EvaluationOptions:
+        if given["ways"] is not None:
+            given["ways"] = tuple(parse_numbers(given["ways"], "--ways"))
+        return EvaluationOptions(**given)
+
+    names = [attribute.name for attribute in fields(EvaluationOptions)]
+    return _options("options", EvaluationOptions, names, made)(command)
+
+
 def runs(command: Any) -> Any:
-    """Options of a command that draws synthetic rows; it is handed a ``RunOptions`` as `options`."""
+    """Options of a command that draws synthetic rows.
+
+    The command receives a ``RunOptions`` as `options`.
+    """
 
     @click.option(
         "--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count."
@@ -99,7 +129,7 @@ def runs(command: Any) -> Any:
     @click.option(
         "--seed",
         type=click.IntRange(min=0),
-        help="Of the sampling of synthetic rows; privacy noise is never seeded.",
+        help="Seed for the synthetic rows; privacy noise has no seed.",
     )
     @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
     @functools.wraps(command)
@@ -121,7 +151,14 @@ def runs(command: Any) -> Any:
 def _options(
     into: str, kind: type, names: Sequence[str], made: Callable[[dict[str, Any]], Any]
 ) -> Callable[[Any], Any]:
-    """A decorator that gives a command options of some attributes of a dataclass, with the help that the dataclass has."""
+    """A decorator that adds options for attributes of a dataclass, with their help texts.
+
+    Args:
+        into: name of the command's parameter.
+        kind: the dataclass.
+        names: its attributes.
+        made: makes the value from the options by attribute.
+    """
 
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
@@ -132,16 +169,16 @@ def _options(
         out: Any = wrapped
         for attribute in reversed(fields(kind)):
             if attribute.name in names:
-                how = {"default": attribute.default} | GIVEN.get(attribute.name, {})
-                named = (flag(attribute.name), attribute.name)
-                out = click.option(*named, help=attribute.metadata["help"], **how)(out)
+                settings = {"default": attribute.default} | SETTINGS.get(attribute.name, {})
+                declared = (flag(attribute.name), attribute.name)
+                out = click.option(*declared, help=attribute.metadata["help"], **settings)(out)
         return out
 
     return decorate
 
 
 def _message_bytes(message_mb: float | None) -> int | None:
-    """Bytes of --message-mb."""
+    """The value of --message-mb in bytes."""
     if message_mb is None:
         return None
     if not 0 < message_mb < 1e6:
@@ -150,5 +187,5 @@ def _message_bytes(message_mb: float | None) -> int | None:
 
 
 def missing_options(options: dict[str, Any]) -> str:
-    """The options that were not given, as words."""
+    """Names of the options that were not given, for a sentence."""
     return ", ".join(option for option, value in options.items() if value is None)

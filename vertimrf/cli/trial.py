@@ -1,18 +1,16 @@
-"""Everything on one machine: a trial's table, and how good it is."""
+"""Commands that work on one machine: ``synthesize`` a table, and ``evaluate`` it."""
 
 from __future__ import annotations
 
-import functools
 import tempfile
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import INNER, PAIRS_BYTES, POPULATIONS
+from ..plan.defaults import PAIRS_BYTES
 from ..plan.options import PlanOptions
 from .common import (
     compile_kernels,
@@ -23,7 +21,7 @@ from .common import (
     print_warnings,
 )
 from .group import main
-from .options import makes_plan, parse_numbers, reads_tables, runs
+from .options import compares, makes_plan, reads_tables, runs
 from .outputs import Outputs, check_room, check_writable, write_json, writes_results
 
 __all__ = ["evaluate", "synthesize"]
@@ -34,10 +32,10 @@ __all__ = ["evaluate", "synthesize"]
 @click.option(
     "--id",
     "id_column",
-    help="Record id column, in every table; one TABLE without --split needs none.",
+    help="Column of record ids, in every table. One TABLE without --split needs none.",
 )
 @click.option(
-    "--schema", help="Public domains; inferred from the data when absent (for trials: not private)."
+    "--schema", help="Schema file. Without it, domains are inferred from the data: not private."
 )
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @reads_tables()
@@ -54,7 +52,7 @@ def synthesize(
     epsilon: float,
     outputs: Outputs,
 ) -> None:
-    """All parties and the server on one machine, for trials; or one TABLE that one holder has, without any protocol."""
+    """Synthesise a table on one machine, from one TABLE or in a trial with all roles."""
     from ..plan.plan import target_in_words
 
     outputs.check(read=(*tables, schema))
@@ -86,7 +84,7 @@ def synthesize(
         raise PlanError(
             "Several parties' tables are joined by record ids: name their column with --id."
         )
-    # A message for every table, before it is read back.
+    # The messages of all tables are written before they are read.
     messages = max(len(tables), len(planning.split or ()))
     check_room(
         (
@@ -109,51 +107,11 @@ def synthesize(
     outputs.write(trial.result.pieces(), model, trial.to_json())
 
 
-def compares(command: Any) -> Any:
-    """Options of how closely tables are compared; the command is handed an ``EvaluationOptions`` as `options`."""
-
-    @click.option("--ways", help="Attributes per marginal; default 3,4,5, or as many as there are.")
-    @click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
-    @click.option(
-        "--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals."
-    )
-    @click.option(
-        "--name",
-        "party",
-        help="Compare this party's attributes alone; its table is then the real one.",
-    )
-    @click.option(
-        "--population",
-        type=click.Choice(POPULATIONS),
-        default=INNER,
-        help="Records that all tables have, or any.",
-    )
-    @click.option(
-        "--utility",
-        "label",
-        metavar="LABEL",
-        help="A column that trees tell, trained on synthetic rows; and scores.",
-    )
-    @functools.wraps(command)
-    def comparing(*args: Any, ways: str | None, **given: Any) -> Any:
-        from ..evaluate import EvaluationOptions
-
-        own = {
-            field.name: given.pop(field.name)
-            for field in fields(EvaluationOptions)
-            if field.name != "ways"
-        }
-        numbers = None if ways is None else tuple(parse_numbers(ways, "--ways"))
-        return command(*args, options=EvaluationOptions(ways=numbers, **own), **given)
-
-    return comparing
-
-
 @main.command()
-@click.option("--real", multiple=True, required=True, help="A party's real table; repeat for all.")
-@click.option("--synthetic", required=True, help="The synthetic table.")
-@click.option("--id", "id_column", required=True, help="Record id column of the real tables.")
-@click.option("--schema", required=True, help="The schema that the synthesis used.")
+@click.option("--real", multiple=True, required=True, help="Real table of a party; repeat for all.")
+@click.option("--synthetic", required=True, help="Synthetic table.")
+@click.option("--id", "id_column", required=True, help="Column of record ids in the real tables.")
+@click.option("--schema", required=True, help="Schema that the synthesis used.")
 @compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
@@ -166,10 +124,11 @@ def evaluate(
     options: Any,
     json_file: str | None,
 ) -> None:
-    """Compare a synthetic table with the real ones: exact figures, so for your own eyes.
+    """Compare a synthetic table with the real ones. The figures are exact: keep them private.
 
-    Mean total variation distance (TVD) of marginals, beside that of as many records drawn from the real ones (better is rare)
-    and of independent columns (worse is useless); then the columns and pairs that are farthest off.
+    Prints the mean total variation distance (TVD) of marginals, beside that of as many records
+    drawn from the real ones (better is rare) and that of independent columns (worse is useless).
+    Then come the columns and pairs with the largest distance.
     """
     from .. import evaluate as evaluation
     from ..privacy.standing import EXACT, Standing
@@ -187,9 +146,9 @@ def evaluate(
     )
 
 
-def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
+def _print_evaluation(outcome: dict[str, Any], shown: int = 5) -> None:
     click.echo(
-        "TVD of two tables' marginal: the part of the records that would have to change for one to be the other, 0 to 1."
+        "TVD of a marginal: the part of the records that must change to turn one table's into the other's, 0 to 1."
     )
     if "tables" in outcome["records"]:
         counts = ", ".join(f"{count:,}" for count in outcome["records"]["tables"])
@@ -207,11 +166,11 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
     for what in ("columns", "pairs"):
         listed = ", ".join(
             f"{' x '.join(marginal['columns'])} {marginal['tvd']:.3f}"
-            for marginal in outcome[what][:most]
+            for marginal in outcome[what][:shown]
         )
         if listed:
-            click.echo(f"Farthest {what}: {listed}")
-    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:most]:
+            click.echo(f"Largest distances of {what}: {listed}")
+    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:shown]:
         click.echo(
             f"Impossible, {line['combination']}: {line['synthetic']:,} synthetic records, {line['real']:,} real ones"
         )
@@ -239,45 +198,46 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
             outcome["correlations"]
         )
         click.echo(
-            f"Correlations are off by {mean:.3f} on average, most that of {' and '.join(worst['columns'])}: "
-            f"{worst['synthetic']:.2f} for {worst['real']:.2f}"
+            f"Correlations differ by {mean:.3f} on average, most that of {' and '.join(worst['columns'])}: "
+            f"synthetic {worst['synthetic']:.2f}, real {worst['real']:.2f}"
         )
 
 
-def _print_utility(found: dict[str, Any]) -> None:
+def _print_utility(figures: dict[str, Any]) -> None:
     click.echo(
-        f"Trees trained on {found['trained']:,} synthetic records tell {found['label']} of {found['tried']:,} real ones, beside "
-        f"trees trained on as many other real ones; its most frequent value has an accuracy of {found['majority']:.3f}:"
+        f"Trees trained on {figures['trained']:,} synthetic records predict {figures['label']} of {figures['tried']:,} real ones, "
+        "beside trees trained on as many other real ones. The most frequent value has an accuracy of "
+        f"{figures['majority']:.3f}:"
     )
-    for name, trees in found["trees"].items():
-        made, real = trees["synthetic"], trees["real"]
+    for name, trees in figures["trees"].items():
+        synthetic, real = trees["synthetic"], trees["real"]
         click.echo(
-            f"  {name}: AUC {made['auc']:.3f} (real {real['auc']:.3f}), "
-            f"accuracy {made['accuracy']:.3f} (real {real['accuracy']:.3f})"
+            f"  {name}: AUC {synthetic['auc']:.3f} (real {real['auc']:.3f}), "
+            f"accuracy {synthetic['accuracy']:.3f} (real {real['accuracy']:.3f})"
         )
     click.echo(
-        f"Trees tell synthetic records from real ones with an AUC of {found['propensity']:.3f}; 0.5 is chance."
+        f"Trees distinguish synthetic records from real ones with an AUC of {figures['propensity']:.3f}; 0.5 is chance."
     )
     drawn = "records drawn from the real ones"
-    score = found["k_marginal"]
+    score = figures["k_marginal"]
     each = (
-        f"of {k} attributes {own:.0f} ({drawn} {score['resampled'][k]:.0f})"
-        for k, own in score["synthetic"].items()
+        f"of {k} attributes {value:.0f} ({drawn} {score['resampled'][k]:.0f})"
+        for k, value in score["synthetic"].items()
     )
     click.echo(f"NIST's k-marginal score, 0 to 1000: {', '.join(each)}")
-    if "quality" in found:
-        score = found["quality"]
+    if "quality" in figures:
+        score = figures["quality"]
         parts = (
-            f"{name.replace('_', ' ')} {own:.3f}"
-            for name, own in score["synthetic"].items()
+            f"{name.replace('_', ' ')} {value:.3f}"
+            for name, value in score["synthetic"].items()
             if name != "score"
         )
         click.echo(
             f"SDMetrics' quality score, 0 to 1: {score['synthetic']['score']:.3f} ({', '.join(parts)}; "
             f"{drawn} {score['resampled']['score']:.3f})"
         )
-    if found["absent"]:
-        packages = " ".join(found["absent"]).lower()
+    if figures["absent"]:
+        packages = " ".join(figures["absent"]).lower()
         click.echo(
-            f"Left out, for want of the package: {', '.join(found['absent'])} (pip install {packages})."
+            f"Left out because the package is not installed: {', '.join(figures['absent'])} (pip install {packages})."
         )

@@ -29,11 +29,16 @@ MIN_MESSAGE_BYTES = 1000
 
 
 # Command-line options that are not called like the attribute they give.
-FLAGS = {"ignore_extra": "--ignore-extra-columns", "message_bytes": "--message-mb"}
+FLAGS = {
+    "ignore_extra": "--ignore-extra-columns",
+    "label": "--utility",
+    "message_bytes": "--message-mb",
+    "party": "--name",
+}
 
 
 def flag(name: str) -> str:
-    """The command-line option that gives an attribute of ``PlanOptions`` or ``ReadOptions``."""
+    """The command-line option of an attribute of ``PlanOptions``, ``ReadOptions`` or ``EvaluationOptions``."""
     return FLAGS.get(name, "--" + name.replace("_", "-"))
 
 

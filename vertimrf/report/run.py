@@ -12,13 +12,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import MessageError
+from ..errors import MALFORMED, MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
 from ..files.convert import from_json, to_json
 from ..named_model import Model
 from ..plan.schema import Schema
 from ..privacy.standing import Standing
+from ..runs.files import RESULT
 from ..server.server import Result
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ REMEDY = "give the JSON file that the run wrote"
 LARGEST = 1e300
 Figure = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-# Folder of the results in a server's run folder.
-RESULT = "result"
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +259,7 @@ class Run:
                     f"{where} belongs to another run than the model; give both files of one run."
                 )
             return cls(model, _read(figures, model.schema, where))
-        except (KeyError, TypeError, ValueError) as error:
+        except MALFORMED as error:
             if isinstance(error, MessageError):
                 raise
             raise MessageError(f"{where} is malformed ({error}); {REMEDY}.") from None

@@ -1,7 +1,8 @@
-"""What goes between parties and server in a run: names of files, how large each may be, and whether it is what it ought to be.
+"""The files that parties and server send each other in a run: their names and checks.
 
-A file is named for what it is. Parties send an offer and a message, and the first of the plan the envelopes of the secret; the
-server sends the plan, and passes the envelopes on. Nothing else goes anywhere.
+Each party sends its offer (a public key) and its message. The first party of the plan also sends
+the envelopes of the secret. The server sends the plan, and forwards the envelopes. No other files
+are sent.
 """
 
 from __future__ import annotations
@@ -10,107 +11,89 @@ import hashlib
 import string
 
 from ..errors import MessageError, PlanError
-from ..files import sealed
-from ..files.atomic import MAX_JSON, MAX_KEY, parse_json
+from ..files.atomic import parse_json
 from ..keys import Envelopes, Offer, PrivateKey, called, read_head
-from ..message import largest_message
 from ..plan.plan import Plan
 
 __all__ = [
     "ENVELOPES",
-    "FROM_PARTY",
-    "FROM_SERVER",
     "MESSAGE",
     "OFFER",
     "PLAN",
+    "RESULT",
+    "SERVER",
     "check_envelopes",
     "file_name",
-    "most_bytes",
     "read_offer",
     "read_plan",
 ]
 
+SERVER = "the server"
+# Folder of the results in the server's run folder.
+RESULT = "result"
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
-# What each side sends, in the order in which it can be taken.
-FROM_PARTY = (OFFER, ENVELOPES, MESSAGE)
-FROM_SERVER = (PLAN, ENVELOPES)
-# Longer names of parties are cut and told apart by a digest: file systems take 255 bytes.
-LONGEST = 100
-# Characters of names that stand for themselves. Some file systems do not tell capital letters from small ones.
+# Longer names of parties are cut and get a digest, because file systems allow 255 bytes.
+MAX_LENGTH = 100
+# Characters that stay as they are. Some file systems do not distinguish capital letters from small
+# ones.
 PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-")
 
 
 def file_name(party: str) -> str:
-    """A party's name as a file's: nothing in it leads out of a folder, and no two are alike, even where case is not told."""
+    """A unique file name for a party's name. It cannot lead out of a folder."""
     name = "".join(
         c if c in PLAIN else "".join(f"%{byte:02X}" for byte in c.encode()) for c in party
     )
     return (
         name
-        if len(name) <= LONGEST
-        else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
+        if len(name) <= MAX_LENGTH
+        else f"{name[:MAX_LENGTH]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
     )
 
 
-def most_bytes(name: str, plan: Plan | None = None) -> int:
-    """The most bytes that a file of a name can have; nothing larger is looked at.
-
-    Args:
-        name: what it is.
-        plan: the plan that a message follows.
-    """
-    match name:
-        case "offer" | "envelopes":
-            return MAX_KEY
-        case "message" if plan is not None:
-            return sealed.most_bytes(largest_message(plan))
-        case "plan":
-            return MAX_JSON
-    return 0
-
-
 def read_offer(party: str, data: bytes) -> Offer:
-    """A party's offer.
+    """Read a party's offer.
 
     Raises:
-        MessageError: not an offer, or not this party's.
+        MessageError: the data is no offer, or another party's.
     """
     offer = Offer.from_json(parse_json(data, "The offer", "offer", MessageError))
     if offer.party != party:
         raise MessageError(
-            f"The offer is that of {called(offer.party)}, not of {party!r}; each gives its own."
+            f"The offer is that of {called(offer.party)}, not of {party!r}; each party must send its own."
         )
     return offer
 
 
 def read_plan(key: PrivateKey, data: bytes) -> Plan:
-    """A plan that a party may be asked to accept.
+    """Read a plan that a party may accept.
+
+    Args:
+        key: the party's private key.
+        data: the plan file.
 
     Raises:
-        PlanError: not a plan, or one that does not name this party with its key, or that gives records away.
+        PlanError: the data is no plan, the plan lacks this party's key, or its encoder is not
+            private.
     """
     plan = Plan.from_json(parse_json(data, "The plan", "plan", PlanError))
     plan.sealing_keys().check(key)
     if plan.sketch is not None and plan.sketch.claimed_share:
         raise PlanError(
-            "The plan asks for the published encoder, which gives complete records away: refuse it."
+            "The plan asks for the published encoder, which gives complete records away: do not accept it."
         )
     return plan
 
 
-def check_envelopes(plan: Plan, sender: str, data: bytes) -> None:
-    """Look at envelopes from outside, as who relays them can: one for every other party of this plan, from its first.
+def check_envelopes(plan: Plan, data: bytes) -> None:
+    """Check envelopes without opening them. There must be one for each party but the first.
 
     Raises:
-        MessageError: no envelopes, or of another plan or party.
+        MessageError: the data are no envelopes, or those of another plan or party.
     """
-    if sender != plan.party_names[0]:
-        raise MessageError(
-            f"{sender!r} sealed envelopes; in this run {plan.party_names[0]!r} does."
-        )
     content = parse_json(data, "The file of envelopes", "file of envelopes", MessageError)
     envelopes = Envelopes.from_json(content, ENVELOPES, "The file of envelopes").envelopes
-    others = [name for name in plan.party_names if name != sender]
+    sender, *others = plan.party_names
     if sorted(envelopes) != sorted(others):
         raise MessageError(
             f"The envelopes are not for {', '.join(others)}: they are of another run."

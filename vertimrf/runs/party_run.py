@@ -405,9 +405,9 @@ class PartyRun:
         records = who.encode(own.table, own.id, own)
         told = [*records.dropped.lines()]
         if records.persons is not None:
-            from ..party.persons import excess_records
+            from ..party.persons import beyond
 
-            dropped, persons = excess_records(records.persons, most)
+            dropped, persons = beyond(records.persons, most)
             if dropped:
                 told.append(
                     f"{dropped:,} records of {persons:,} persons with more than {most} are left out, the same at every party; "

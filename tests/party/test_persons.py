@@ -16,7 +16,7 @@ from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
-from vertimrf.party.persons import excess_records, kept_records, limited, sample_rows
+from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
@@ -82,7 +82,7 @@ def test_at_most_so_many_records_of_a_person_are_kept_whatever_the_order(most, m
     half = persons < 1 << 63
     assert (kept_records(records[half], persons[half], most, KEY) == kept[half]).all()
     assert (kept_records(records, persons, most, KEY[::-1]) != kept).any()
-    assert excess_records(persons, most) == (
+    assert beyond(persons, most) == (
         (~kept).sum(),
         sum(count > most for count in had.values()),
     )

@@ -473,7 +473,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "samples of ids are as long as there are people",
         "party/alignment.py",
-        "for digest in digests + padding[len(digests) :])",
+        "for digest in digests + nobody[len(digests) :])",
         "for digest in digests)",
         ("test_lengths.py",),
     ),

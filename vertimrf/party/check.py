@@ -19,7 +19,7 @@ from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, check_columns, column_numbers, without_person
-from .persons import excess_records
+from .persons import beyond
 
 __all__ = ["Check", "check_memory", "check_table"]
 
@@ -125,7 +125,7 @@ def check_table(
         )
     if table.persons is not None and table.records:
         most = plan.records_per_person
-        left, persons = excess_records(table.persons, most)
+        left, persons = beyond(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )

@@ -21,7 +21,7 @@ from ..kernels.prf import fill_words, tail
 from ..tables.ids import IdKeys, digested
 from ..tables.table import Table, without_person
 
-__all__ = ["excess_records", "kept_records", "limited", "sample_rows", "unnamed"]
+__all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
 
 Digests = npt.NDArray[np.uint64]
 # A block of the pseudorandom function that sketches do not use.
@@ -98,7 +98,7 @@ def unnamed(most: int) -> TableError:
     )
 
 
-def excess_records(persons: Digests, most: int) -> tuple[int, int]:
+def beyond(persons: Digests, most: int) -> tuple[int, int]:
     """Number of records above the limit, and of persons who have such. Both are exact, so only the
     party may see them.
     """

@@ -331,9 +331,9 @@ class PartyRun(Run):
         records = role.encode(settings.table, settings.id, settings)
         left_out = [*records.dropped.lines()]
         if records.persons is not None:
-            from ..party.persons import excess_records
+            from ..party.persons import beyond
 
-            dropped, persons = excess_records(records.persons, max_records)
+            dropped, persons = beyond(records.persons, max_records)
             if dropped:
                 left_out.append(
                     f"{dropped:,} records of {persons:,} persons with more than {max_records} are left out, the same at every party; "

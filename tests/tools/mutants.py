@@ -460,8 +460,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "samples of ids are as long as there are people",
         "party/alignment.py",
-        "for digest in own + nobody[len(own) :])",
-        "for digest in own)",
+        "for digest in digests + nobody[len(digests) :])",
+        "for digest in digests)",
         ("test_lengths.py",),
     ),
     Mutation(
@@ -1238,7 +1238,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a file of another kind is taken for a plan",
         "plan/plan.py",
-        'if said.get("kind") != KIND:',
+        'if content.get("kind") != KIND:',
         "if False:",
         ("test_inspect.py::test_the_kind_decides_and_no_other_key",),
     ),

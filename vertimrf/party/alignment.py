@@ -124,8 +124,8 @@ def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
     nobody = _padding(plan, key)
     lists = {}
     for i, formats in enumerate(COMBINATIONS):
-        own = list(map(bytes, sample[formats]))
-        listed = sorted(_entry(digest, i) for digest in own + nobody[len(own) :])
+        digests = list(map(bytes, sample[formats]))
+        listed = sorted(_entry(digest, i) for digest in digests + nobody[len(digests) :])
         lists[str(i)] = np.frombuffer(b"".join(listed), np.uint8).reshape(-1, DIGEST)
     packed = container.pack(KIND, header, lists)
     keys = plan.sealing_keys()

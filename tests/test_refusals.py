@@ -276,7 +276,7 @@ def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(
     told = some.state().left_out
     assert told[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
     assert "Left out: 11 records do not fit" in some.state().text()
-    assert some.state().to_json()["left_out"] == list(told)
+    assert some.state().to_json()["left_out"] == told
     shown = CliRunner().invoke(main, ["status", str(some.folder)])
     assert "1 record repeats an id that another has" in shown.output
     # A file in both folders, for its owner alone.

@@ -1251,7 +1251,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a file of another kind is taken for a plan",
         "plan/plan.py",
-        'if said.get("kind") != KIND:',
+        'if content.get("kind") != KIND:',
         "if False:",
         ("test_inspect.py::test_the_kind_decides_and_no_other_key",),
     ),

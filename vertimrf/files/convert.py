@@ -1,4 +1,4 @@
-"""Value objects from the content of JSON and TOML files, and back, by the types of their fields (msgspec)."""
+"""Value objects from parsed JSON and TOML, and back, by the types of their fields (msgspec)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def from_json(
 ) -> T:
     """Convert parsed JSON or TOML to a type, such as a dataclass or a ``msgspec.Struct``.
 
-    A whole number is also a float. Nothing else is converted: true is no number, and text is no number. Parts that are
-    instances of their type already stay as they are.
+    A whole number is accepted for a float. Nothing else is converted: neither true nor text is
+    accepted for a number. Bytes are text in base64. Parts that are instances of their type already
+    stay as they are.
 
     Args:
         data: what the file holds. Nothing in it is trusted.
@@ -38,7 +39,8 @@ def from_json(
         known_only: refuse fields that a dataclass does not have. Structs say so themselves.
 
     Raises:
-        VertiMRFError: of the class ``error``, or of the class that the type itself raises: the data does not fit the type.
+        VertiMRFError: the data does not fit the type. It is of the class ``error``, or it is the
+            error that the type itself raised.
     """
     try:
         if known_only and is_dataclass(kind) and isinstance(data, Mapping):

@@ -189,7 +189,10 @@ class OpenSchema:
 def _without(
     written: list[Any], wanted: Mapping[str, PrivateDomain], of_whom: str, later: list[Impossible]
 ) -> list[Any]:
-    """Impossible combinations as written, except those that name what is to be found. These are added to ``later``."""
+    """Impossible combinations as written, without those that name a private domain.
+
+    These are added to ``later``.
+    """
     kept = []
     for section, combination in zip(written, read_impossible(written, of_whom), strict=True):
         if any(condition.attribute in wanted for condition in combination.conditions):

@@ -452,28 +452,30 @@ class Plan:
         Raises:
             PlanError: not a plan of this format, or one whose events do not meet its own target.
         """
-        said = from_json(data, dict[str, Any], "The plan", REMEDY, PlanError)
-        if said.get("kind") != KIND:
-            raise PlanError(f"This is no plan: its kind is {said.get('kind')!r}.")
-        if said.get("format") != FORMAT:
+        content = from_json(data, dict[str, Any], "The plan", REMEDY, PlanError)
+        if content.get("kind") != KIND:
+            raise PlanError(f"This is no plan: its kind is {content.get('kind')!r}.")
+        if content.get("format") != FORMAT:
             raise PlanError(
-                f"The plan has format {said.get('format')!r}; this version reads format {FORMAT}."
+                f"The plan has format {content.get('format')!r}; this version reads format {FORMAT}."
             )
         # Every plan states these, although they have defaults here.
-        said = dict.fromkeys(("message_bytes", "prior")) | OPTIONAL | said
-        schema = Schema.from_json(said.get("schema"))
-        keys = said.get("public_keys")
-        agreement = from_json(said["agreement"], list[Any], "The plan", REMEDY, PlanError)
-        groups = from_json(said.get("groups"), list[dict[str, Any]], "The plan", REMEDY, PlanError)
+        content = dict.fromkeys(("message_bytes", "prior")) | OPTIONAL | content
+        schema = Schema.from_json(content.get("schema"))
+        keys = content.get("public_keys")
+        agreement = from_json(content["agreement"], list[Any], "The plan", REMEDY, PlanError)
+        groups = from_json(
+            content.get("groups"), list[dict[str, Any]], "The plan", REMEDY, PlanError
+        )
         parts = {
             "schema": schema,
             "groups": [Group.from_json(group) for group in groups],
-            "sketch": release_from_json(said.get("sketch")),
+            "sketch": release_from_json(content.get("sketch")),
             "public_keys": None if keys is None else PublicKeys.from_json(keys),
-            "workload": Workload.from_json(said["workload"], schema),
+            "workload": Workload.from_json(content["workload"], schema),
             "agreement": [release_from_json(sketch) for sketch in agreement],
         }
-        plan = from_json(said | parts, cls, "The plan", REMEDY, PlanError)
+        plan = from_json(content | parts, cls, "The plan", REMEDY, PlanError)
         plan._check_target()
         return plan
 

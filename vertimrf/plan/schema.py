@@ -492,7 +492,8 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
     Attributes:
         party: the parties.
         public, spent: as in :class:`Schema`.
-        impossible: sections of combinations of values of several parties, for :meth:`Impossible.from_json`.
+        impossible: sections of combinations of values of several parties, for
+            :meth:`Impossible.from_json`.
     """
 
     party: Annotated[list[PartySections], msgspec.Meta(min_length=1)]
@@ -502,7 +503,9 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:
-        """Read the content of a schema file, or a domain ``{attribute: size}`` as integer codes at a party "party1".
+        """Read the content of a schema file, or a domain ``{attribute: size}``.
+
+        A domain is integer codes at one party called "party1".
 
         Raises:
             SchemaError: an unknown key, or content of another type.

@@ -85,19 +85,20 @@ class LossGrid:
 class Mechanism(
     msgspec.Struct, frozen=True, dict=True, tag_field="kind", forbid_unknown_fields=True
 ):
-    """A mechanism that reads the data, repeated with independent randomness. In JSON its fields follow its ``kind``.
+    """A mechanism that reads the data, repeated with independent randomness.
 
-    Every event has these members:
+    In JSON its fields follow its ``kind``. Every event has these members:
 
     - ``count``: number of repetitions.
-    - ``rho``: weight of all repetitions in zCDP units, half the variance of the privacy loss. Used for shares and first
-      guesses.
-    - ``spread``: standard deviation of the privacy loss of one repetition. It determines the grid step.
-    - ``losses(step, rare)``: loss distributions of one repetition when a record is added and when it is removed, as
-      :class:`LossGrid`. ``step`` is the grid step in units of the privacy loss. Losses with a probability of about
-      ``rare`` may count as infinite.
-    - ``renyi(orders)``: Rényi divergences of all repetitions, the larger direction [shape=(k,), float64], for orders
-      above 1 [shape=(k,), float64].
+    - ``rho``: weight of all repetitions in zCDP units, half the variance of the privacy loss. Used
+      for shares and first guesses.
+    - ``spread``: standard deviation of the privacy loss of one repetition. It determines the grid
+      step.
+    - ``losses(step, rare)``: loss distributions of one repetition when a record is added and when it
+      is removed, as :class:`LossGrid`. ``step`` is the grid step in units of the privacy loss.
+      Losses with a probability of about ``rare`` may count as infinite.
+    - ``renyi(orders)``: Rényi divergences of all repetitions, the larger direction
+      [shape=(k,), float64], for orders above 1 [shape=(k,), float64].
     """
 
 

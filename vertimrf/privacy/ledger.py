@@ -73,9 +73,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         noise: description of the protection.
         release: random text that identifies a release in the ledgers of several plans, so that it is paid for once.
             Empty if every run makes its own release.
-        parts: for an entry of several parties, the event of each, priced against an adversary who knows the
-            parties' secret. Given the secret, they are independent. Empty if there is no such price, or if the entry
-            belongs to one party.
+        parts: for an entry of several parties, the event of each, priced against an adversary who
+            knows the parties' secret. Given the secret, they are independent. Empty if there is no
+            such price, or if the entry belongs to one party.
         kind: what was released. ``released`` says the same in words.
         column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other kinds.
         weights: smallest and largest step by which one record moves a counter of weighted count sketches. None where there are no

@@ -63,6 +63,7 @@ def synthesize(folder, *more, **options):
         "schema": folder / "schema.toml",
         "epsilon": 2.0,
         "out": folder / "out.csv",
+        "message-mb": None if options.keys() & {"encoder", "tables"} else 1,
     } | options
     tables = settings.pop("tables", [folder / "left.csv", folder / "right.parquet"])
     flags = [

@@ -15,6 +15,7 @@ def synthesized(
     method: str, codes: np.ndarray, split: tuple[tuple[int, ...], ...], **options
 ) -> np.ndarray:
     sizes = [int(own.max()) + 1 for own in codes]
+    options |= {"message_bytes": 1_000_000}
     return METHODS[method].synthesize(codes, sizes, split, 4.0, 1e-5, 0, **options).codes
 
 

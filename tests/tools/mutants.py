@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -176,6 +177,7 @@ TOKEN = re.compile(
 )
 
 
+@functools.cache
 def lexed(code: str) -> list[tuple[str, int, int]]:
     """Tokens of a piece of Python, each with its begin and end in the text.
 

@@ -23,9 +23,9 @@ def good(*words: object) -> str:
 
 
 def refused(*words: object) -> str:
-    """The sentence of a command that ends with exit code 2."""
+    """What a command prints that ends with exit code 2 and one sentence on why."""
     done = run(*words)
     assert done.exit_code == 2, done.output
     assert "Traceback" not in done.output
-    (sentence,) = [line for line in done.output.splitlines() if line.startswith("Error: ")]
-    return sentence
+    assert [line[:7] for line in done.output.splitlines()].count("Error: ") == 1, done.output
+    return done.output

@@ -8,11 +8,18 @@ import shutil
 import subprocess
 import sys
 
+import commands
 import pytest
-from commands import good, refused, run
+from commands import good, run
 from runs.conversation import RECORDS, SCHEMA, write_tables
 
 PLANNING = f"--schema schema.toml --epsilon 1 --expected-records {RECORDS} --message-mb 0.05"
+
+
+def refused(*words):
+    told = commands.refused(*words)
+    assert told.count("\n") == 1
+    return told
 
 
 @pytest.fixture

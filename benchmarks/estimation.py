@@ -32,20 +32,15 @@ from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, 
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.kernels.jit import threads
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import choose_bins
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import Event, GaussianEvent, SketchEvent
-from vertimrf.published.randomised_response import count_marginal, expected_sigma, respond
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
 from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, predicted_errors
-from vertimrf.sketches.parameters import ResponsePlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf
+from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
 from vertimrf.tables.ids import record_digests
 
 Floats = npt.NDArray[np.float64]
@@ -202,46 +197,7 @@ def likelihood(options: Options) -> list[Verdict]:
                 Verdict(f"{head}: stated error / Cramér-Rao, least", min(stated)),
                 Verdict(f"{head}: stated error / Cramér-Rao, largest", max(stated)),
             ]
-    return [*rows, encoder_check(options.choose(50, 10, 2))]
-
-
-def encoder_check(repetitions: int) -> Verdict:
-    """The same from real sketches of a real table, phantoms and all: the mean of z^2 over cells and repetitions."""
-    truth = np.array([[0, 10, 200, 1790], [2000, 0, 5000, 1000], [10, 9000, 0, 990]])
-    n, keys = int(truth.sum()), 4000
-    codes = np.array(
-        [
-            np.repeat(np.arange(truth.size), truth.ravel()) // 4,
-            np.repeat(np.arange(truth.size), truth.ravel()) % 4,
-        ]
-    )
-    digests = record_digests(bytes(16), np.arange(n))
-    plan = plan_of(5000, keys, *truth.shape)
-    z = []
-    for repetition in range(repetitions):
-        secret = repetition.to_bytes(32, "little")
-        levels = []
-        for side in (0, 1):
-            encoder = SketchEncoder(plan, [side], secret)
-            encoder.update(digests, codes[side : side + 1].astype(np.uint16))
-            levels.append(encoder.result()[0])
-        u, w = truth.shape
-        measured = estimate_pair(
-            plan,
-            Side((0,), (np.arange(u),), (u,), truth.sum(axis=1).astype(float), levels[0]),
-            Side((1,), (np.arange(w),), (w,), truth.sum(axis=0).astype(float), levels[1]),
-            float(n),
-        )
-        z.append((measured.counts - truth) / measured.sigma)
-    spread = float(np.mean(np.square(z)))
-    # Cells are correlated; each repetition taken as one degree of freedom bounds the standard error.
-    error = 3.5 * float(np.square(z).mean(axis=(1, 2)).std(ddof=1)) / math.sqrt(repetitions)
-    return Verdict(
-        f"real sketches: mean z^2 over {truth.size} cells",
-        spread,
-        f"1 +- {error:.2f}",
-        abs(spread - 1) <= error,
-    )
+    return rows
 
 
 def curator(options: Options) -> list[Verdict]:
@@ -453,116 +409,7 @@ def against_published(options: Options) -> list[Verdict]:
             least,
         ),
         Verdict("  published / likelihood at equal exact epsilon", least / ours),
-        *theorem(claimed, truth, claim, delta, n),
     ]
-
-
-def theorem(
-    estimates: list[Floats], truth: list[Floats], event: SketchEvent, delta: float, n: int
-) -> list[Verdict]:
-    """Theorem 5: |error| <= gamma (n - T) + C with probability 1 - beta, if t >= 100 sqrt(log 1/beta) / gamma^2."""
-    beta = 0.05
-    # The theorem hides a constant in C; it is taken as 1, and as 0, which asks for more.
-    c = math.sqrt(math.log(1 / delta)) * math.log(1 / beta) ** 0.25 / math.log1p(1 / event.phantoms)
-    least = math.sqrt(100 * math.sqrt(math.log(1 / beta)) / event.keys)
-    error = np.concatenate([np.abs(e - t).ravel() for e, t in zip(estimates, truth, strict=True)])
-    others = n - np.concatenate([t.ravel() for t in truth])
-    return [
-        at_most(
-            f"Theorem 5, gamma={least:.3f}: share of cells beyond gamma (n - T) + C",
-            float(np.mean(error > least * others + c)),
-            beta,
-        ),
-        Verdict(
-            "  beyond gamma (n - T) alone, gamma as above", float(np.mean(error > least * others))
-        ),
-        Verdict("  beyond n - T alone (gamma = 1)", float(np.mean(error > others))),
-    ]
-
-
-def planner(options: Options) -> list[Verdict]:
-    """Predicted against achieved RMSE of every scheduled marginal of a plan for Adult, from the exact law of the levels."""
-    rng = np.random.default_rng(3)
-    table = datasets.load("adult", options.data)
-    codes, sizes, n = table.codes, table.sizes, table.records
-    attributes = tuple(
-        Attribute(name=f"a{i}", kind="integer", codes=u) for i, u in enumerate(sizes)
-    )
-    names = tuple(a.name for a in attributes)
-    schema = Schema(attributes=attributes, parties=(("one", names[:8]), ("two", names[8:])))
-    plan = make_plan(
-        schema,
-        epsilon=0.8,
-        planning=PlanOptions(delta=1 / n, expected_records=n, encoder="scheduled-pairs"),
-        nonce="bars",
-    )
-    assert isinstance(plan.sketch, SketchPlan)
-    sketch, log_cdf = plan.sketch, level_log_cdf(plan.sketch)
-    blind, informed = [], []
-    pairs = sketch.pairs[:: options.choose(1, 8, 40)]
-    for pair in pairs:
-        value = []
-        for group in (plan.groups[pair.left], plan.groups[pair.right]):
-            a = group.attributes[0]
-            counts = np.bincount(codes[a], minlength=sizes[a]).astype(float)
-            value.append(choose_bins(counts, group.size, False)[codes[a]])
-        u, w = sketch.sizes[pair.left], sketch.sizes[pair.right]
-        truth = np.bincount(value[0] * w + value[1], minlength=u * w).reshape(u, w)
-        rows, columns = truth.sum(axis=1), truth.sum(axis=0)
-        repetitions = max(400 // truth.size, 2)
-        levels = len(log_cdf)
-        drawn = np.empty((repetitions, u, w, levels, levels), np.int32)
-        for i, j in np.ndindex(u, w):
-            drawn[:, i, j] = Cell(sketch, int(rows[i]), int(columns[j]), int(truth[i, j])).draw(
-                rng, pair.keys, repetitions
-            )[:, 0]
-        known = np.zeros(u), np.zeros(w)
-        told = rows * 1.0, columns * 1.0, *known, float(n), float(sketch.phantoms), log_cdf
-        achieved = math.sqrt(
-            np.mean([(solve_intersections(one, *told)[0] - truth) ** 2 for one in drawn])
-        )
-        for found, left, right in (
-            (blind, np.full(u, n / u), np.full(w, n / w)),
-            (informed, rows * 1.0, columns * 1.0),
-        ):
-            predicted = predicted_errors(sketch, pair.keys, left, right, n)
-            found.append(math.sqrt(np.mean(predicted**2)) / achieved)
-    head = f"planner, Adult, {len(pairs)} marginals, N={sketch.phantoms}: predicted / achieved RMSE"
-    return [
-        Verdict(f"{head}, even bins, mean", float(np.mean(blind))),
-        Verdict(f"{head}, even bins, farthest from 1", float(np.abs(np.array(blind) - 1).max())),
-        Verdict(f"{head}, set sizes known, mean", float(np.mean(informed))),
-        Verdict(
-            f"{head}, set sizes known, farthest from 1", float(np.abs(np.array(informed) - 1).max())
-        ),
-    ]
-
-
-def responses(options: Options) -> list[Verdict]:
-    """Randomised responses: variance over repetitions, over the formula's."""
-    n, repetitions = 20_000, options.choose(400, 60, 5)
-    plan = ResponsePlan(1.0, (8, 5, 3))
-    even = np.stack([np.arange(n) % u for u in plan.sizes]).astype(np.uint16)
-    skewed = np.minimum(
-        np.random.default_rng(4).geometric(0.5, (3, n)) - 1, np.array(plan.sizes)[:, None] - 1
-    ).astype(np.uint16)
-    digests = record_digests(bytes(16), np.arange(n))
-    rows = []
-    for name, codes in (("even", even), ("skewed", skewed)):
-        for chosen in ((0, 1), (0, 1, 2)):
-            found = []
-            for _ in range(repetitions):
-                sent = respond(plan, range(3), digests, codes, os.urandom(16), os.urandom)
-                found.append(count_marginal(plan, chosen, [sent[i] for i in chosen]))
-            variance = np.var([counts for counts, _ in found], axis=0, ddof=1).mean()
-            stated = (
-                expected_sigma(plan, chosen, n) ** 2
-                if name == "even"
-                else np.mean([e**2 for _, e in found])
-            )
-            head = f"randomised responses, {len(chosen)}-way, {name} table"
-            rows.append(Verdict(f"{head}: |variance / formula - 1|", abs(variance / stated - 1)))
-    return rows
 
 
 def in_numpy(
@@ -671,11 +518,9 @@ PARTS: dict[str, Callable[[Options], list[Verdict]]] = {
     "likelihood": likelihood,
     "published": against_published,
     "curator": curator,
-    "responses": responses,
-    "planner": planner,
     "speed": speed,
 }
-NEED_DATA = ("published", "planner", "speed")
+NEED_DATA = ("published", "speed")
 
 
 def run(parts: list[str], options: Options) -> list[Verdict]:

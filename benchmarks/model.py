@@ -33,7 +33,7 @@ from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.junction_tree import JunctionTree, junction_tree
-from vertimrf.model.markov_random_field import Factor, MarkovRandomField
+from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
 from vertimrf.model.propagation import Propagation
 from vertimrf.model.sample import sample
@@ -193,39 +193,6 @@ def propagation_seconds(problem: Problem) -> float:
     engine = Propagation(problem.tree(), sorted({m.attributes for m in problem.measurements}))
     with threads(1):
         return seconds(engine.run, 25)
-
-
-def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarray]:
-    """A small model, and its joint probabilities by brute force."""
-    d = int(rng.integers(2, 8))
-    sizes = tuple(int(s) for s in rng.integers(1, 5, d))
-    factors = []
-    logs = np.zeros(sizes)
-    for _ in range(rng.integers(1, 9)):
-        attributes = tuple(
-            sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 4))), replace=False))
-        )
-        table = 3 * rng.normal(size=[sizes[a] for a in attributes])
-        factors.append(Factor(attributes, table))
-        logs += table.reshape([sizes[a] if a in attributes else 1 for a in range(d)])
-    tree = junction_tree(
-        sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)}
-    )
-    joint = np.exp(logs - logs.max())
-    return MarkovRandomField(tree, 1.0, factors), joint / joint.sum()
-
-
-def worst_against_brute_force(models: int) -> float:
-    """Largest difference of any marginal of small random models."""
-    rng = np.random.default_rng(2)
-    worst = 0.0
-    for _ in range(models):
-        model, joint = random_model(rng)
-        for k in range(1, min(joint.ndim, 3) + 1):
-            for attributes in itertools.combinations(range(joint.ndim), k):
-                truth = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
-                worst = max(worst, float(np.abs(model.marginal(attributes) - truth).max()))
-    return worst
 
 
 def mean_tvd(
@@ -422,10 +389,6 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
     ratio = counting_ratio(codes, sizes, records)
     yield Verdict(
         f"all two-way counts of {records:,} records: times faster than np.bincount", ratio
-    )
-    yield Verdict(
-        "marginals against brute force, random models",
-        worst_against_brute_force(10 if smoke else 200),
     )
     worst = None
     if peer is not None:

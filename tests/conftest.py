@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tools.kills import looked_up
 
 from benchmarks import datasets
 from vertimrf.files.state import STATE
+from vertimrf.kernels.jit import threads
+from vertimrf.kernels.warm import compile_missing, missing
+from vertimrf.plan import plan
+from vertimrf.privacy import accountant, ledger
+from vertimrf.sketches import parameters
 
 # The first example may compile kernels, and a busy machine is slow at any: time is no reason to fail an example.
 settings.register_profile("vertimrf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("vertimrf")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before ``-n`` starts processes: compile the kernels once for all of them; each process has one core."""
+    if not getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
+        return
+    # Libraries of linear algebra and of trees read these as they load.
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    compile_missing(missing())
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -23,6 +39,26 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(STATE, str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_core(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With ``-n`` a process has one core, where threads only wait for each other; tests of threads ask for some."""
+    with threads(1 if hasattr(request.config, "workerinput") else None):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def prices() -> Iterator[None]:
+    """What plans and ledgers ask of the accountant is computed once; tests of the accountant ask it themselves."""
+    epsilon = looked_up(accountant.epsilon)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accountant, "epsilon", epsilon)
+        for module in (ledger, parameters, plan):
+            patch.setattr(module, "composed_epsilon", epsilon)
+        for name in ("cumulative", "group_epsilon"):
+            patch.setattr(ledger, name, looked_up(getattr(ledger, name)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import good, run
 
-from vertimrf.cli import main
 from vertimrf.model import off_tree
 
 
@@ -58,16 +57,13 @@ integral = true
     return tmp_path
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
-
-
 def synthesize(folder, *more, **options):
     settings = {
         "id": "id",
         "schema": folder / "schema.toml",
         "epsilon": 2.0,
         "out": folder / "out.csv",
+        "message-mb": None if options.keys() & {"encoder", "tables"} else 1,
     } | options
     tables = settings.pop("tables", [folder / "left.csv", folder / "right.parquet"])
     flags = [
@@ -112,18 +108,9 @@ def test_synthesize_then_evaluate(folder):
         assert key in report
     assert sum(entry["share"] for entry in report["ledger"]) == pytest.approx(1)
     assert set(report["message_bytes"]) == {"left", "right"}
-    arguments = [
-        "--synthetic",
-        folder / "out.csv",
-        "--id",
-        "id",
-        "--schema",
-        folder / "schema.toml",
-        "--ways",
-        "2,3",
-    ]
-    real = ("--real", folder / "left.csv", "--real", folder / "right.parquet")
-    result = run("evaluate", *real, *arguments, "--json", folder / "tvd.json")
+    arguments = f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml --ways 2,3"
+    real = f"--real {folder}/left.csv --real {folder}/right.parquet"
+    result = run(f"evaluate {real} {arguments}", f"--json {folder}/tvd.json")
     assert result.exit_code == 0, result.output
     assert 0 < json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.1
 
@@ -141,14 +128,8 @@ def test_one_table_is_dealt_to_parties(folder):
 
 def priced(folder, *options, epsilon=2):
     """A plan to price and to check tables with."""
-    known = ("--schema", folder / "schema.toml", "--epsilon", epsilon, "--expected-records", 4000)
-    return good("plan", *known, *options, "--out", folder / "plan.json")
-
-
-def good(*arguments):
-    done = run(*arguments)
-    assert done.exit_code == 0, done.output
-    return done.output
+    known = f"--schema {folder}/schema.toml --epsilon {epsilon} --expected-records 4000"
+    return good(f"plan {known}", *options, f"--out {folder}/plan.json")
 
 
 TABLES = {"left": "left.csv", "right": "right.parquet"}
@@ -158,67 +139,58 @@ def started(folder, *options, epsilon=2, tables=TABLES):
     """Everybody's run folder, as far as the plan, which all have; returns its fingerprint."""
     (folder / "x").mkdir()
     known = (
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        epsilon,
-        "--expected-records",
-        4000,
-        "--message-mb",
-        1,
+        f"--schema {folder}/schema.toml --epsilon {epsilon} --expected-records 4000 --message-mb 1"
     )
-    good("run", "server", folder / "server", *known, *options, "--exchange", folder / "x")
+    good(f"run server {folder}/server", known, *options, f"--exchange {folder}/x")
     for name, table in tables.items():
-        own = ("--name", name, "--table", folder / table, "--id", "id")
-        good("run", "party", folder / name, *own, "--exchange", folder / "x")
-    good("run", "server", folder / "server")
+        own = f"--name {name} --table {folder}/{table} --id id"
+        good(f"run party {folder}/{name}", own, f"--exchange {folder}/x")
+    good(f"run server {folder}/server")
     for name in tables:
-        good("run", "party", folder / name)
-    return json.loads(good("status", folder / "server", "--json", "-"))["plan"]
+        good(f"run party {folder}/{name}")
+    return json.loads(good(f"status {folder}/server --json -"))["plan"]
 
 
 def finished(folder):
     """From the accepted plan to the table; returns what the server says."""
     for name in ("left", "right"):
-        good("run", "party", folder / name)
-        good("run", "server", folder / "server")
-    good("run", "party", folder / "right")
-    return good("run", "server", folder / "server")
+        good(f"run party {folder}/{name}")
+        good(f"run server {folder}/server")
+    good(f"run party {folder}/right")
+    return good(f"run server {folder}/server")
 
 
 def test_a_deployment_role_by_role(folder):
     fingerprint = started(folder)
     for name in TABLES:
-        good("accept", folder / name, fingerprint.lower().replace("-", " "))
+        good(f"accept {folder}/{name}", fingerprint.lower().replace("-", " "))
     assert "done   result" in finished(folder)
     result = folder / "server" / "result"
     table = pd.read_parquet(result / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
     assert json.loads((result / "report.json").read_text())["private"] is True
-    good("sample", result / "model", "--rows", 30, "--where", "x=red", "--out", folder / "red.csv")
+    good(f"sample {result}/model --rows 30 --where x=red --out {folder}/red.csv")
     assert set(pd.read_csv(folder / "red.csv")["x"]) == {"red"}
     # Told again, a party gives the same message again, also from another table: nothing is made twice.
     message = folder / "x" / "parties" / "left" / "message"
     sent = message.read_bytes()
     pd.read_csv(folder / "left.csv").assign(b=0).to_csv(folder / "left.csv", index=False)
     message.unlink()
-    good("run", "party", folder / "left")
+    good(f"run party {folder}/left")
     assert message.read_bytes() == sent
     received = folder / "server" / "received" / "left" / "message"
-    header = run("inspect", received).output
+    header = run(f"inspect {received}").output
     assert "A sealed party message" in header
     assert f"from 'left' for the server, under the plan {fingerprint}" in header
     assert "marginal" not in header
-    plan = ("--plan", folder / "server" / "plan")
-    inside = run("inspect", received, *plan, "--key", folder / "server" / "key").output
+    plan = f"--plan {folder}/server/plan"
+    inside = run(f"inspect {received}", plan, f"--key {folder}/server/key").output
     assert "proved to be from 'left'" in inside
     assert "marginal0" in inside
-    refused(run("inspect", received, *plan), "both")
-    refused(run("inspect", received, *plan, "--key", folder / "right" / "key"), "is for the server")
+    refused(run(f"inspect {received}", plan), "both")
+    refused(run(f"inspect {received}", plan, f"--key {folder}/right/key"), "is for the server")
     received.write_bytes(received.read_bytes()[:-7])
-    refused(
-        run("inspect", received, *plan, "--key", folder / "server" / "key"), "message", "truncated"
-    )
+    refused(run(f"inspect {received}", plan, f"--key {folder}/server/key"), "message", "truncated")
 
 
 def test_parties_find_out_that_their_ids_are_written_differently(folder):
@@ -228,40 +200,40 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     right["id"] = [f"p{int(text[1:]):07}" for text in right["id"]]
     right.to_csv(folder / "right.csv", index=False)
     fingerprint = started(folder, tables={"left": "padded.csv", "right": "right.csv"})
-    sample = ("align", folder / "left", "--out", folder / "left.ids")
-    refused(run(*sample), "does not have the parties' secret yet", "waits for you")
+    sample = f"align {folder}/left --out {folder}/left.ids"
+    refused(run(sample), "does not have the parties' secret yet", "waits for you")
     for name in TABLES:
-        good("accept", folder / name, fingerprint)
-    assert "which of their people are among 4,000 of yours" in good(*sample)
+        good(f"accept {folder}/{name} {fingerprint}")
+    assert "which of their people are among 4,000 of yours" in good(sample)
     # Only the other party can open it, and nothing of an id can be read in it.
     sealed = (folder / "left.ids").read_text()
     assert list(json.loads(sealed)["envelopes"]) == ["right"]
-    compared = ("align", folder / "right", "--with", folder / "left.ids")
+    compared = f"align {folder}/right --with {folder}/left.ids"
     refused(
-        run(*compared), "does not have the parties' secret yet", "waits for the envelope of 'left'"
+        run(compared), "does not have the parties' secret yet", "waits for the envelope of 'left'"
     )
-    good("run", "server", folder / "server")
-    assert good(*compared).splitlines() == [
+    good(f"run server {folder}/server")
+    assert good(compared).splitlines() == [
         "left: 0 of your 4,000 sampled ids match as they are written.",
         "  4,000 would match with another id_format in run.toml: none here, strip,lower at left.",
     ]
-    refused(run("align", folder / "left", "--with", folder / "left.ids"), "nothing for 'left'")
-    refused(run("align", folder / "left"), "--out", "--with")
-    refused(run("align", folder / "left", "--with", folder / "server" / "plan"), "is no id sample")
+    refused(run(f"align {folder}/left --with {folder}/left.ids"), "nothing for 'left'")
+    refused(run(f"align {folder}/left"), "--out", "--with")
+    refused(run(f"align {folder}/left --with {folder}/server/plan"), "is no id sample")
     refused(
-        run("align", folder / "left", "--out", folder / "padded.csv"),
+        run(f"align {folder}/left --out {folder}/padded.csv"),
         "padded.csv is read and would be overwritten",
     )
     changed = json.loads(sealed)
     changed["envelopes"]["right"] = changed["envelopes"]["right"][:-8] + "AAAAAAA="
     (folder / "changed.ids").write_text(json.dumps(changed))
-    refused(run(*compared[:-1], folder / "changed.ids"), "cannot be opened")
+    refused(run(f"align {folder}/right --with {folder}/changed.ids"), "cannot be opened")
     # Nothing was released by any of this.
     sent = sorted(path.name for path in (folder / "x" / "parties").rglob("*") if path.is_file())
     assert sent == ["envelopes", "offer", "offer"]
     # So written, and checked first, both can run.
     refused(
-        run("run", "party", folder / "left", "--id-format", "strip,lower"),
+        run(f"run party {folder}/left --id-format strip,lower"),
         "run.toml: edit it there",
     )
     settings = folder / "left" / "run.toml"
@@ -269,32 +241,23 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
         settings.read_text().replace("id_format = []", 'id_format = ["strip", "lower"]')
     )
     for name in TABLES:
-        assert "is ready for the plan" in good("check", folder / name)
+        assert "is ready for the plan" in good(f"check {folder}/{name}")
     finished(folder)
     table = pd.read_parquet(folder / "server" / "result" / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
     # Afterwards as well, and from the same secret.
-    assert "left: 0 of your 4,000" in good(*compared)
+    assert "left: 0 of your 4,000" in good(compared)
 
 
 def test_a_run_folder_is_checked_by_its_own_settings(folder):
     (folder / "x").mkdir()
-    own = (
-        "--name",
-        "left",
-        "--table",
-        folder / "left.csv",
-        "--id",
-        "id",
-        "--exchange",
-        folder / "x",
-    )
-    good("run", "party", folder / "left", *own)
-    refused(run("check", folder / "left"), "No plan has come to")
+    own = f"--name left --table {folder}/left.csv --id id --exchange {folder}/x"
+    good(f"run party {folder}/left", own)
+    refused(run(f"check {folder}/left"), "No plan has come to")
     for more in (("--id", "id"), ("--delimiter", ";")):
-        refused(run("check", folder / "left", *more), "run.toml", "leave the options out")
+        refused(run(f"check {folder}/left", *more), "run.toml", "leave the options out")
     refused(
-        run("check", folder / "left.csv", "--id", "id"),
+        run(f"check {folder}/left.csv --id id"),
         "left.csv is no run folder",
         "--plan, --name",
     )
@@ -302,10 +265,10 @@ def test_a_run_folder_is_checked_by_its_own_settings(folder):
     shutil.rmtree(folder / "left")
     shutil.rmtree(folder / "x")
     started(folder)
-    assert "left.csv is ready for the plan" in good("check", folder / "left")
+    assert "left.csv is ready for the plan" in good(f"check {folder}/left")
     pd.read_csv(folder / "left.csv").assign(a=9).to_csv(folder / "left.csv", index=False)
-    refused(run("check", folder / "left"), "1 problem")
-    refused(run("check", folder / "server"), "not of a party")
+    refused(run(f"check {folder}/left"), "1 problem")
+    refused(run(f"check {folder}/server"), "not of a party")
 
 
 def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
@@ -317,9 +280,7 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     table["more"] = 1
     table.to_csv(folder / "bad.csv", index=False)
     before = set(folder.iterdir())
-    result = run(
-        "check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id"
-    )
+    result = run(f"check {folder}/bad.csv --plan {folder}/plan.json --name right --id id")
     refused(result, "4 problems", "nothing was released")
     problems = [line for line in result.output.splitlines() if line.startswith("Problem: ")]
     expected = ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id")
@@ -328,9 +289,9 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     assert "1,000 records, 2 attributes" in result.output
     assert "The plan expects 4,000 records" in result.output
     assert set(folder.iterdir()) == before
-    checked = ("check", folder / "left.csv", "--plan", folder / "plan.json")
-    refused(run(*checked, "--name", "middle", "--id", "id"), "no party 'middle'")
-    lone = run(*checked, "--name", "left", "--id", "who")
+    checked = f"check {folder}/left.csv --plan {folder}/plan.json"
+    refused(run(checked, "--name middle --id id"), "no party 'middle'")
+    lone = run(checked, "--name left --id who")
     assert "has no id column 'who'" in lone.output
 
 
@@ -340,36 +301,22 @@ def test_tables_of_other_dialects_and_more_columns(folder):
     left.assign(ward="Gynäkologie").to_csv(
         folder / "dialect.csv", index=False, sep=";", encoding="latin-1"
     )
-    checked = (
-        "check",
-        folder / "dialect.csv",
-        "--plan",
-        folder / "plan.json",
-        "--name",
-        "left",
-        "--id",
-        "id",
-    )
-    dialect = ("--delimiter", ";", "--encoding", "latin-1")
-    refused(run(*checked), "problems")
-    assert "has no id column 'id'" in run(*checked).output
+    checked = f"check {folder}/dialect.csv --plan {folder}/plan.json --name left --id id"
+    dialect = "--delimiter ; --encoding latin-1"
+    refused(run(checked), "problems")
+    assert "has no id column 'id'" in run(checked).output
     # In the other encoding the same column, with other text.
-    refused(run(*checked, "--delimiter", ";"), "1 problem")
-    refused(run(*checked, "--encoding", "latin-1"), "problems")
-    assert "has the column 'ward', not in the schema" in run(*checked, *dialect).output
-    result = run(*checked, *dialect, "--ignore-extra-columns")
+    refused(run(checked, "--delimiter ;"), "1 problem")
+    refused(run(checked, "--encoding latin-1"), "problems")
+    assert "has the column 'ward', not in the schema" in run(checked, dialect).output
+    result = run(f"{checked} {dialect} --ignore-extra-columns")
     assert "is ready for the plan" in result.output, result.output
-    refused(run(*checked, "--delimiter", ";;"), "one ASCII character")
-    refused(run(*checked, "--encoding", "klingon"), "no text encoding 'klingon'")
+    refused(run(checked, "--delimiter ;;"), "one ASCII character")
+    refused(run(checked, "--encoding klingon"), "no text encoding 'klingon'")
     drafted = run(
-        "schema",
-        "draft",
-        folder / "dialect.csv",
-        "--id",
-        "id",
-        *dialect,
-        "--out",
-        folder / "drafted.toml",
+        f"schema draft {folder}/dialect.csv --id id",
+        dialect,
+        f"--out {folder}/drafted.toml",
     )
     assert drafted.exit_code == 0, drafted.output
     assert "Gynäkologie" in (folder / "drafted.toml").read_text()
@@ -381,43 +328,26 @@ def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
         ("right.parquet", "right", ("--drop", "age")),
     ):
         drafted = run(
-            "schema",
-            "draft",
-            folder / table,
-            "--id",
-            "id",
-            "--name",
-            name,
+            f"schema draft {folder}/{table} --id id --name {name}",
             *more,
-            "--out",
-            folder / f"{name}.toml",
+            f"--out {folder}/{name}.toml",
         )
         assert drafted.exit_code == 0, drafted.output
     merged = run(
-        "schema",
-        "merge",
-        folder / "left.toml",
-        folder / "right.toml",
-        "--out",
-        folder / "both.toml",
+        f"schema merge {folder}/left.toml {folder}/right.toml --out {folder}/both.toml",
     )
     assert "3 attributes of left, right" in merged.output
     assert "set public = true" in merged.output
     refused(
         run(
-            "schema",
-            "merge",
-            folder / "left.toml",
-            folder / "right.toml",
-            "--out",
-            folder / "both.toml",
+            f"schema merge {folder}/left.toml {folder}/right.toml --out {folder}/both.toml",
         ),
         "may hold edits",
     )
     again = folder / "again.toml"
     again.write_text((folder / "left.toml").read_text())
     refused(
-        run("schema", "merge", folder / "left.toml", again, "--out", folder / "c.toml"),
+        run(f"schema merge {folder}/left.toml {again} --out {folder}/c.toml"),
         "Party 'left' is in",
         "again.toml",
     )
@@ -425,24 +355,21 @@ def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
 
 def test_a_plan_is_priced_and_kept_where_that_is_asked_for(folder):
     before = set(folder.iterdir())
-    known = ("--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000)
-    assert "For pricing" in good("plan", *known)
-    assert json.loads(good("plan", *known, "--json", "-"))["entries"]
+    known = f"--schema {folder}/schema.toml --epsilon 2 --expected-records 4000"
+    assert "For pricing" in good(f"plan {known}")
+    assert json.loads(good(f"plan {known}", "--json -"))["entries"]
     assert set(folder.iterdir()) == before
     priced(folder)
-    assert "without public keys" in run("inspect", folder / "plan.json").output
-    assert "Total: epsilon" in good("plan", folder / "plan.json")
-    refused(run("plan", *known[:2]), "A new plan also needs --epsilon, --expected-records")
-    for more in (
-        known[:2],
-        known[2:4],
-        ("--tau", 50),
-        ("--out", folder / "other.json"),
-        ("--errors",),
-    ):
-        refused(run("plan", folder / "plan.json", *more), "priced as they are")
+    assert "without public keys" in run(f"inspect {folder}/plan.json").output
+    assert "Total: epsilon" in good(f"plan {folder}/plan.json")
     refused(
-        run("plan", folder / "plan.json", "--json", folder / "plan.json"),
+        run(f"plan --schema {folder}/schema.toml"),
+        "A new plan also needs --epsilon, --expected-records",
+    )
+    for more in ("--schema schema.toml", "--epsilon 2", "--tau 50", "--out other.json", "--errors"):
+        refused(run(f"plan {folder}/plan.json", more), "priced as they are")
+    refused(
+        run(f"plan {folder}/plan.json --json {folder}/plan.json"),
         "plan.json is read and would be overwritten",
     )
 
@@ -453,7 +380,7 @@ def test_a_party_killed_around_its_record_sends_one_message(folder, when):
     from vertimrf.keys import PrivateKey
     from vertimrf.party.releases import Releases
 
-    good("accept", folder / "left", started(folder))
+    good(f"accept {folder}/left", started(folder))
     code = f"""
 import os, signal, sys
 from vertimrf.cli import main
@@ -465,9 +392,9 @@ def killed(*paths, **more):
 os.link = killed
 main(sys.argv[1:])
 """
-    arguments = ("run", "party", folder / "left")
+    arguments = f"run party {folder}/left"
     assert (
-        subprocess.run([sys.executable, "-c", code, *map(str, arguments)]).returncode
+        subprocess.run([sys.executable, "-c", code, *arguments.split()]).returncode
         == -signal.SIGKILL
     )
     message = folder / "x" / "parties" / "left" / "message"
@@ -475,26 +402,19 @@ main(sys.argv[1:])
     releases = Releases.of(PrivateKey.load(folder / "left" / "key")).folder
     records = [path.read_bytes() for path in releases.glob("message-*")]
     assert len(records) == (when == "after")
-    good(*arguments)
+    good(arguments)
     sent = message.read_bytes()
     # The last 32 bytes are the exchange's.
     assert all(sent[:-32] in record for record in records)
     message.unlink()
-    good(*arguments)
+    good(arguments)
     assert message.read_bytes() == sent
     assert [path.name for path in releases.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_drafted_schema_is_marked_as_not_private(folder):
     result = run(
-        "schema",
-        "draft",
-        folder / "left.csv",
-        folder / "right.parquet",
-        "--id",
-        "id",
-        "--out",
-        folder / "draft.toml",
+        f"schema draft {folder}/left.csv {folder}/right.parquet --id id --out {folder}/draft.toml",
     )
     assert result.exit_code == 0, result.output
     result = synthesize(folder, schema=folder / "draft.toml", json=folder / "report.json")
@@ -526,7 +446,7 @@ def test_a_large_delta_is_noted_everywhere(folder):
     assert (
         "delta is above" in json.loads((folder / "report.json").read_text())["standing"]["notes"][0]
     )
-    assert "Note: delta is above" in run("inspect", folder / "out.csv").output
+    assert "Note: delta is above" in run(f"inspect {folder}/out.csv").output
 
 
 def test_replaced_records_are_named_as_such(folder):
@@ -535,8 +455,8 @@ def test_replaced_records_are_named_as_such(folder):
     assert result.exit_code == 0, result.output
     for text in (
         result.output,
-        run("inspect", folder / "out.parquet").output,
-        run("inspect", folder / "report.json").output,
+        run(f"inspect {folder}/out.parquet").output,
+        run(f"inspect {folder}/report.json").output,
     ):
         assert "Private (replace one record)" in text
         assert "Note: the exact number of records is published." in text
@@ -620,17 +540,7 @@ def test_bad_options(folder):
     refused(synthesize(folder, tau=1), "tau")
     refused(
         run(
-            "evaluate",
-            "--real",
-            folder / "left.csv",
-            "--real",
-            folder / "right.parquet",
-            "--synthetic",
-            folder / "none.csv",
-            "--id",
-            "id",
-            "--schema",
-            folder / "schema.toml",
+            f"evaluate --real {folder}/left.csv --real {folder}/right.parquet --synthetic {folder}/none.csv --id id --schema {folder}/schema.toml",
         ),
         "none.csv",
     )
@@ -638,11 +548,11 @@ def test_bad_options(folder):
 
 def test_what_cannot_be_had_again_is_not_written_over(folder):
     priced(folder)
-    again = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000)
+    again = f"plan --schema {folder}/schema.toml --epsilon 2 --expected-records 4000"
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    refused(run(*again, "--out", folder / "plan.json"), "exists")
+    refused(run(again, f"--out {folder}/plan.json"), "exists")
     refused(
-        run("schema", "draft", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"),
+        run(f"schema draft {folder}/left.csv --id id --out {folder}/schema.toml"),
         "may hold edits",
     )
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
@@ -651,8 +561,8 @@ def test_what_cannot_be_had_again_is_not_written_over(folder):
 def test_inspect_tells_the_files_of_the_agreement(folder):
     from vertimrf.party.secret import Secret
 
-    good("accept", folder / "left", started(folder))
-    good("run", "party", folder / "left")
+    good(f"accept {folder}/left", started(folder))
+    good(f"run party {folder}/left")
     fingerprint = Secret.load(folder / "left" / "secret").fingerprint
     for file, words in {
         "left/secret": fingerprint,
@@ -662,28 +572,28 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
         "server/key": "private key of the server",
         "left/received/plan": "with everyone's public keys",
     }.items():
-        assert words in good("inspect", folder / file)
+        assert words in good(f"inspect {folder}/{file}")
         assert json.loads((folder / file).read_text()).get("value", "no value") not in good(
-            "inspect", folder / file
+            f"inspect {folder}/{file}"
         )
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--epsilon", "1e9"), "between 0.0001 and 1000"),
-        (("--epsilon", "1e-9"), "between 0.0001 and 1000"),
-        (("--epsilon", "nan"), "above 0"),
-        (("--epsilon", "1", "--message-mb", "nan"), "--message-mb"),
-        (("--epsilon", "1", "--message-mb", "inf"), "--message-mb"),
-        (("--epsilon", "1", "--split", "2,2"), "names its parties"),
-        (("--epsilon", "1", "--out", "."), "is a folder"),
+        ("--epsilon 1e9", "between 0.0001 and 1000"),
+        ("--epsilon 1e-9", "between 0.0001 and 1000"),
+        ("--epsilon nan", "above 0"),
+        ("--epsilon 1 --message-mb nan", "--message-mb"),
+        ("--epsilon 1 --message-mb inf", "--message-mb"),
+        ("--epsilon 1 --split 2,2", "names its parties"),
+        ("--epsilon 1 --out .", "is a folder"),
     ],
 )
 def test_plans_that_cannot_be_made(folder, options, words):
     out = () if "--out" in options else ("--out", folder / "plan.json")
     refused(
-        run("plan", "--schema", folder / "schema.toml", "--expected-records", 4000, *options, *out),
+        run(f"plan --schema {folder}/schema.toml --expected-records 4000", options, *out),
         words,
     )
     assert not (folder / "plan.json").exists()
@@ -692,23 +602,17 @@ def test_plans_that_cannot_be_made(folder, options, words):
 def test_numbers_out_of_range_are_refused_before_the_work(folder):
     for options in ({"seed": -5}, {"threads": 0}, {"rows": 0}):
         assert synthesize(folder, **options).exit_code == 2
-    refused(run("demo", "--folder", folder / "demo", "--epsilon", 0), "above 0")
-    refused(run("demo", "--folder", folder / "left.csv"), "is a file")
+    refused(run(f"demo --folder {folder}/demo --epsilon 0"), "above 0")
+    refused(run(f"demo --folder {folder}/left.csv"), "is a file")
     assert not (folder / "demo").exists()
 
 
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert synthesize(folder, rows=500).exit_code == 0
-    real = ("--real", folder / "left.csv", "--real", folder / "right.parquet")
+    real = f"--real {folder}/left.csv --real {folder}/right.parquet"
     result = run(
-        "evaluate",
-        *real,
-        "--synthetic",
-        folder / "out.csv",
-        "--id",
-        "id",
-        "--schema",
-        folder / "schema.toml",
+        f"evaluate {real}",
+        f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml",
     )
     assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == [
@@ -748,18 +652,18 @@ def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, comman
     if command in ("check", "party", "server"):
         fingerprint = started(folder)
         for name in TABLES:
-            good("accept", folder / name, fingerprint)
+            good(f"accept {folder}/{name} {fingerprint}")
     if command == "server":
         for who in ("left", "right"):
-            good("run", "party", folder / who)
+            good(f"run party {folder}/{who}")
             if who == "left":
-                good("run", "server", folder / "server")
+                good(f"run server {folder}/server")
     monkeypatch.setattr(
         "shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100)
     )
     if command == "check":
-        refused(run("check", folder / "left"), "1 problem")
-        assert "MB left" in run("check", folder / "left").output
+        refused(run(f"check {folder}/left"), "1 problem")
+        assert "MB left" in run(f"check {folder}/left").output
         return
     for module in ("arrow", "table"):
         # A run's table is read first, as what is left out of it is said in any case.
@@ -772,7 +676,7 @@ def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, comman
     outcome = (
         synthesize(folder)
         if command == "synthesize"
-        else run("run", command, folder / command.replace("party", "left"))
+        else run(f"run {command}", folder / command.replace("party", "left"))
     )
     refused(outcome, "MB left", "make room or name another folder")
     assert not list(folder.rglob("synthetic*"))
@@ -786,15 +690,7 @@ def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
 
     monkeypatch.setattr("vertimrf.plan.plan.write_text", full)
     outcome = run(
-        "plan",
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        4000,
-        "--out",
-        folder / "plan.json",
+        f"plan --schema {folder}/schema.toml --epsilon 1 --expected-records 4000 --out {folder}/plan.json",
     )
     refused(outcome, "Cannot write or read", "plan.json: No space left on device.")
 
@@ -802,17 +698,7 @@ def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
 def test_a_target_that_protects_little_is_told_in_plain_words(folder):
     def planned_for(epsilon, delta, out):
         outcome = run(
-            "plan",
-            "--schema",
-            folder / "schema.toml",
-            "--epsilon",
-            epsilon,
-            "--delta",
-            delta,
-            "--expected-records",
-            4000,
-            "--out",
-            folder / out,
+            f"plan --schema {folder}/schema.toml --epsilon {epsilon} --delta {delta} --expected-records 4000 --out {folder}/{out}",
         )
         assert outcome.exit_code == 0, outcome.output
         return outcome.stderr
@@ -828,7 +714,7 @@ def test_a_target_that_protects_little_is_told_in_plain_words(folder):
         in weak
     )
     assert "2,981 times surer" in planned_for(8, 1e-6, "eight.json")
-    again = run("plan", folder / "weak.json")
+    again = run(f"plan {folder}/weak.json")
     assert "that is hardly any protection" in again.stderr
     assert "about 4 whole records" in again.stderr
     made = synthesize(folder, epsilon=20.0)
@@ -863,22 +749,8 @@ def test_parties_may_hold_different_people(folder):
         == len(pd.read_csv(folder / "out.csv"))
         == pytest.approx(inner["records"], abs=0.551)
     )
-    evaluated = (
-        "evaluate",
-        "--real",
-        folder / "left.csv",
-        "--real",
-        folder / "right.parquet",
-        "--synthetic",
-        folder / "out.csv",
-        "--id",
-        "id",
-        "--schema",
-        folder / "schema.toml",
-        "--ways",
-        2,
-    )
-    result = run(*evaluated, "--json", folder / "tvd.json")
+    evaluated = f"evaluate --real {folder}/left.csv --real {folder}/right.parquet --synthetic {folder}/out.csv --id id --schema {folder}/schema.toml --ways 2"
+    result = run(evaluated, f"--json {folder}/tvd.json")
     assert result.exit_code == 0, result.output
     assert "The real tables have 3,000, 3,000 records; 2,000 are compared." in result.output
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
@@ -890,18 +762,11 @@ def test_parties_may_hold_different_people(folder):
     assert set(table["held_by"]) == {"left", "right", "left+right"}
     assert (table["a"].isna() == (table["held_by"] == "right")).all()
     assert (table["age"].isna() == (table["held_by"] == "left")).all()
-    result = run(*evaluated, "--population", "outer", "--json", folder / "tvd.json")
+    result = run(evaluated, f"--population outer --json {folder}/tvd.json")
     assert result.exit_code == 0, result.output
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
     result = run(
-        "sample",
-        folder / "a.model",
-        "--where",
-        "held_by=left",
-        "--rows",
-        10,
-        "--out",
-        folder / "more.csv",
+        f"sample {folder}/a.model --where held_by=left --rows 10 --out {folder}/more.csv",
     )
     assert result.exit_code == 0, result.output
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
@@ -910,23 +775,23 @@ def test_parties_may_hold_different_people(folder):
 
 def refused_where(folder, condition):
     """What is said of a condition that a model cannot fulfil."""
-    result = run("sample", folder / "a.model", "--where", condition, "--out", folder / "none.csv")
+    result = run(f"sample {folder}/a.model --where {condition} --out {folder}/none.csv")
     refused(result)
     return result.output
 
 
 def test_a_deployment_of_different_people(folder):
     overlapping(folder)
-    options = ("--encoder", "count-sketch", "--population", "outer")
-    assert "population: everybody that any party holds" in priced(folder, *options, epsilon=8)
-    fingerprint = started(folder, *options, "--out", "out.csv", epsilon=8)
+    options = "--encoder count-sketch --population outer"
+    assert "population: everybody that any party holds" in priced(folder, options, epsilon=8)
+    fingerprint = started(folder, options, "--out out.csv", epsilon=8)
     for name in TABLES:
-        good("check", folder / name)
-        good("accept", folder / name, fingerprint)
+        good(f"check {folder}/{name}")
+        good(f"accept {folder}/{name} {fingerprint}")
     finished(folder)
     result = folder / "server" / "result"
     assert set(pd.read_csv(result / "out.csv")["held_by"]) == {"left", "right", "left+right"}
-    good("sample", result / "model", "--where", "held_by=left+right", "--out", folder / "inner.csv")
+    good(f"sample {result}/model --where held_by=left+right --out {folder}/inner.csv")
     assert not pd.read_csv(folder / "inner.csv").isna().any(axis=None)
 
 

@@ -7,9 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import good, refused
 
-from vertimrf.cli import main
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 
@@ -25,12 +24,6 @@ name = "job"
 values = "private"
 """
 OTHER = '[[party]]\nname = "town"\n[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n'
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.fixture
@@ -55,16 +48,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_domains_are_found_once_and_go_into_the_plan(folder):
     part = folder / "firm.toml"
-    out = run(
-        "schema",
-        "domains",
-        folder / "firm.csv",
-        "--schema",
-        part,
-        "--epsilon",
-        "0.4",
-        "--out",
-        folder / "found.toml",
+    out = good(
+        f"schema domains {folder}/firm.csv --schema {part} --epsilon 0.4 --out {folder}/found.toml",
     )
     assert "pay: " in out
     assert "values, 'other' for the rest" in out
@@ -74,53 +59,28 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     assert len(found.spent) == 4
     assert not (folder / "firm.toml.domains").exists()
     # Asked again, from whatever table and epsilon, it is the same and costs nothing more.
-    other = ["--schema", part, "--epsilon", "3", "--out", folder / "again.toml"]
-    again = run("schema", "domains", folder / "firm-visits.csv", *other)
+    other = f"--schema {part} --epsilon 3 --out {folder}/again.toml"
+    again = good(f"schema domains {folder}/firm-visits.csv", other)
     assert "(on record)" in again
     assert Schema.load(folder / "again.toml") == found
-    assert "exists, and may hold edits" in run(
-        "schema",
-        "domains",
-        folder / "firm.csv",
-        "--schema",
-        part,
-        "--epsilon",
-        "1",
-        "--out",
-        folder / "found.toml",
-        code=2,
+    assert "exists, and may hold edits" in refused(
+        f"schema domains {folder}/firm.csv --schema {part} --epsilon 1 --out {folder}/found.toml"
     )
-    run(
-        "schema",
-        "merge",
-        folder / "found.toml",
-        folder / "town.toml",
-        "--out",
-        folder / "schema.toml",
+    good(
+        f"schema merge {folder}/found.toml {folder}/town.toml --out {folder}/schema.toml",
     )
-    planning = ["--epsilon", "1", "--expected-records", "6000"]
-    planned = run(
-        "plan", "--schema", folder / "schema.toml", *planning, "--out", folder / "plan.json"
-    )
+    planning = "--epsilon 1 --expected-records 6000"
+    planned = good(f"plan --schema {folder}/schema.toml", planning, f"--out {folder}/plan.json")
     assert "bounds and bins of 'pay'" in planned
     assert "frequent values of 'job'" in planned
     plan = Plan.load(folder / "plan.json")
     assert plan.ledger().prior == 4
     assert 0.99 < plan.ledger().epsilon <= 1.0
-    priced = run("plan", folder / "plan.json", "--json", "-")
+    priced = good(f"plan {folder}/plan.json --json -")
     assert json.loads(priced)["prior"] == 4
     # The part itself cannot be planned with.
-    assert "has a private domain, which has not been found yet" in run(
-        "plan",
-        "--schema",
-        part,
-        "--epsilon",
-        "1",
-        "--expected-records",
-        "6000",
-        "--out",
-        folder / "p.json",
-        code=2,
+    assert "has a private domain, which has not been found yet" in refused(
+        f"plan --schema {part} --epsilon 1 --expected-records 6000 --out {folder}/p.json"
     )
 
 
@@ -129,52 +89,42 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
     whole.write_text(
         PART.format(name="firm") + '[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n'
     )
-    options = ["--schema", whole, "--epsilon", "4", "--domain-share", "0.1"]
-    out = run("synthesize", folder / "whole.csv", *options, "--out", folder / "s.csv")
+    options = f"--schema {whole} --epsilon 4 --domain-share 0.1"
+    out = good(f"synthesize {folder}/whole.csv", options, f"--out {folder}/s.csv")
     assert "Domains of 2 attributes are found with 10 % of epsilon: pay, job." in out
     assert "bounds and bins of 'pay'" in out
     assert "Private (add or remove one record)" in out
     assert len(pd.read_csv(folder / "s.csv")) > 5000
-    assert "must lie between 0 and 1" in run(
-        "synthesize",
-        folder / "whole.csv",
-        "--schema",
-        whole,
-        "--epsilon",
-        "4",
-        "--domain-share",
-        "1",
-        "--out",
-        folder / "t.csv",
-        code=2,
+    assert "must lie between 0 and 1" in refused(
+        f"synthesize {folder}/whole.csv --schema {whole} --epsilon 4 --domain-share 1 --out {folder}/t.csv"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        (OTHER, [], 'no attribute with bins = "private"'),
-        (PART.format(name="firm") + OTHER, [], "each party must find the domains of its part"),
+        (OTHER, "", 'no attribute with bins = "private"'),
+        (PART.format(name="firm") + OTHER, "", "each party must find the domains of its part"),
         (
             PART.format(name="firm"),
-            ["--records-per-person", "2"],
+            "--records-per-person 2",
             "--records-per-person needs --person",
         ),
-        (PART.format(name="firm"), ["--person", "nobody"], "no person column 'nobody'"),
-        (PART.format(name="firm").replace('"pay"', '"wage"'), [], "lacks the column 'wage'"),
+        (PART.format(name="firm"), "--person nobody", "no person column 'nobody'"),
+        (PART.format(name="firm").replace('"pay"', '"wage"'), "", "lacks the column 'wage'"),
         (
             PART.format(name="firm").replace('"job"', '"id"').replace("values", "bins"),
-            ["--epsilon", "0"],
+            "--epsilon 0",
             "epsilon above 0",
         ),
-        (PART.format(name="firm"), ["--epsilon", "1e-5"], "found nothing"),
+        (PART.format(name="firm"), "--epsilon 1e-5", "found nothing"),
     ],
 )
 def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, options, sentence):
     part = folder / "odd.toml"
     part.write_text(text)
-    finding = ["--schema", part, "--epsilon", "0.4", *options, "--out", folder / "odd-found.toml"]
-    out = run("schema", "domains", folder / "firm.csv", *finding, code=2)
+    finding = f"--schema {part} --epsilon 0.4 {options} --out {folder}/odd-found.toml"
+    out = refused(f"schema domains {folder}/firm.csv", finding)
     assert sentence in out
     assert out.startswith("Error: ")
     assert out.count("\n") == 1
@@ -183,101 +133,62 @@ def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, o
 
 def test_several_records_of_a_person_from_plan_to_table(folder):
     part = folder / "firm.toml"
-    options = ["--person", "who", "--records-per-person", "2"]
-    finding = ["--schema", part, "--epsilon", "1", *options, "--out", folder / "found.toml"]
-    run("schema", "domains", folder / "firm-visits.csv", *finding)
-    run(
-        "schema",
-        "merge",
-        folder / "found.toml",
-        folder / "town.toml",
-        "--out",
-        folder / "schema.toml",
+    options = "--person who --records-per-person 2"
+    finding = f"--schema {part} --epsilon 1 {options} --out {folder}/found.toml"
+    good(f"schema domains {folder}/firm-visits.csv", finding)
+    good(
+        f"schema merge {folder}/found.toml {folder}/town.toml --out {folder}/schema.toml",
     )
-    planning = [
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        "5",
-        "--expected-records",
-        "4000",
-        "--records-per-person",
-        "2",
-    ]
-    planned = run(
-        "plan",
-        *planning,
-        "--encoder",
-        "count-sketch",
-        "--message-mb",
-        "0.3",
-        "--out",
-        folder / "plan.json",
+    planning = (
+        f"--schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 2"
+    )
+    planned = good(
+        f"plan {planning}",
+        f"--encoder count-sketch --message-mb 0.3 --out {folder}/plan.json",
     )
     assert "a person has up to 2 records" in planned
     assert "add or remove one person with up to 2 records" in planned
-    plan = ["--plan", folder / "plan.json"]
-    checked = run(
-        "check",
-        folder / "firm-visits.csv",
-        *plan,
-        "--name",
-        "firm",
-        "--id",
-        "id",
-        "--person",
-        "who",
+    plan = f"--plan {folder}/plan.json"
+    checked = good(
+        f"check {folder}/firm-visits.csv",
+        plan,
+        "--name firm --id id --person who",
     )
     assert "persons with more than 2 will be left out" in checked
-    assert "name the column that says whose a record is" in run(
-        "check", folder / "firm.csv", *plan, "--name", "firm", "--id", "id", code=2
+    assert "name the column that says whose a record is" in refused(
+        f"check {folder}/firm.csv", plan, "--name firm --id id"
     )
     (folder / "x").mkdir()
-    place = ["--exchange", folder / "x"]
-    run(
-        "run",
-        "server",
-        folder / "server",
-        *planning,
-        "--message-mb",
-        "0.3",
-        "--out",
-        "s.csv",
-        *place,
+    place = f"--exchange {folder}/x"
+    good(
+        f"run server {folder}/server",
+        planning,
+        "--message-mb 0.3 --out s.csv",
+        place,
     )
     for name in ("firm", "town"):
         table = folder / f"{name}-visits.csv"
-        run(
-            "run",
-            "party",
-            folder / name,
-            "--name",
-            name,
-            "--table",
-            table,
-            "--id",
-            "id",
-            "--person",
-            "who",
-            *place,
+        good(
+            f"run party {folder}/{name} --name {name} --table {table} --id id --person who",
+            place,
         )
-    run("run", "server", folder / "server")
-    fingerprint = json.loads(run("status", folder / "server", "--json", "-"))["plan"]
+    good(f"run server {folder}/server")
+    fingerprint = json.loads(good(f"status {folder}/server --json -"))["plan"]
     said = []
     for name in ("firm", "town"):
-        run("run", "party", folder / name)
-        run("accept", folder / name, fingerprint)
+        good(f"run party {folder}/{name}")
+        good(f"accept {folder}/{name} {fingerprint}")
         # Without whose a record is, nothing is released.
         settings = folder / name / "run.toml"
         told = settings.read_text()
         settings.write_text(told.replace('person = "who"', "").replace("-visits.csv", ".csv"))
         if name == "firm":
-            assert "every party's table must say whose a record is" in run(
-                "run", "party", folder / name, code=2
+            assert "every party's table must say whose a record is" in refused(
+                f"run party {folder}/{name}"
             )
         settings.write_text(told)
-        said.append(run("run", "party", folder / name))
-        run("run", "server", folder / "server")
+        said.append(good(f"run party {folder}/{name}"))
+        good(f"run server {folder}/server")
     # Both leave out as many records of as many persons.
     left_out = [
         line
@@ -287,42 +198,16 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     ]
     assert len(left_out) == 2
     assert len(set(left_out)) == 1
-    run("run", "server", folder / "server")
+    good(f"run server {folder}/server")
     result = folder / "server" / "result"
-    assert "one person with up to 2 records" in run("inspect", result / "s.csv")
+    assert "one person with up to 2 records" in good(f"inspect {result}/s.csv")
     visits = pd.read_csv(folder / "firm-visits.csv")
     kept = int(np.minimum(visits.groupby("who").size(), 2).sum())
     assert abs(len(pd.read_csv(result / "s.csv")) - kept) < 150 < len(visits) - kept
-    assert "covers them all" in run(
-        "plan", folder / "plan.json", "--records-per-person", "3", code=2
+    assert "covers them all" in refused(f"plan {folder}/plan.json --records-per-person 3")
+    assert "no price for scheduled-pairs" in refused(
+        f"plan --schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 2 --encoder scheduled-pairs --out {folder}/q.json"
     )
-    assert "no price for scheduled-pairs" in run(
-        "plan",
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        "5",
-        "--expected-records",
-        "4000",
-        "--records-per-person",
-        "2",
-        "--encoder",
-        "scheduled-pairs",
-        "--out",
-        folder / "q.json",
-        code=2,
-    )
-    assert "find them with --records-per-person 3" in run(
-        "plan",
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        "5",
-        "--expected-records",
-        "4000",
-        "--records-per-person",
-        "3",
-        "--out",
-        folder / "q.json",
-        code=2,
+    assert "find them with --records-per-person 3" in refused(
+        f"plan --schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 3 --out {folder}/q.json"
     )

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner, Result
+from commands import run
 from planning import plan_with
 
 from tests.builders import dealt
 from tests.roles import run_server
-from vertimrf.cli import main
 from vertimrf.errors import ModelError, NoMassError
 from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.model.measurement import Measurement
@@ -344,14 +343,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
-
-
 def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
-    merged = run(
-        "schema", "merge", folder / "one.toml", folder / "two.toml", "--out", folder / "schema.toml"
-    )
+    merged = run(f"schema merge {folder}/one.toml {folder}/two.toml --out {folder}/schema.toml")
     assert merged.exit_code == 0, merged.output
     assert Schema.load(folder / "schema.toml").impossible == COMBINATIONS[4:]
     # What spans parties is written into the merged file.
@@ -360,17 +353,8 @@ def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
     (folder / "schema.toml").write_text(
         '[[impossible]]\nage = {below = 17}\nmarried = ["yes", "widowed"]\n\n' + text
     )
-    arguments = [
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        RECORDS,
-        "--encoder",
-        "count-sketch",
-    ]
-    planned = run("plan", *arguments, "--out", folder / "plan.json")
+    arguments = f"--schema {folder}/schema.toml --epsilon 1 --expected-records {RECORDS} --encoder count-sketch"
+    planned = run(f"plan {arguments}", f"--out {folder}/plan.json")
     assert planned.exit_code == 0, planned.output
     assert (
         "impossible, and so in no row: age below 17 and married = 'yes' or 'widowed'; age from 60 and"
@@ -378,44 +362,32 @@ def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
     )
     assert "Note: Impossible combination 1" in planned.output
     assert "the bin from 15 to 20 of 'age' lies only partly within it" in planned.output
-    assert "impossible: age from 60" in run("inspect", folder / "schema.toml").output
+    assert "impossible: age from 60" in run(f"inspect {folder}/schema.toml").output
     tables = [folder / "one.csv", folder / "two.parquet"]
     made = run(
         "synthesize",
         *tables,
-        "--id",
-        "id",
-        *arguments,
-        "--out",
-        folder / "out.csv",
-        "--model",
-        folder / "a.model",
-        "--seed",
-        1,
+        "--id id",
+        arguments,
+        f"--out {folder}/out.csv --model {folder}/a.model --seed 1",
     )
     assert made.exit_code == 0, made.output
     compared = run(
-        "evaluate",
-        "--real",
+        "evaluate --real",
         tables[0],
         "--real",
         tables[1],
-        "--synthetic",
-        folder / "out.csv",
-        "--id",
-        "id",
-        "--schema",
-        folder / "schema.toml",
+        f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml",
     )
     assert (
         "Impossible, age below 17 and married = 'yes' or 'widowed': 0 synthetic records, 0 real ones"
         in compared.output
     )
-    where = ["sample", folder / "a.model", "--rows", 50, "--out", folder / "some.csv"]
-    some = run(*where, "--where", "age=12")
+    where = f"sample {folder}/a.model --rows 50 --out {folder}/some.csv"
+    some = run(where, "--where age=12")
     assert some.exit_code == 0, some.output
     assert (folder / "some.csv").read_text().count('"no"') >= 50
-    none = run(*where, "--where", "age=12", "--where", "married=yes")
+    none = run(where, "--where age=12 --where married=yes")
     assert none.exit_code == 2
     assert (
         "the schema rules it out by impossible combination 1 (age below 17 and married = 'yes' or 'widowed')."
@@ -425,31 +397,13 @@ def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
 
 def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
     schema().save(folder / "schema.json")
-    arguments = [
-        "--schema",
-        folder / "schema.json",
-        "--epsilon",
-        1,
-        "--expected-records",
-        RECORDS,
-        "--encoder",
-        "count-sketch",
-    ]
-    assert run("plan", *arguments, "--out", folder / "plan.json").exit_code == 0
-    checked = [
-        "check",
-        folder / "one.csv",
-        "--plan",
-        folder / "plan.json",
-        "--name",
-        "one",
-        "--id",
-        "id",
-    ]
-    assert run(*checked).exit_code == 0
+    arguments = f"--schema {folder}/schema.json --epsilon 1 --expected-records {RECORDS} --encoder count-sketch"
+    assert run(f"plan {arguments}", f"--out {folder}/plan.json").exit_code == 0
+    checked = f"check {folder}/one.csv --plan {folder}/plan.json --name one --id id"
+    assert run(checked).exit_code == 0
     lines = (folder / "one.csv").read_text().splitlines()
     (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
-    found = run(*checked)
+    found = run(checked)
     assert found.exit_code == 2
     assert (
         "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec"
@@ -460,8 +414,8 @@ def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
 def test_contradictions_are_named_on_the_command_line(folder: Path) -> None:
     stated = [{"pupil": "yes"}, {"pupil": "no", "job": ["a", "b"]}, {"pupil": "no", "job": "none"}]
     (folder / "bad.json").write_text(json.dumps(schema(()).to_json() | {"impossible": stated}))
-    arguments = ["--schema", folder / "bad.json", "--epsilon", 1, "--expected-records", 10]
-    refused = run("plan", *arguments, "--out", folder / "plan.json")
+    arguments = f"--schema {folder}/bad.json --epsilon 1 --expected-records 10"
+    refused = run(f"plan {arguments}", f"--out {folder}/plan.json")
     assert refused.exit_code == 2
     assert "leave no record possible; one of them cannot be true." in refused.output
     assert not (folder / "plan.json").exists()

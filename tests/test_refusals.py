@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 from builders import KEYS
 from click.testing import CliRunner, Result
+from commands import good, refused
+from commands import run as command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import plan_with
@@ -202,17 +204,7 @@ def test_a_check_finds_the_same_before_anything_is_accepted(
         in found.facts
     )
     plan.save(tmp_path / "plan.json")
-    arguments = [
-        "check",
-        table,
-        "--plan",
-        tmp_path / "plan.json",
-        "--name",
-        "hospital",
-        "--id",
-        "id",
-    ]
-    assert CliRunner().invoke(main, [str(a) for a in arguments]).exit_code == 2
+    refused(f"check {table} --plan {tmp_path}/plan.json --name hospital --id id")
 
 
 @pytest.mark.parametrize(
@@ -277,8 +269,7 @@ def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(
     assert told[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
     assert "Left out: 11 records do not fit" in some.state().text()
     assert some.state().to_json()["left_out"] == told
-    shown = CliRunner().invoke(main, ["status", str(some.folder)])
-    assert "1 record repeats an id that another has" in shown.output
+    assert "1 record repeats an id that another has" in good(f"status {some.folder}")
     # A file in both folders, for its owner alone.
     for run in (none, some):
         assert (run.folder / "left-out").stat().st_mode & 0o777 == 0o600
@@ -451,19 +442,8 @@ def test_what_no_text_file_is_written_in_is_refused(
         ReadOptions(encoding=name)
     agreed[0].save(tmp_path / "plan.json")
     table = write(tmp_path / "table.csv", lines_of(3))
-    arguments = [
-        "check",
-        table,
-        "--plan",
-        tmp_path / "plan.json",
-        "--name",
-        "hospital",
-        "--id",
-        "id",
-        "--encoding",
-        name,
-    ]
-    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    checked = f"check {table} --plan {tmp_path}/plan.json --name hospital --id id --encoding"
+    result = command(checked, Path(name))
     assert result.exit_code == 2
     assert [line[:19] for line in result.output.splitlines()] == ["Error: There is no "]
 

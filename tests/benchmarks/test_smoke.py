@@ -1,7 +1,7 @@
 """Every script runs at its smallest size: ``--smoke`` of those under benchmarks/, as they stand those under examples/.
 
 Each ends well and writes rows that are read back. At this size no figure is held to a bar: whether bars hold is asked by
-``python benchmarks/bars.py``. Scripts run two at a time, so that all take two minutes on two cores.
+``python benchmarks/bars.py``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,32 +64,15 @@ def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def runs(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]]:
-    folder = tmp_path_factory.mktemp("smoke")
-    asked = [
-        name
-        for name in SCRIPTS
-        if any(item.name.endswith(f"[{name}]") for item in request.session.items)
-    ]
-    with ThreadPoolExecutor(2) as pool:
-        yield folder, {name: pool.submit(smoke, name, folder) for name in asked}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_runs_at_its_smallest_size(
-    name: str, runs: tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]
-) -> None:
+def test_a_script_runs_at_its_smallest_size(name: str, tmp_path: Path) -> None:
     for needed in SCRIPTS[name]:
         pytest.importorskip(needed)
-    folder, futures = runs
-    done = futures[name].result()
+    done = smoke(name, tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "no bar is held" in done.stdout
-    rows = [Verdict(**row) for row in json.loads((folder / f"{name}.json").read_text())]
+    rows = [Verdict(**row) for row in json.loads((tmp_path / f"{name}.json").read_text())]
     assert rows
     assert all(isinstance(row.name, str) and row.name for row in rows)
     assert all(row.value is None or isinstance(row.value, int | float) for row in rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 
@@ -10,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import schema_of
-from click.testing import CliRunner
+from commands import good, refused
 from planning import plan_with
 
-from vertimrf.cli import main
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
 from vertimrf.plan.options import PlanOptions
@@ -121,46 +119,34 @@ def test_the_search_ends_whatever_the_planner_does():
     assert len(asked) < 60
 
 
-def invoke(folder, *arguments):
+def planning(folder):
     TWO.save(folder / "schema.toml")
-    known = [
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        20_000,
-        "--out",
-        folder / "plan.json",
-    ]
-    return CliRunner().invoke(main, [str(argument) for argument in ("plan", *known, *arguments)])
+    known = f"--schema {folder}/schema.toml --epsilon 1 --expected-records 20000"
+    return f"plan {known} --out {folder}/plan.json"
 
 
 def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
-    done = invoke(tmp_path, "--collusion-epsilon", 15)
-    assert done.exit_code == 0, done.output
+    done = good(planning(tmp_path), "--collusion-epsilon 15")
     plan = Plan.load(tmp_path / "plan.json")
     spent = plan.ledger().colluding_epsilon
     assert 14.5 < spent <= 15
     line = f"If a party colludes with the server: epsilon {spent:.4g} at the same delta, for what the other parties hold."
-    assert line in done.output
+    assert line in done
     for command in ("plan", "inspect"):
-        assert line in CliRunner().invoke(main, [command, str(tmp_path / "plan.json")]).output
-    told = CliRunner().invoke(main, ["plan", str(tmp_path / "plan.json"), "--json", "-"])
-    assert json.loads(told.output)["colluding_epsilon"] == pytest.approx(spent)
+        assert line in good(f"{command} {tmp_path}/plan.json")
+    told = json.loads(good(f"plan {tmp_path}/plan.json --json -"))
+    assert told["colluding_epsilon"] == pytest.approx(spent)
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--collusion-epsilon", 15, "--message-mb", 1), "not both"),
-        (("--collusion-epsilon", 0.1), "the smallest reach"),
+        ("--collusion-epsilon 15 --message-mb 1", "not both"),
+        ("--collusion-epsilon 0.1", "the smallest reach"),
     ],
 )
 def test_the_command_refuses_in_a_sentence_and_writes_nothing(tmp_path, arguments, text):
-    refused = invoke(tmp_path, *arguments)
-    assert refused.exit_code == 2
-    assert text in refused.output
+    assert text in refused(planning(tmp_path), arguments)
     assert not (tmp_path / "plan.json").exists()
 
 
@@ -190,7 +176,7 @@ def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
+def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, 4, 2000) for name in ("l0", "l1", "r0", "r1")}
     frame = pd.DataFrame({"id": np.arange(2000)} | columns)
@@ -203,30 +189,11 @@ def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
         table.to_csv(tmp_path / name, index=False)
     schema_of(left={"l0": 4, "l1": 4}, right={"r0": 4, "r1": 4}).save(tmp_path / "schema.toml")
 
-    def run(*arguments):
-        known = (
-            "--id",
-            "id",
-            "--epsilon",
-            "4",
-            "--expected-records",
-            "2000",
-            "--collusion-epsilon",
-            "30",
-            "--out",
-            "out.csv",
-        )
-        with contextlib.chdir(tmp_path):
-            return CliRunner().invoke(main, ["synthesize", *arguments, *known])
-
-    done = run("left.csv", "right.csv", "--schema", "schema.toml", "--json", "report.json")
-    assert done.exit_code == 0, done.output
+    known = "--id id --epsilon 4 --expected-records 2000 --collusion-epsilon 30 --out out.csv"
+    monkeypatch.chdir(tmp_path)
+    done = good(f"synthesize left.csv right.csv --schema schema.toml --json report.json {known}")
     report = json.loads((tmp_path / "report.json").read_text())
     assert 25 < report["colluding_epsilon"] <= 30
-    assert (
-        f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}"
-        in done.output
-    )
-    refused = run("all.csv")
-    assert refused.exit_code == 2
-    assert "collusion_epsilon (--collusion-epsilon) has no meaning for one holder" in refused.output
+    assert f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}" in done
+    said = refused(f"synthesize all.csv {known}")
+    assert "collusion_epsilon (--collusion-epsilon) has no meaning for one holder" in said

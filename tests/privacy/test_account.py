@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
+from commands import run
 from msgspec.structs import replace
 from planning import plan_with
 
-from vertimrf.cli import main
 from vertimrf.errors import PrivacyError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
@@ -25,7 +24,7 @@ COUNTS = CountSketchEvent(groups=15, variance=22.5, buckets=1508, repetitions=17
 
 
 def price(*arguments):
-    return CliRunner().invoke(main, ["plan", *arguments])
+    return run("plan", *arguments)
 
 
 def test_lone_sketches_are_priced_in_python():
@@ -70,7 +69,7 @@ def test_a_plan(tmp_path):
     priced = json.loads((tmp_path / "priced.json").read_text())
     assert 0.68 < priced["epsilon"] <= 0.7
     # A smaller delta costs more.
-    other = price(str(tmp_path / "plan.json"), "--delta", "1e-9", "--json", "-")
+    other = price(str(tmp_path / "plan.json"), "--delta 1e-9 --json -")
     assert json.loads(other.output)["epsilon"] > priced["epsilon"]
 
 
@@ -91,22 +90,17 @@ def test_plans_over_the_same_people_add_up(tmp_path):
     assert priced["delta"] == pytest.approx(2e-5)
     assert 0.7 < priced["epsilon"] < 1.0
     assert len(priced["entries"]) == 2 * len(
-        json.loads(price(str(tmp_path / "small"), "--json", "-").output)["entries"]
+        json.loads(price(str(tmp_path / "small"), "--json -").output)["entries"]
     )
     # At the delta of each it costs more than at the sum.
-    other = price(
-        str(tmp_path / "small"), str(tmp_path / "large"), "--delta", "1e-5", "--json", "-"
-    )
+    other = price(str(tmp_path / "small"), str(tmp_path / "large"), "--delta 1e-5 --json -")
     assert json.loads(other.output)["epsilon"] > priced["epsilon"]
     again = price(str(tmp_path / "small"), str(tmp_path / "small"))
     assert again.exit_code == 2
     assert "given twice" in again.output
-    person = price(str(tmp_path / "small"), "--records-per-person", "3", "--json", "-")
-    assert 0.9 < json.loads(person.output)["epsilon"] < 2
-    assert (
-        "with 3 records in every table: epsilon"
-        in price(str(tmp_path / "small"), "--records-per-person", "3").output
-    )
+    person = price(str(tmp_path / "small"), f"--records-per-person 3 --json {tmp_path}/person")
+    assert 0.9 < json.loads((tmp_path / "person").read_text())["epsilon"] < 2
+    assert "with 3 records in every table: epsilon" in person.output
 
 
 @pytest.mark.parametrize(

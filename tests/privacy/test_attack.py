@@ -66,16 +66,17 @@ def test_complete_rows_of_adult(script, paper_data):
         assert published["true_rows"] > 0.85 * published["guesses"]
 
 
-def test_the_script_runs_by_itself(tmp_path):
+def test_the_script_runs_by_itself(script, tmp_path, monkeypatch, capsys):
     lines = ["id,a,b,c,d"] + [f"{i},{i % 3},{i % 5},{i % 2},{i % 7}" for i in range(300)]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "table.csv"), "--keys", "64"]
-    text = subprocess.run(
-        [*command, "--epsilon", "0.5"], check=True, capture_output=True, text=True
-    ).stdout
+    command = [str(SCRIPT), str(tmp_path / "table.csv"), "--keys", "64"]
+    monkeypatch.setattr(sys, "argv", [*command, "--epsilon", "0.5"])
+    script.main()
+    text = capsys.readouterr().out
     assert "published" in text
     assert "scheduled pairs" in text
+    command = [sys.executable, *command, "--json", "-"]
     outcomes = json.loads(
-        subprocess.run([*command, "--json", "-"], check=True, capture_output=True, text=True).stdout
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
     )
     assert [outcome["claimed_epsilon"] for outcome in outcomes] == [0.32, 0.16]

@@ -88,7 +88,7 @@ def test_far_out_the_law_is_never_below_sums_without_a_transform(buckets):
         half_law, half = np.outer(half_law, half_law).ravel(), np.add.outer(half, half).ravel()
     sums, law = np.add.outer(half, half).ravel() / buckets, np.outer(half_law, half_law).ravel()
     ratio, found, lost = ratio_law(groups, variance, buckets)
-    for at in np.linspace(1, 30, 15):
+    for at in np.linspace(1, 30, 6):
         exact = law @ np.maximum(sums - at, 0)
         ours = found @ np.maximum(ratio - at, 0)
         assert exact * (1 - 1e-9) <= ours + lost
@@ -310,7 +310,7 @@ def test_parameters_whose_accounting_would_not_hold_are_refused(parameters, said
         CountSketchEvent(*parameters)
 
 
-@pytest.mark.parametrize(("one", "other"), [(8, 7), (14, 1), (1, 1)])
+@pytest.mark.parametrize(("one", "other"), [(8, 7), (14, 1)])
 def test_who_goes_by_two_ids_shows_less(one, other):
     """The values of one id have a bucket and sign of their own, and those of the other: two events of fewer groups each."""
     apart = [CountSketchEvent(groups, 36.6, 1024, 318) for groups in (one, other)]

@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import schema_of
-from click.testing import CliRunner
+from commands import run
 from planning import plan_with
 from roles import run_server
 from scipy import stats
 
-from vertimrf.cli import main
 from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
@@ -289,19 +288,9 @@ def test_the_command_line(tmp_path):
         {"id": range(500), "a": rng.integers(0, 3, 500), "x": rng.integers(0, 3, 500)}
     )
     frame.to_csv(tmp_path / "table.csv", index=False)
-    arguments = [
-        tmp_path / "table.csv",
-        "--id",
-        "id",
-        "--split",
-        "1,1",
-        "--epsilon",
-        2,
-        "--encoder",
-        "grr",
-    ]
-    outcome = CliRunner().invoke(
-        main, ["synthesize", *map(str, arguments), "--out", str(tmp_path / "o.csv"), "--json", "-"]
+    outcome = run(
+        f"synthesize {tmp_path}/table.csv --id id --split 1,1 --epsilon 2 --encoder grr"
+        f" --out {tmp_path}/o.csv --json -"
     )
     assert outcome.exit_code == 0, outcome.output
     assert json.loads(outcome.stdout)["epsilon"] <= 2

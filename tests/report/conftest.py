@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from planning import plan_with
-from tools.kills import looked_up
 
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy import ledger
 from vertimrf.report.run import Run
 from vertimrf.tables.table import Table
 from vertimrf.trial import Trial, run_protocol
@@ -24,16 +21,6 @@ from vertimrf.trial import Trial, run_protocol
 SCRIPT = "<script>document.title='owned'</script>"
 IMAGE = "<img src=x onerror=document.title='owned'>"
 RECORDS = 3000
-PRICED = {name: looked_up(getattr(ledger, name)) for name in ("cumulative", "composed_epsilon")}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def prices() -> Iterator[None]:
-    """What the events of a run cost is computed once, however many tests read its files."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, function in PRICED.items():
-            patch.setattr(ledger, name, function)
-        yield
 
 
 @dataclass(frozen=True, eq=False)

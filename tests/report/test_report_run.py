@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import shutil
 from collections.abc import Callable
@@ -117,22 +116,16 @@ def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
     ],
     ids=lambda path: ".".join(map(str, path)),
 )
-@pytest.mark.parametrize(
-    "value",
-    [-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None],
-    ids=lambda value: str(value)[:5],
-)
-def test_malformed_figures_are_one_sentence_or_harmless(
-    made: Any, path: tuple[Any, ...], value: Any
-) -> None:
-    figures = copy.deepcopy(json.loads((made.folder / "report.json").read_text()))
-    _swap(*path)(figures, value)
-    # No other error gets out, and what is taken is what it ought to be.
-    with contextlib.suppress(MessageError):
-        told = Run.matched(made.run.model, figures, "report.json").report
-        assert all(np.isfinite(own.counts).all() and own.error > 0 for own in told.released)
-        assert told.pairs is None or np.isfinite(told.pairs.noise).all()
-        assert all(np.isfinite(spent) for spent in told.seconds.values())
+def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[Any, ...]) -> None:
+    for value in (-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None):
+        figures = json.loads((made.folder / "report.json").read_text())
+        _swap(*path)(figures, value)
+        # No other error gets out, and what is taken is what it ought to be.
+        with contextlib.suppress(MessageError):
+            told = Run.matched(made.run.model, figures, "report.json").report
+            assert all(np.isfinite(own.counts).all() and own.error > 0 for own in told.released)
+            assert told.pairs is None or np.isfinite(told.pairs.noise).all()
+            assert all(np.isfinite(spent) for spent in told.seconds.values())
 
 
 @pytest.mark.parametrize(

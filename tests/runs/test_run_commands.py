@@ -8,28 +8,18 @@ import shutil
 import subprocess
 import sys
 
+import commands
 import pytest
-from click.testing import CliRunner
+from commands import good, run
 from runs.conversation import RECORDS, SCHEMA, write_tables
 
-from vertimrf.cli import main
+PLANNING = f"--schema schema.toml --epsilon 1 --expected-records {RECORDS} --message-mb 0.05"
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
-
-
-def good(*arguments):
-    done = run(*arguments)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def refused(*arguments):
-    done = run(*arguments)
-    assert done.exit_code == 2, done.output
-    assert done.output.count("\n") == 1
-    return done.output
+def refused(*words):
+    told = commands.refused(*words)
+    assert told.count("\n") == 1
+    return told
 
 
 @pytest.fixture
@@ -43,113 +33,76 @@ def place(tmp_path, monkeypatch):
 
 
 def start():
-    server = (
-        "--schema",
-        "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        RECORDS,
-        "--message-mb",
-        0.05,
-    )
-    good("run", "server", "server", *server, "--exchange", "x")
+    good("run server server", PLANNING, "--exchange x")
     for name in ("hospital", "insurer"):
         good(
-            "run",
-            "party",
-            name,
-            "--name",
-            name,
-            "--table",
-            f"{name}.csv",
-            "--id",
-            "id",
-            "--exchange",
-            "x",
+            f"run party {name} --name {name} --table {name}.csv --id id --exchange x",
         )
-    good("run", "server", "server")
+    good("run server server")
 
 
 def status(folder):
-    return json.loads(good("status", folder, "--json", "-"))
+    return json.loads(good(f"status {folder} --json -"))
 
 
 def test_a_run_by_one_command_a_role_and_one_acceptance(place, monkeypatch):
     start()
     for name in ("hospital", "insurer"):
-        told = good("run", "party", name)
+        told = good(f"run party {name}")
         assert "waits for you" in told
         assert f"vertimrf accept {place / name} FINGERPRINT" in told
-        assert "Accepted: the plan" in good("accept", name, *status("server")["plan"].split("-"))
+        assert "Accepted: the plan" in good(f"accept {name}", *status("server")["plan"].split("-"))
         assert status(name)["steps"][2]["status"] == "done"
-        good("run", "party", name)
+        good(f"run party {name}")
     # The server passes the envelope of the first party on.
-    assert "waits for the envelope of 'hospital'" in good("status", "insurer")
-    assert "waits  message" in good("run", "server", "server")
+    assert "waits for the envelope of 'hospital'" in good("status insurer")
+    assert "waits  message" in good("run server server")
     # From anywhere, by the folder alone.
     os.mkdir("elsewhere")
     monkeypatch.chdir("elsewhere")
     for name in ("../hospital", "../insurer"):
-        good("run", "party", name, "--wait")
+        good(f"run party {name} --wait")
         assert status(name)["done"]
-    assert "done   result" in good("run", "server", "../server", "--wait")
+    assert "done   result" in good("run server ../server --wait")
     assert (place / "server" / "result" / "synthetic.parquet").exists()
-    assert good("status", "../server") == good("run", "server", "../server")
+    assert good("status ../server") == good("run server ../server")
 
 
 def test_the_sentence_says_what_is_wrong(place):
     start()
-    assert "needs --name, --id" in refused("run", "party", "new", "--table", "hospital.csv")
+    assert "needs --name, --id" in refused("run party new --table hospital.csv")
     assert "needs --epsilon" in refused(
-        "run", "server", "new", "--schema", "schema.toml", "--expected-records", RECORDS
+        f"run server new --schema schema.toml --expected-records {RECORDS}"
     )
-    assert "no run folder" in refused("run", "party", "new")
-    assert "no run folder" in refused("status", "x")
-    assert "not of a party" in refused("run", "party", "server")
-    assert "not of a party" in refused("accept", "server", "1234")
+    assert "no run folder" in refused("run party new")
+    assert "no run folder" in refused("status x")
+    assert "not of a party" in refused("run party server")
+    assert "not of a party" in refused("accept server 1234")
     assert "not a whole fingerprint" in (
-        good("run", "party", "hospital") and refused("accept", "hospital", "1234")
+        good("run party hospital") and refused("accept hospital 1234")
     )
-    assert "No plan has come" in refused("accept", "insurer", "1234")
+    assert "No plan has come" in refused("accept insurer 1234")
     shutil.rmtree("x")
-    assert "no folder" in refused("run", "party", "hospital")
-    assert (
-        "there is no table"
-        in refused("run", "party", "n", "--name", "n", "--table", "n.csv", "--id", "id").lower()
-    )
+    assert "no folder" in refused("run party hospital")
+    assert "there is no table" in refused("run party n --name n --table n.csv --id id").lower()
 
 
 def test_without_an_exchange_it_says_which_files_to_carry_and_works_on(place):
-    told = good(
-        "run", "party", "hospital", "--name", "hospital", "--table", "hospital.csv", "--id", "id"
-    )
+    told = good("run party hospital --name hospital --table hospital.csv --id id")
     assert "nothing carries this run's files" in told
     assert "Files for others: parties/hospital/offer\n" in told
     assert "Files from others: server/hospital/plan\n" in told
     assert "waits  plan" in told
-    server = (
-        "--schema",
-        "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        RECORDS,
-        "--message-mb",
-        0.05,
-    )
-    told = good("run", "server", "server", *server)
+    told = good("run server server", PLANNING)
     assert "Files for others: none\n" in told
     assert "Files from others: parties/hospital/offer, parties/insurer/offer\n" in told
     # With a place it goes on, and then without one again.
     for name in ("hospital", "insurer"):
         place_of = ["--exchange", "x"] if name == "insurer" else []
-        good(
-            "run", "party", name, "--name", name, "--table", f"{name}.csv", "--id", "id", *place_of
-        )
-    good("run", "party", "hospital", "--exchange", "x")
-    good("run", "server", "server", "--exchange", "x")
-    told = good("run", "server", "server")
+        good(f"run party {name} --name {name} --table {name}.csv --id id", *place_of)
+    good("run party hospital --exchange x")
+    good("run server server --exchange x")
+    told = good("run server server")
     assert "Files for others: server/hospital/plan, server/insurer/plan\n" in told
     assert (
         "Files from others: parties/hospital/envelopes, parties/hospital/message, parties/insurer/message\n"
@@ -170,51 +123,32 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
     def to_server():
         for name in ("hospital", "insurer"):
             carry(f"at-{name}/files/parties/{name}", f"at-server/files/parties/{name}")
-        good("run", "server", "at-server/run")
+        good("run server at-server/run")
 
     def to_parties():
         for name in ("hospital", "insurer"):
             carry(f"at-server/files/server/{name}", f"at-{name}/files/server/{name}")
 
-    planning = (
-        "--schema",
-        "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        RECORDS,
-        "--message-mb",
-        0.05,
-    )
-    good("run", "server", "at-server/run", *planning, "--exchange", "at-server/files")
+    good("run server at-server/run", PLANNING, "--exchange at-server/files")
     for name in ("hospital", "insurer"):
-        own = (
-            "--name",
-            name,
-            "--table",
-            f"{name}.csv",
-            "--id",
-            "id",
-            "--exchange",
-            f"at-{name}/files",
-        )
-        good("run", "party", f"at-{name}/run", *own)
+        own = f"--name {name} --table {name}.csv --id id --exchange at-{name}/files"
+        good(f"run party at-{name}/run", own)
     to_server()
     to_parties()
     for name in ("hospital", "insurer"):
-        good("run", "party", f"at-{name}/run")
-        good("accept", f"at-{name}/run", status("at-server/run")["plan"])
-        good("run", "party", f"at-{name}/run")
+        good(f"run party at-{name}/run")
+        good(f"accept at-{name}/run", status("at-server/run")["plan"])
+        good(f"run party at-{name}/run")
     # A file that was cut off on its way counts as not come yet; carried again, it is taken.
     to_server()
     cut = place / "at-server/files/server/insurer/envelopes"
     whole = cut.read_bytes()
     cut.write_bytes(whole[:-1])
     to_parties()
-    assert "waits for the envelope of 'hospital'" in good("run", "party", "at-insurer/run")
+    assert "waits for the envelope of 'hospital'" in good("run party at-insurer/run")
     cut.write_bytes(whole)
     to_parties()
-    good("run", "party", "at-insurer/run")
+    good("run party at-insurer/run")
     to_server()
     assert all(status(f"at-{role}/run")["done"] for role in ("hospital", "insurer", "server"))
     assert (place / "at-server/run/result/synthetic.parquet").exists()
@@ -224,10 +158,10 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
 
 def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
     start()
-    good("run", "party", "hospital")
-    good("accept", "hospital", status("server")["plan"])
+    good("run party hospital")
+    good("accept hospital", status("server")["plan"])
     (place / "hospital.csv").write_text("id,smoker,room\n1,0,2\n")
-    told = refused("run", "party", "hospital", "--wait")
+    told = refused("run party hospital --wait")
     assert "hospital.csv" in told
     assert status("hospital")["stopped"] in told
     # What was made before is out all the same.
@@ -237,33 +171,11 @@ def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
 def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(place):
     (place / "x" / "parties").mkdir()
     (place / "x" / "parties" / "insurer").symlink_to(place)
-    server = (
-        "--schema",
-        "schema.toml",
-        "--epsilon",
-        1,
-        "--expected-records",
-        RECORDS,
-        "--message-mb",
-        0.05,
-    )
-    assert "is a link, not a folder" in refused(
-        "run", "server", "server", *server, "--exchange", "x"
-    )
+    assert "is a link, not a folder" in refused("run server server", PLANNING, "--exchange x")
     good(
-        "run",
-        "party",
-        "hospital",
-        "--name",
-        "hospital",
-        "--table",
-        "hospital.csv",
-        "--id",
-        "id",
-        "--exchange",
-        "x",
+        "run party hospital --name hospital --table hospital.csv --id id --exchange x",
     )
-    assert "is a link, not a folder" in refused("run", "server", "server")
+    assert "is a link, not a folder" in refused("run server server")
     state = status("server")
     assert [step["status"] for step in state["steps"] if step["name"] == "offer"] == [
         "done",
@@ -273,25 +185,13 @@ def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(p
         "x/parties/insurer is a link, not a folder; it is ignored until you remove it."
         in state["refused"][0]
     )
-    assert "is a link" in good("status", "server")
-    party = (
-        "run",
-        "party",
-        "insurer",
-        "--name",
-        "insurer",
-        "--table",
-        "insurer.csv",
-        "--id",
-        "id",
-        "--exchange",
-        "x",
-    )
-    assert "is a link, not a folder" in refused(*party)
+    assert "is a link" in good("status server")
+    party = "run party insurer --name insurer --table insurer.csv --id id --exchange x"
+    assert "is a link, not a folder" in refused(party)
     assert not (place / "offer").exists()
     (place / "x" / "parties" / "insurer").unlink()
-    good("run", "party", "insurer")
-    assert "done   plan" in good("run", "server", "server")
+    good("run party insurer")
+    assert "done   plan" in good("run server server")
     assert not status("server")["refused"]
 
 
@@ -299,13 +199,13 @@ def test_a_command_that_waits_goes_on_once_the_way_is_free(place):
     """And does not end before: what it has is not where others find it."""
     start()
     for name in ("hospital", "insurer"):
-        good("run", "party", name)
-        good("accept", name, status("server")["plan"])
+        good(f"run party {name}")
+        good(f"accept {name}", status("server")["plan"])
     message = place / "x" / "parties" / "hospital" / "message"
     message.mkdir()
-    command = [sys.executable, "-m", "vertimrf", "run", "party", "hospital", "--wait"]
+    command = f"{sys.executable} -m vertimrf run party hospital --wait"
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        command.split(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as waiting:
         try:
             while "is a folder, not a file" not in (line := waiting.stderr.readline()):
@@ -320,11 +220,11 @@ def test_a_command_that_waits_goes_on_once_the_way_is_free(place):
 @pytest.mark.parametrize("place_within", ["hospital/x", "hospital"])
 def test_a_place_within_the_run_folder_is_refused_before_anything_is_made(place, place_within):
     os.makedirs("hospital/x")
-    party = ("--name", "hospital", "--table", "hospital.csv", "--id", "id")
-    assert "lies within" in refused("run", "party", "hospital", *party, "--exchange", place_within)
+    party = "--name hospital --table hospital.csv --id id"
+    assert "lies within" in refused("run party hospital", party, f"--exchange {place_within}")
     assert os.listdir("hospital") == ["x"]
-    start_folder = ("run", "party", "x/own", *party, "--exchange", "x")
-    assert "lies within" in refused(*start_folder)
+    start_folder = f"run party x/own {party} --exchange x"
+    assert "lies within" in refused(start_folder)
     assert os.listdir("x") == []
 
 
@@ -335,12 +235,12 @@ FOLDERS = ["received", "refused", "accepted"]
 @pytest.mark.parametrize("name", FILES + FOLDERS)
 def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sentence(place, name):
     start()
-    good("run", "party", "hospital")
+    good("run party hospital")
     table = (place / "hospital.csv").read_text()
     # A table without a column stops the run.
     (place / "hospital.csv").write_text("id,smoker\n1,0\n")
-    good("accept", "hospital", status("server")["plan"])
-    assert run("run", "party", "hospital").exit_code == 2
+    good("accept hospital", status("server")["plan"])
+    assert run("run party hospital").exit_code == 2
     at = place / "hospital" / name
     if name in FILES:
         at.unlink()
@@ -351,8 +251,8 @@ def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sent
     (place / "hospital.csv").write_text(table)
     # What it takes to be told differs; that it is told does not. A file where refusals go is met when something is refused.
     (place / "x" / "server" / "hospital" / "plan").write_bytes(b"")
-    assert run("status", "hospital").exit_code in (0, 2)
-    done = run("run", "party", "hospital")
+    assert run("status hospital").exit_code in (0, 2)
+    done = run("run party hospital")
     if name != "refused":
         assert done.exit_code == 2, done.output
         assert (name if name == "run.toml" else str(at)) in done.output
@@ -375,8 +275,8 @@ def test_what_is_in_the_way_in_the_servers_folder_is_named(place, name):
     for party in ("hospital", "insurer", "server"):
         good("run", *(["server"] if party == "server" else ["party"]), party)
     for party in ("hospital", "insurer"):
-        good("accept", party, status("server")["plan"])
-        good("run", "party", party)
+        good(f"accept {party}", status("server")["plan"])
+        good(f"run party {party}")
     at = place / "server" / name
     if at.is_dir():
         shutil.rmtree(at)
@@ -384,28 +284,24 @@ def test_what_is_in_the_way_in_the_servers_folder_is_named(place, name):
     else:
         at.unlink(missing_ok=True)
         at.mkdir(parents=True)
-    done = run("run", "server", "server")
+    done = run("run server server")
     assert done.exit_code == 2, done.output
     assert str(at) in done.output.splitlines()[-1]
     assert done.output.splitlines()[-1].startswith("Error: ")
-    assert run("status", "server").exit_code in (0, 2)
+    assert run("status server").exit_code in (0, 2)
 
 
 def test_a_name_that_was_changed_in_the_settings_is_one_sentence(place):
     start()
-    good("run", "party", "hospital")
+    good("run party hospital")
     path = place / "hospital" / "run.toml"
     path.write_text(path.read_text().replace('name = "hospital"', 'name = "insurer"'))
-    for command in (
-        ("run", "party", "hospital"),
-        ("status", "hospital"),
-        ("accept", "hospital", "1234"),
-    ):
+    for command in ("run party hospital", "status hospital", "accept hospital 1234"):
         assert (
             "has the name 'insurer', but the key in the folder is that of 'hospital': correct the name"
-            in refused(*command)
+            in refused(command)
         )
     schema = place / "server" / "schema.toml"
     schema.write_text(schema.read_text().replace('"insurer"', '"assurer"'))
-    for command in (("run", "server", "server"), ("status", "server")):
-        assert "has other parties than" in refused(*command)
+    for command in ("run server server", "status server"):
+        assert "has other parties than" in refused(command)

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import good
 from planning import plan_with
 
-from vertimrf.cli import main
 from vertimrf.distances import distance
 from vertimrf.errors import PlanError
 from vertimrf.evaluate import EvaluationOptions, evaluate
@@ -267,45 +266,20 @@ def frames(folder: Path, rate: float = 0.1) -> tuple[Path, Path, Path]:
 def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
     a, b, both = frames(tmp_path)
 
-    def said(*arguments: object) -> str:
-        outcome = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        assert outcome.exit_code == 0, outcome.output
-        return outcome.output
-
-    merged = said("schema", "merge", tmp_path / "a.toml", tmp_path / "b.toml", "--out", both)
+    merged = good(f"schema merge {tmp_path}/a.toml {tmp_path}/b.toml --out {both}")
     assert "5 attributes of a, b" in merged
     assert (
         "'sex' counts as one column that a and b hold. If it is not, rename it at one of them."
         in merged
     )
-    plan = said(
-        "plan",
-        "--schema",
-        both,
-        "--epsilon",
-        2,
-        "--expected-records",
-        RECORDS,
-        "--out",
-        tmp_path / "plan.json",
+    plan = good(
+        f"plan --schema {both} --epsilon 2 --expected-records {RECORDS} --out {tmp_path}/plan.json",
     )
     assert "sex is one column that a and b hold" in plan
     assert "whether they agree on sex" in plan
     out = tmp_path / "out.csv"
-    made = said(
-        "synthesize",
-        a,
-        b,
-        "--id",
-        "id",
-        "--schema",
-        both,
-        "--epsilon",
-        2,
-        "--expected-records",
-        RECORDS,
-        "--out",
-        out,
+    made = good(
+        f"synthesize {a} {b} --id id --schema {both} --epsilon 2 --expected-records {RECORDS} --out {out}",
     )
     assert "Warning: a and b contradict each other on 'sex' for" in made
     assert pd.read_csv(out).columns.tolist() == ["a0", "a1", "sex", "b0", "b1"]
@@ -320,5 +294,5 @@ def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
     }
     mine = evaluate([b], out, "id", Schema.load(both), EvaluationOptions(party="b"))
     assert {name for pair in mine["columns"] for name in pair["columns"]} == {"sex", "b0", "b1"}
-    agreed = said("check", b, "--plan", tmp_path / "plan.json", "--name", "b", "--id", "id")
+    agreed = good(f"check {b} --plan {tmp_path}/plan.json --name b --id id")
     assert "3 attributes in the plan" in agreed

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import schema_of
-from click.testing import CliRunner
+from commands import run
 from planning import plan_with
 from roles import run_server
 
-from vertimrf.cli import main
 from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
@@ -61,10 +60,6 @@ def folder(tmp_path):
     )
     SCHEMA.save(tmp_path / "schema.json")
     return tmp_path
-
-
-def command(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def test_the_claim_is_the_papers():
@@ -140,30 +135,12 @@ def test_an_attribute_of_one_value_has_no_others():
 
 
 def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
-    arguments = [
-        "synthesize",
-        folder / "left.csv",
-        folder / "right.csv",
-        "--id",
-        "id",
-        "--schema",
-        folder / "schema.json",
-        "--epsilon",
-        8,
-        "--expected-records",
-        ROWS,
-        "--encoder",
-        "published",
-        "--out",
-        folder / "out.csv",
-        "--json",
-        folder / "out.json",
-    ]
-    refused = command(*arguments)
+    arguments = f"synthesize {folder}/left.csv {folder}/right.csv --id id --schema {folder}/schema.json --epsilon 8 --expected-records {ROWS} --encoder published --out {folder}/out.csv --json {folder}/out.json"
+    refused = run(arguments)
     assert refused.exit_code == 2
     assert "gives complete records away" in refused.output
     assert not (folder / "out.csv").exists()
-    outcome = command(*arguments, "--claim-as-published")
+    outcome = run(f"{arguments} --claim-as-published")
     assert outcome.exit_code == 0, outcome.output
     assert "NOT PRIVATE: claim as published" in outcome.output
     stated = json.loads((folder / "out.csv.standing.json").read_text())["standing"]
@@ -201,25 +178,15 @@ def test_role_by_role_every_file_says_so(folder, plan):
             if name.endswith("message")
             else ()
         )
-        told = command("inspect", folder / name, *sealed)
+        told = run(f"inspect {folder}/{name}", *sealed)
         assert told.exit_code == 0
         assert "NOT PRIVATE: claim as published" in told.output
 
 
 def test_the_command_prices_such_a_plan_where_it_is_claimed(folder):
-    arguments = [
-        "plan",
-        "--schema",
-        folder / "schema.json",
-        "--epsilon",
-        8,
-        "--expected-records",
-        ROWS,
-        "--encoder",
-        "published",
-    ]
-    assert command(*arguments).exit_code == 2
-    priced = command(*arguments, "--claim-as-published")
+    arguments = f"plan --schema {folder}/schema.json --epsilon 8 --expected-records {ROWS} --encoder published"
+    assert run(arguments).exit_code == 2
+    priced = run(f"{arguments} --claim-as-published")
     assert priced.exit_code == 0
     assert "NOT PRIVATE: claim as published" in priced.output
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -175,6 +176,7 @@ TOKEN = re.compile(
 )
 
 
+@functools.cache
 def lexed(code: str) -> list[tuple[str, int, int]]:
     """Tokens of a piece of Python, each with its begin and end in the text.
 

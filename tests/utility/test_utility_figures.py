@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import good, refused
 
-from vertimrf.cli import main
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
@@ -94,59 +93,44 @@ def test_what_cannot_be_a_label() -> None:
         utility(real, real, ATTRIBUTES, "ill")
 
 
-def asked_of(folder: Path) -> list[str]:
+def asked_of(folder: Path) -> str:
     """A command on two tables of the same law."""
     rng = np.random.default_rng(5)
     Schema.of({"all": ATTRIBUTES}).save(folder / "schema.json")
     table = decode(draw(rng, 1000), ATTRIBUTES, rng)
     write_table(table.append_column("id", [list(range(1000))]), folder / "real.parquet")
     write_table(decode(draw(rng, 1000), ATTRIBUTES, rng), folder / "made.parquet")
-    return [
-        "evaluate",
-        "--real",
-        str(folder / "real.parquet"),
-        "--synthetic",
-        str(folder / "made.parquet"),
-        "--id",
-        "id",
-        "--schema",
-        str(folder / "schema.json"),
-        "--marginals",
-        "5",
-        "--utility",
-        "ill",
-    ]
+    return (
+        f"evaluate --real {folder}/real.parquet --synthetic {folder}/made.parquet --id id"
+        f" --schema {folder}/schema.json --marginals 5 --utility ill"
+    )
 
 
 def test_the_command_tells_all_that_is_installed(tmp_path: Path) -> None:
-    answer = CliRunner().invoke(main, [*asked_of(tmp_path), "--json", str(tmp_path / "found.json")])
-    assert answer.exit_code == 0, answer.output
-    assert "Trees trained on 500 synthetic records predict ill of 500 real ones" in answer.output
+    answer = good(asked_of(tmp_path), f"--json {tmp_path}/found.json")
+    assert "Trees trained on 500 synthetic records predict ill of 500 real ones" in answer
     found = json.loads((tmp_path / "found.json").read_text())["utility"]
     assert found["label"] == "ill"
     for name, trees in found["trees"].items():
         assert (
             f"  {name}: AUC {trees['synthetic']['auc']:.3f} (real {trees['real']['auc']:.3f})"
-            in answer.output
+            in answer
         )
-    assert f"of 3 attributes {found['k_marginal']['synthetic']['3']:.0f}" in answer.output
-    assert ("SDMetrics' quality score" in answer.output) == ("quality" in found)
+    assert f"of 3 attributes {found['k_marginal']['synthetic']['3']:.0f}" in answer
+    assert ("SDMetrics' quality score" in answer) == ("quality" in found)
 
 
 @pytest.mark.usefixtures("bare")
 def test_the_command_says_what_it_left_out_and_refuses_where_there_are_no_trees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = CliRunner().invoke(main, asked_of(tmp_path))
-    assert answer.exit_code == 0, answer.output
+    answer = good(asked_of(tmp_path))
     assert (
         "Left out because the package is not installed: CatBoost, SDMetrics (pip install catboost sdmetrics)."
-        in answer.output
+        in answer
     )
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    refused = CliRunner().invoke(main, asked_of(tmp_path))
-    assert refused.exit_code == 2
-    assert "vertimrf[utility]" in refused.output
+    assert "vertimrf[utility]" in refused(asked_of(tmp_path))
     with pytest.raises(PlanError):
         utility(
             draw(np.random.default_rng(5), 400),

@@ -1,0 +1,31 @@
+"""The command line as tests type it, in this process."""
+
+from __future__ import annotations
+
+import itertools
+
+from click.testing import CliRunner, Result
+
+from vertimrf.cli import main
+
+
+def run(*words: object) -> Result:
+    """Run ``vertimrf`` with these words: texts are split at blanks, all else is a word as it stands."""
+    split = (word.split() if isinstance(word, str) else [str(word)] for word in words)
+    return CliRunner().invoke(main, [*itertools.chain(*split)])
+
+
+def good(*words: object) -> str:
+    """What a command prints that ends well."""
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refused(*words: object) -> str:
+    """What a command prints that ends with exit code 2 and one sentence on why."""
+    done = run(*words)
+    assert done.exit_code == 2, done.output
+    assert "Traceback" not in done.output
+    assert [line[:7] for line in done.output.splitlines()].count("Error: ") == 1, done.output
+    return done.output

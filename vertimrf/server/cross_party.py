@@ -101,38 +101,44 @@ def cross_party_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None = None,
-    held: Sequence[Holding] | None = None,
+    holdings: Sequence[Holding] | None = None,
 ) -> CrossParty:
-    """Measurements of marginals that span parties: all that the plan schedules; of count sketches all pairs of groups, the
-    parties' own included; of shared keys and randomised responses all cross-party pairs, and the parties' own where they
-    publish no local model.
+    """Estimate marginals across parties from their messages.
+
+    Scheduled pairs give the plan's pairs. Count sketches give all pairs of groups, also those of one
+    party. Shared keys and randomised responses give all cross-party pairs, and all other pairs as
+    well where parties publish no local model.
 
     Args:
         plan: the agreed plan.
         messages: one per party, in plan order.
-        initial: a model of the parties' own marginals, for the sizes of the sketched sets.
+        initial: a model of the parties' local marginals, for the sizes of the sketched sets.
         total: estimated number of records.
-        options: whom to tell of progress.
-        held: how many records each party has, where they have different ones; None where all have the same.
+        options: for its progress.
+        holdings: how many records each party has, if they hold different ones; None if all hold the
+            same.
+
+    Returns:
+        The measurements, and how many records parties have in common if the encoder shows it.
 
     Raises:
         PlanError: an encoder that this version does not know.
         MessageError: messages that do not fit together.
     """
     order = [group for party in range(len(messages)) for group in plan.groups_of(party)]
-    maps = dict(zip(order, [own for message in messages for own in message.bins], strict=True))
+    maps = dict(zip(order, [each for message in messages for each in message.bins], strict=True))
     bins = [maps[group] for group in range(len(order))]
     match plan.sketch:
         case None:
             return CrossParty(())
         case SketchPlan():
-            found = _scheduled_marginals(
-                plan, plan.sketch, bins, messages, initial, total, options, held
+            measured = _scheduled_marginals(
+                plan, plan.sketch, bins, messages, initial, total, options, holdings
             )
-            return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
+            return CrossParty(tuple(measured), scheduled_matches(plan.schema, measured))
         case CountSketchPlan():
             return _counted_marginals(
-                plan, plan.sketch, bins, messages, initial, total, options, held
+                plan, plan.sketch, bins, messages, initial, total, options, holdings
             )
     # Here every attribute that varies is a group of its own, in schema order.
     attributes = [group.attributes[0] for group in plan.groups]
@@ -140,7 +146,7 @@ def cross_party_marginals(
     if all(local.units == 0 for local in plan.local):
         wanted = list(itertools.combinations(attributes, 2))
     levels = [table for message in messages for table in message.sketches]
-    cuts = [own[0] for own in bins]
+    cuts = [maps[0] for maps in bins]
     match plan.sketch:
         case SharedKeyPlan():
             return CrossParty(
@@ -161,22 +167,21 @@ def _scheduled_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None,
-    held: Sequence[Holding] | None,
+    holdings: Sequence[Holding] | None,
 ) -> list[Measurement]:
-    """Likelihood CarEst of scheduled pairs; see :func:`cross_party_marginals`.
+    """Estimate scheduled pairs; arguments as :func:`cross_party_marginals`.
 
-    ``bins`` has per group and attribute the map code -> bin.
+    ``bins`` has the map code -> bin of each group and attribute.
     """
     schema, groups, parties = plan.schema, plan.groups, plan.group_parties
     sizes, errors = [], []
     for group, maps, party in zip(groups, bins, parties, strict=True):
-        known, error = _set_sizes(
-            schema, messages, initial, group, maps, total if held is None else held[party].records
-        )
-        sizes.append(known)
+        records = total if holdings is None else holdings[party].records
+        size, error = _set_sizes(schema, messages, initial, group, maps, records)
+        sizes.append(size)
         errors.append(error)
-    # Of parties with different people, independence is looked for around the larger one.
-    total = total if held is None else max(own.records for own in held)
+    # If parties hold different people, the likelihood starts from independence in the larger table.
+    total = total if holdings is None else max(each.records for each in holdings)
     waiting = [iter(message.sketches) for message in messages]
     out = []
     progress = (RunOptions() if options is None else options).progress
@@ -195,7 +200,11 @@ def _scheduled_marginals(
 
 
 def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tuple[Match, ...]:
-    """Records in common from scheduled pairs: a marginal's cells sum to them, and every one has keys of its own."""
+    """Estimate how many records parties have in common, from scheduled pairs.
+
+    The cells of a pair sum to this number. Every pair has keys of its own, so that the estimates
+    are independent and are averaged by their precision.
+    """
     by_parties: dict[tuple[int, int], list[Measurement]] = {}
     for m in measurements:
         one, other = sorted({schema.party_of(a) for a in m.attributes})
@@ -213,16 +222,19 @@ def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tu
 def _counted_matches(
     plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float
 ) -> tuple[Match, ...]:
-    """Records in common from count sketches: the covariance of two parties' sums over all records."""
+    """Estimate how many records parties have in common, from count sketches.
+
+    It is the covariance of two parties' sums over all records.
+    """
     owner = np.array(plan.group_parties)
     out = []
     for parties in itertools.combinations(range(len(plan.party_names)), 2):
-        held = [np.where(owner == party, 1 / cells.noise, 0.0) for party in parties]
-        if not all(each.any() for each in held):
+        precision = [np.where(owner == party, 1 / cells.noise, 0.0) for party in parties]
+        if not all(each.any() for each in precision):
             continue
-        # Every group of a party has the same sum; the best average of them has this variance.
-        left, right = (each / each.sum() for each in held)
-        spread = math.prod(total + 1 / each.sum() for each in held)
+        # All groups of a party have the same sum; the best average of them has this variance.
+        left, right = (each / each.sum() for each in precision)
+        spread = math.prod(total + 1 / each.sum() for each in precision)
         records = float(left @ cells.common @ right)
         out.append(Match(parties, records, math.sqrt((spread + total**2) / sketch.numbers)))
     return tuple(out)
@@ -236,45 +248,44 @@ def _counted_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None,
-    held: Sequence[Holding] | None,
+    holdings: Sequence[Holding] | None,
 ) -> CrossParty:
-    """CarEst of count sketches: a measurement for every two groups."""
+    """Estimate every two groups of count sketches; arguments as :func:`_scheduled_marginals`."""
     groups, parties = plan.groups, plan.group_parties
     progress = (RunOptions() if options is None else options).progress
     waiting = [iter(message.sketches) for message in messages]
-    # A group's steps follow from what its own party released.
+    # A group's steps follow from what the party that sketches it released.
     one_way = {
         m.attributes[0]: m.counts.astype(np.float64)
-        for own in messages
-        for m in own.marginals
-        if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == own.party
+        for message in messages
+        for m in message.marginals
+        if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == message.party
     }
     counted: list[CountedGroup] = []
     for group, maps, party, released in zip(
         groups, bins, parties, released_sizes(groups, bins, one_way), strict=True
     ):
-        records = total if held is None else held[party].records
+        records = total if holdings is None else holdings[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
         g = len(counted)
-        told = g in sketch.contrasts, sketch.weight(g)
+        kind = g in sketch.contrasts, sketch.weight(g)
         counted.append(
-            CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told)
+            CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *kind)
         )
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])
-    if held is None:
+    if holdings is None:
         cells = estimate_cells(sketch, counted, total, progress)
         matches = _counted_matches(plan, sketch, cells, total)
     else:
-        own, errors = (
-            np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True)
-        )
-        cells, common = estimate_overlapping(sketch, counted, parties, own, errors, progress)
+        numbers = np.array([each.records for each in holdings])
+        errors = np.array([each.error for each in holdings])
+        cells, common = estimate_overlapping(sketch, counted, parties, numbers, errors, progress)
         matches = tuple(
             Match(pair, float(common.records[pair]), float(common.errors[pair]))
-            for pair in itertools.combinations(range(len(held)), 2)
+            for pair in itertools.combinations(range(len(holdings)), 2)
         )
-        for g, other in itertools.product(range(len(groups)), range(len(held))):
+        for g, other in itertools.product(range(len(groups)), range(len(holdings))):
             if other != parties[g] and groups[g].shows_attribute:
                 at = slice(first[g], first[g + 1]), other
                 of_group = Measurement(
@@ -291,16 +302,16 @@ def _counted_marginals(
 def _between_groups(
     plan: Plan, sketch: CountSketchPlan, bins: Sequence[BinMaps], cells: Cells
 ) -> tuple[Measurement, ...]:
-    """A measurement for every two groups of which the sketches tell something new."""
+    """Make a measurement for every two groups of which the sketches have new information."""
     groups, parties = plan.groups, plan.group_parties
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
         if 1 in (groups[i].size, groups[j].size):
-            # Presence says nothing of values.
+            # Presence has no values.
             continue
         if parties[i] == parties[j] and (groups[i].parity or groups[j].parity):
-            # The party's own marginals tell that much better.
+            # The party's local marginals are far more accurate.
             continue
         block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
         measured = outer_measurement(
@@ -333,7 +344,9 @@ class Prediction:
 
 
 def predicted_marginals(plan: Plan) -> list[Prediction]:
-    """Predicted errors of all cross-party pairs, from public figures alone: bins equally full, parties independent.
+    """Predict the errors of all cross-party pairs from public figures.
+
+    Bins are taken to be equally full, and parties to be independent.
 
     Args:
         plan: a plan with scheduled pairs or count sketches; empty for others.

@@ -412,8 +412,10 @@ def _minimise(
 
 
 def _alike(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
-    """Flat cells that differ along the axes of one of their measurement's contrasts alone, a row of them for every mean; first
-    those of all measurements' first contrasts, then of their second ones, by the number of cells.
+    """Flat cells that differ along one contrasted axis only, a row of them for every mean.
+
+    First come those of all measurements' first contrasts, then of their second ones, by the number
+    of cells.
     """
     found: dict[tuple[int, int], list[npt.NDArray[np.int64]]] = collections.defaultdict(list)
     begin = 0

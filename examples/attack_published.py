@@ -87,11 +87,8 @@ def schedule(event: SketchEvent, sizes: Sequence[int]) -> SketchPlan:
     half = len(sizes) // 2
     crossing = list(itertools.product(range(half), range(half, len(sizes))))
     edges = [event.keys * i // len(crossing) for i in range(len(crossing) + 1)]
-    pairs = tuple(
-        ScheduledPair(a, b, edges[i + 1] - edges[i], sizes[a], sizes[b])
-        for i, (a, b) in enumerate(crossing)
-    )
-    return SketchPlan(event.phantoms, event.floor, event.ceiling, pairs)
+    pairs = tuple(ScheduledPair(a, b, edges[i + 1] - edges[i]) for i, (a, b) in enumerate(crossing))
+    return SketchPlan(event.phantoms, event.floor, event.ceiling, pairs, tuple(sizes))
 
 
 def reconstruct(tables: Sequence[npt.NDArray[np.uint8]], floor: int) -> npt.NDArray[np.uint16]:

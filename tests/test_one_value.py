@@ -65,7 +65,7 @@ def test_a_plan_spends_nothing_on_them(encoder: str) -> None:
     assert [group.bins for group in padded.groups] == [group.bins for group in bare.groups]
     assert {a for group in padded.groups for a in group.attributes} == {1, 2, 3, 5}
     assert padded.sketch == bare.sketch
-    assert padded.schedule.of_party(2) == ()
+    assert padded.groups_of(2) == ()
     assert padded.message_size(2) == 0
     assert [entry.event for entry in padded.entries()] == [entry.event for entry in bare.entries()]
     assert Plan.from_json(padded.to_json()) == padded

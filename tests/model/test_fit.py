@@ -271,9 +271,9 @@ def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone() -
         ((0,), ()),
         ((2,), ()),
         ((1,), ()),
-        ((0, 1), ((0,),)),
-        ((0, 2), ((0,), (1,))),
-        ((0, 1, 2), ((0, 2),)),
+        ((0, 1), (0,)),
+        ((0, 2), (0, 1)),
+        ((0, 1, 2), (0, 2)),
     ]
     measurements, rows, values = [], [], []
     for attributes, contrasts in wanted:

@@ -210,7 +210,13 @@ def test_parities_are_contrasts_of_count_sketches():
     with pytest.raises(PlanError, match="by count sketches alone, as contrasts"):
         Plan.from_json(
             pairs
-            | {"groups": [*pairs["groups"], {"attributes": [0, 1], "bins": [2, 2], "parity": True}]}
+            | {
+                "groups": [
+                    *pairs["groups"],
+                    {"attributes": [0, 1], "bins": [2, 2], "parity": True},
+                ],
+                "sketch": pairs["sketch"] | {"sizes": [*pairs["sketch"]["sizes"], 2]},
+            }
         )
 
 

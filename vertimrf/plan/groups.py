@@ -26,7 +26,7 @@ BinMap = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Group:
-    """What a table of sketches counts: an attribute cut into bins, or the parity of several attributes.
+    """What a table of sketches counts: an attribute cut into bins, or a parity of attributes.
 
     A parity has two values: 0 where an even number of its attributes are in their second bin, and 1
     otherwise. A group of one attribute and one bin shows which records its party has: presence.
@@ -91,9 +91,7 @@ class Group:
         ):
             raise PlanError(f"The bins {self.bins} of the {where} do not fit its domains.")
         if self.parity and set(self.bins) != {2}:
-            raise PlanError(
-                f"The bins {self.bins} of the {where} are no parity's, which has two of each attribute."
-            )
+            raise PlanError(f"The {where} is no parity: it takes two bins of each attribute.")
         return parties.pop()
 
     def to_json(self) -> dict[str, Any]:
@@ -146,8 +144,8 @@ def cut_groups(
 ) -> tuple[tuple[BinMap, ...], ...]:
     """Choose the bins of groups from released one-way counts.
 
-    Bins of an attribute with merged values are made of merged values, so that the model has no others
-    to distinguish. There may then be fewer bins than the group has room for.
+    Bins of an attribute with merged values are made of merged values, so that the model has no
+    others to distinguish. There may then be fewer bins than the group has room for.
 
     Args:
         schema: the attributes.
@@ -184,8 +182,8 @@ def released_sizes(
 ) -> list[Floats]:
     """Estimate how many records have each value of groups, from released one-way counts alone.
 
-    The attributes of a parity are taken to be independent. Party and server compute the same figures,
-    up to the last bit but one.
+    The attributes of a parity are taken to be independent. Party and server compute the same
+    figures, up to the last bit but one.
 
     Args:
         groups: what is published.

@@ -35,11 +35,13 @@ def schedule_pairs(
 ) -> tuple[tuple[Group, ...], tuple[ScheduledPair, ...]]:
     """Choose the bins and the number of keys of every cross-party pair.
 
-    A pair is cut so that an average cell has :data:`CELL_ERRORS` standard errors. The sum of the pairs'
-    L1 errors is then least with keys in proportion to cells^(2/3). In all there are as many keys as
-    make phantoms eight times the records. The variance of a cell is about
-    (set + N)(set' + N) / (keys * information), where N grows with the root of the keys, so that
-    more keys gain little.
+    A pair is cut so that an average cell has :data:`CELL_ERRORS` standard errors. The sum of the
+    pairs' L1 errors is then least with keys in proportion to cells^(2/3).
+
+    The number of all keys is such that the phantoms N are :data:`PHANTOMS_OVER_RECORDS` times the
+    records, if messages stay within their budget. The variance of a cell of sets a and b is about
+    (a + N)(b + N) / (keys * information), and N grows with the root of the keys, so that more keys
+    gain little.
 
     Args:
         schema: attributes and parties; at least one pair of attributes crosses parties.
@@ -49,11 +51,12 @@ def schedule_pairs(
         keys: number of keys of all pairs together; None follows from the other figures.
 
     Returns:
-        The groups, each an attribute in some number of bins, and the pairs of them. Every pair has at
-        least one key.
+        The groups, each an attribute in some number of bins, and the pairs of them. Every pair has
+        at least one key.
     """
     crossing = np.array(crossing_pairs(schema))
-    # Standard error of a cell of a pair that has an equal part of the keys, if phantoms outnumber the sets.
+    # Standard error of a cell of a pair that has an equal part of the keys, if phantoms outnumber
+    # the sets.
     error = math.sqrt(COST_OF_INFORMATION / (2 * rho) * len(crossing))
     cells = max(records / (CELL_ERRORS * error), 4.0)
     # About so many cells, or all values if they are fewer; at least two bins of an attribute.

@@ -1,7 +1,8 @@
-"""The frequency-oracle baseline (VertiMRF, section 4.2): every row through generalised randomised response.
+"""The frequency-oracle baseline: every row by generalised randomised response (VertiMRF, 4.2).
 
-Both parties send as many rows as they hold, in an order that only they can tell, so that the server can count pairs of
-responses. The number of rows is therefore public, and the guarantee is about *replacing* one record.
+All parties send a response for every row, in a secret order that they share, so that the server can
+count pairs of responses. The number of rows is therefore public, and the guarantee is about
+*replacing* one record.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ def respond(
     key: bytes,
     entropy: Callable[[int], bytes],
 ) -> tuple[npt.NDArray[np.uint8], ...]:
-    """Randomise every value of a party's table, and put the rows into the order of their keyed digests.
+    """Randomise every value of a party's table, and sort the rows by their keyed digests.
 
     Args:
         plan: the public parameters.
-        attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the codes.
+        attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the
+            codes.
         digests: record digests [shape=(n,), uint64].
-        codes: [shape=(d, n), uint16].
-        key: 16 or more bytes that all parties share and the server does not know; gives the order.
-        entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
+        codes: the records' values [shape=(d, n), uint16].
+        key: 16 bytes or more that all parties share and the server does not know; they set the
+            order.
+        entropy: returns a given number of unpredictable bytes.
 
     Returns:
-        Per attribute, the responses [shape=(1, n), uint8].
+        For each attribute, the responses [shape=(1, n), uint8].
     """
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
     words = np.empty(digests.size, np.uint64)
@@ -51,7 +54,7 @@ def respond(
         size = plan.sizes[attribute]
         word = np.frombuffer(entropy(8 * digests.size), "<u8")
         other = np.frombuffer(entropy(8 * digests.size), "<u8")
-        # Both are exact to about 2^-53, far below what the accountant's grid resolves.
+        # Both probabilities are exact to about 2^-53, far below the accountant's grid.
         keep = (
             word < np.uint64(min(plan.kept(size) * 2.0**64, 2.0**64 - 2048))
             if size > 1
@@ -66,30 +69,33 @@ def respond(
 def count_marginal(
     plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[npt.NDArray[np.uint8]]
 ) -> tuple[Floats, Floats]:
-    """FO-based CarEst (VertiMRF, section 4.2): unbiased counts of a marginal of any number of attributes, and their errors.
+    """Estimate a marginal's counts without bias, and their errors (FO-based CarEst, section 4.2).
 
-    The paper inverts one transition matrix over all tuples of values. It is a Kronecker product of (p - q) I + q J per
-    attribute, so its inverse is taken axis by axis, each in a subtraction and a division.
+    The paper inverts one transition matrix over all tuples of values. It is a Kronecker product of
+    one matrix (p - q) I + q J for each attribute, so that its inverse is taken axis by axis, with a
+    subtraction and a division.
 
-    The table is fixed and only the responses are random, so the count of a cell v has the exact variance
+    The table is fixed and only the responses are random. So the count of a cell v has the exact
+    variance
 
         sum over tuples x of T(x) prod_i K_i(v_i, x_i) - T(v),
 
-    K_i(v, x) being the second moment of the inverse's entry (v, y) over the responses y to x. Its unbiased estimate puts the
-    estimated counts for T; it is kept above what any table of n rows has at least.
+    where K_i(v, x) is the second moment of the inverse's entry (v, y) over the responses y to x.
+    Its unbiased estimate uses the estimated counts for T, and is kept above the least value that
+    any table of n rows has.
 
     Args:
         plan: the public parameters.
         attributes: by their place in ``plan.sizes``, each once.
-        responses: theirs, row by row of the same records [each shape=(1, n) or (n,), uint8].
+        responses: to the same records, of each attribute [each shape=(1, n) or (n,), uint8].
 
     Returns:
-        Counts, which may be negative, and standard errors, at least that of rounding to whole records [both
-        shape=(values of attribute 1, ..., values of attribute l), float64].
+        Counts, which may be negative, and standard errors, at least that of rounding to whole
+        records [both shape=(values of attribute 1, ..., values of attribute l), float64].
 
     Raises:
-        PlanError: no attribute, one named twice, or one that the plan does not have.
-        MessageError: responses of other numbers of rows, or outside an attribute's values.
+        PlanError: no attribute, an attribute named twice, or one that the plan does not have.
+        MessageError: different numbers of rows, or a response outside an attribute's values.
     """
     shape = _shape(plan, attributes)
     if len(responses) != len(attributes) or len({column.size for column in responses}) > 1:
@@ -121,9 +127,11 @@ def count_marginal(
 
 
 def expected_sigma(plan: ResponsePlan, attributes: Sequence[int], rows: float) -> float:
-    """Standard error of a cell of :func:`count_marginal` before any response, the table being even (VertiMRF, Theorem 3).
+    """Predict the standard error of a cell of :func:`count_marginal` for an even table (Theorem 3).
 
-    For small epsilon it tends to sqrt(n) prod_i sqrt(u_i - 1) / epsilon: the variance n / epsilon^(2 l) of the theorem.
+    It is sqrt(n (prod_i (K_i(v, v) + (u_i - 1) K_i(v, x)) / u_i - 1 / prod_i u_i)), with K as in
+    :func:`count_marginal`. For small epsilon it tends to sqrt(n) prod_i sqrt(u_i - 1) / epsilon,
+    which is the variance n / epsilon^(2 l) of the theorem.
 
     Args:
         plan: the public parameters.
@@ -131,7 +139,7 @@ def expected_sigma(plan: ResponsePlan, attributes: Sequence[int], rows: float) -
         rows: number of records.
 
     Returns:
-        sqrt(n (prod_i (K_i(v, v) + (u_i - 1) K_i(v, x)) / u_i - 1 / prod_i u_i)), K as in :func:`count_marginal`.
+        The standard error, records.
 
     Raises:
         PlanError: as :func:`count_marginal`.
@@ -145,6 +153,7 @@ def expected_sigma(plan: ResponsePlan, attributes: Sequence[int], rows: float) -
 
 
 def _shape(plan: ResponsePlan, attributes: Sequence[int]) -> tuple[int, ...]:
+    """Numbers of values of a marginal's attributes; raises as :func:`count_marginal`."""
     if not attributes or len(set(attributes)) != len(attributes):
         raise PlanError(
             f"A marginal must name at least one attribute, and each once, not {tuple(attributes)}."
@@ -158,13 +167,13 @@ def _shape(plan: ResponsePlan, attributes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _probabilities(plan: ResponsePlan, size: int) -> tuple[float, float]:
-    """Probability of the true response, and of any one other."""
+    """Probability of the true response, and of each other one."""
     kept = plan.kept(size)
     return (kept, (1 - kept) / (size - 1)) if size > 1 else (1.0, 0.0)
 
 
 def _second_moments(plan: ResponsePlan, size: int) -> tuple[float, float]:
-    """E[g(v, y)^2], g the inverse's entries, over the responses y to v itself, and over those to any other value."""
+    """E[g(v, y)^2] over the responses y to v, and to another value; g is the inverse's entry."""
     kept, other = _probabilities(plan, size)
     on, off = (1 - other) / (kept - other), -other / (kept - other)
     return on**2 * kept + off**2 * (1 - kept), on**2 * other + off**2 * (1 - other)

@@ -1,6 +1,7 @@
-"""The published encoder (VertiMRF, Algorithm 3): all attributes under every key.
+"""The paper's encoder (VertiMRF, Algorithm 3): all attributes under every key.
 
-It serves reproduction, and its privacy is what the exact accountant says, not the paper's Theorem 4.
+It is here for reproduction. Its privacy is not that of the paper's Theorem 4; the ledger states the
+exact value.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ __all__ = ["SharedKeyEncoder"]
 
 
 class SharedKeyEncoder(Encoder):
-    """Sketches of one party's attributes under keys that all attributes share (VertiMRF, Algorithms 1 and 3).
+    """Sketches of one party's attributes under shared keys (VertiMRF, Algorithms 1 and 3).
+
+    ``result()`` returns one table for each attribute, in the order of ``attributes``.
 
     Args:
         plan: the public sketch parameters.
-        attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the codes.
-        secret: 32 bytes derived from the parties' shared secret and the plan, the same at every party.
-
-    ``result()`` gives one table per attribute, in the order of ``attributes``.
+        attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the
+            codes.
+        secret: 32 bytes derived from the parties' shared secret and the plan, the same at every
+            party.
 
     Raises:
         PlanError: attributes that repeat or that the plan does not have.
@@ -60,7 +63,7 @@ class SharedKeyEncoder(Encoder):
             self._raise(digests, codes, first_row, stops, block, rows)
             low = rows.min(axis=1)
             while (short := low < stops).any():
-                # A guess was too high: the records of those rows go again, one level further down.
+                # Some guesses were too high: encode those rows again, from one level lower.
                 stops = np.where(short, np.maximum(low, stops - 1), low)
                 again = np.where(short, stops, self._plan.ceiling).astype(np.uint8)
                 self._raise(digests, codes, first_row, again, block, rows)

@@ -1,14 +1,19 @@
-"""CarEst of the published encoder (VertiMRF, Algorithm 4): marginals of any number of attributes from shared-key sketches.
+"""CarEst of the paper's encoder: marginals from shared-key sketches (VertiMRF, Algorithm 4).
 
-A record that is missing from a cell holds another value of at least one of its attributes, so a cell counts all records less
-the union of the other values' sketches, joined by maximum under each key. Where the printed algorithm slips, this follows
-what its text means: the harmonic mean is over 2^level, with HyperLogLog's constant, not over the levels; each joined sketch
-brings its own phantoms, as many as it was made with.
+A record outside a cell has another value of at least one of the cell's attributes. So the count of
+a cell is the number of all records less the size of the union of the other values' sketches, which
+is estimated from the maximum of their levels under each key.
 
-Levels are cut at the plan's floor and ceiling, which would bias that mean. So the number of items M is the one whose
-*expected* mean of 2^-level under the cut law, P(level <= x) = (1 - 2^-x)^M, is what is seen, less the bias of second order
-that inverting a random mean brings. Where nothing is cut, both together are HyperLogLog's 0.7213 / (1 + 1.079 / t) times
-the harmonic mean, and the standard error of a cell is 1.04 (union + phantoms) / sqrt(t), whatever the cell's own size.
+The union's size M, with phantoms, follows from the mean of 2^-level over the keys. Levels are cut
+at the plan's floor and ceiling, which would bias HyperLogLog's formula. So M is the number whose
+expected mean under the cut law, P(level <= x) = (1 - 2^-x)^M, equals the observed one, corrected
+for the second-order bias of inverting a random mean. Where no level is cut, this is HyperLogLog's
+0.7213 / (1 + 1.079 / t) times the harmonic mean, and the standard error of a cell is 1.04 (union +
+phantoms) / sqrt(t), whatever the cell's size.
+
+The printed algorithm differs from its text in two places, and this follows the text: the harmonic
+mean is of 2^level, with HyperLogLog's constant, not of the levels; and each joined sketch has
+phantoms of its own.
 """
 
 from __future__ import annotations
@@ -31,10 +36,10 @@ __all__ = ["estimate_cells", "published_estimates"]
 
 Floats = npt.NDArray[np.float64]
 Bins = npt.NDArray[np.int64] | None
-# Grid points per unit of the logarithm of the number of items; the interpolation errs by less than 1e-4 of
-# it, far below what the sketches can tell.
+# Grid points per unit of the logarithm of the number of items. The relative error of interpolation
+# is below 1e-4, far below that of the sketches.
 GRID = 4
-# Keys times attributes of all marginals that are worth a thread of their own: some 50 microseconds.
+# Keys times attributes of all marginals that are worth another thread: about 50 microseconds.
 THREAD_WORK = 1 << 15
 
 
@@ -46,24 +51,28 @@ def published_estimates(
     marginals: Sequence[tuple[int, ...]],
     total: float,
 ) -> list[Measurement]:
-    """Every cell of the wanted marginals: total less the union of the other values' records; at least 0.
+    """Estimate every cell of marginals: the total less the union of other values' records.
+
+    Counts are at least 0.
 
     Args:
         plan: the sketches' phantoms, floor, ceiling and keys.
-        attributes: which attributes were sketched, as indices into the schema; of all parties.
-        bins: per sketched attribute, the map code -> published value [shape=(size,)], or None.
+        attributes: sketched attributes of all parties, as indices into the schema.
+        bins: per sketched attribute, the map code -> published value [shape=(size,), int64], or
+            None.
         levels: per sketched attribute, its levels [shape=(values, keys), uint8].
-        marginals: attributes of each marginal, by schema index, strictly increasing; one or more.
+        marginals: attributes of each marginal, as indices into the schema, strictly increasing.
         total: estimated number of records.
 
     Returns:
-        One measurement per marginal, values and errors per cell. A marginal of attributes that have one value each
-        has no other values to count: its cell is the total, and its error half a record.
+        One measurement for each marginal. If every attribute of a marginal has one value, there are
+        no
+        other values to count: the cell is the total, and its error is half a record.
 
     Raises:
         MessageError: tables of other shapes or dtypes, or levels outside floor .. ceiling.
-        PlanError: a marginal that is empty, names an attribute twice or out of order, or one that was not sketched; one
-            of more than 2^31 cells; or a plan of so many keys that the sums overflow.
+        PlanError: a marginal that is empty, names an attribute twice, out of order or one that was
+            not sketched, or has more than 2^31 cells; or so many keys that the sums overflow.
     """
     row = _rows(attributes)
     _check_plan(plan)
@@ -97,14 +106,21 @@ def estimate_cells(
     marginals: Sequence[Sequence[int]],
     total: float,
 ) -> tuple[Floats, Floats, list[int]]:
-    """Counts and standard errors of all cells of all marginals, one after another, and where each marginal ends.
+    """Estimate all cells of all marginals.
 
     Args:
         plan: the sketches' phantoms, floor, ceiling and keys.
         levels: of all attributes, one after another [shape=(all values, keys), uint8].
-        sizes: values of each attribute.
-        marginals: attributes of each, by their place in ``sizes``.
-        total: as in :func:`published_estimates`.
+        sizes: number of values of each attribute.
+        marginals: attributes of each marginal, by their place in ``sizes``.
+        total: estimated number of records.
+
+    Returns:
+        Counts and standard errors of the cells of all marginals, one after another
+        [both shape=(cells,), float64], and where each marginal's cells end.
+
+    Raises:
+        PlanError: more than 2^31 cells.
     """
     if not marginals:
         return np.empty(0), np.empty(0), []
@@ -129,7 +145,7 @@ def estimate_cells(
     )
     largest_two(levels, np.array([0, *itertools.accumulate(sizes)]), largest, second, holder)
     first_cell = np.concatenate([[0], ends])
-    # Many marginals keep the threads busy as they are; of few, the keys are cut.
+    # Many marginals keep all threads busy; for few marginals the keys are cut into blocks.
     blocks = min(-(-numba.get_num_threads() // len(marginals)), plan.keys)
     shares = union_shares(
         largest,
@@ -202,7 +218,12 @@ def _joined(
     bins: Sequence[Bins],
     tables: Sequence[npt.NDArray[np.uint8]],
 ) -> tuple[npt.NDArray[np.uint8], list[int]]:
-    """All tables of levels, checked, one after another [shape=(all values, keys), uint8], and the values of each."""
+    """Check the tables of levels and join them.
+
+    Returns:
+        Levels of all attributes, one after another [shape=(all values, keys), uint8], and the
+        number of values of each attribute.
+    """
     if not len(attributes) == len(bins) == len(tables):
         raise MessageError(
             f"{len(attributes)} attributes come with {len(bins)} bin maps and {len(tables)} tables of levels; give one each."
@@ -232,7 +253,7 @@ def _joined(
 
 
 def _invert(plan: SharedKeyPlan, shares: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Numbers of items and their standard errors from sums of 2^(ceiling - level)."""
+    """Numbers of items and their standard errors, from sums of 2^(ceiling - level)."""
     items, errors = np.empty(shares.size), np.empty(shares.size)
     low, high, *law = cut_law(plan.floor, plan.ceiling, plan.keys)
     top = 2.0**plan.ceiling
@@ -243,18 +264,22 @@ def _invert(plan: SharedKeyPlan, shares: npt.NDArray[np.int64]) -> tuple[Floats,
 def cut_law(
     floor: int, ceiling: int, keys: int
 ) -> tuple[float, float, Floats, Floats, Floats, Floats, Floats]:
-    """Mean share 2^-level of the highest of M levels, cut at floor and ceiling, along a grid of M.
+    """Tabulate the mean of 2^-level of the highest of M levels, cut at floor and ceiling.
 
-    By summation by parts the mean is g(M) = 2^-ceiling + sum over floor <= x < ceiling of 2^-(x+1) (1 - 2^-x)^M.
+    By summation by parts the mean is g(M) = 2^-ceiling + sum over floor <= x < ceiling of 2^-(x+1)
+    (1 - 2^-x)^M. The grid of M ends where fewer than one key in four is expected off the floor, or
+    off the ceiling.
 
     Args:
-        floor, ceiling: levels published lie within; a draw has at least level 1.
-        keys: over how many keys shares are averaged.
+        floor: lowest level published; a draw has at least level 1.
+        ceiling: highest level published.
+        keys: number of keys over which 2^-level is averaged.
 
     Returns:
-        g(infinity), g(0), and on the grid [shape=(g,)]: log((g(0) - g) / (g - g(infinity))), log M, the derivative of
-        the second by the first, the factor that removes the bias of M found from a mean of ``keys`` shares, and the
-        relative standard error of that M. The grid ends where less than one key in four is expected off floor or ceiling.
+        g(infinity), g(0), and on the grid [each shape=(g,), float64]: log((g(0) - g) / (g -
+        g(infinity))); log M; the derivative of the second by the first; the factor that removes the
+        bias of the M that follows from a mean of ``keys`` levels; and the relative standard error
+        of that M.
     """
     levels = np.arange(max(floor, 1), ceiling, dtype=np.float64)
     low, high = 2.0**-ceiling, 2.0 ** -max(floor, 1)
@@ -276,7 +301,7 @@ def cut_law(
     second = (power * exponent) @ weight
     position = np.log(off_high) - np.log(off_low)
     slope = 1 / (-first / off_high - first / off_low)
-    # Of the mean of the shares; the inverse of g curves by -g'' / g'^3.
+    # Variance of the mean of 2^-level; the second derivative of the inverse of g is -g'' / g'^3.
     variance = (square - off_low * (2 * low + off_low)) / keys
     bias = -0.5 * second / first**3 * variance
     return low, high, position, log_size, slope, 1 / (1 + bias), np.sqrt(variance) / -first

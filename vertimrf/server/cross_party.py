@@ -173,9 +173,9 @@ def _scheduled_marginals(
     options: RunOptions | None,
     party_counts: Sequence[RecordCount] | None,
 ) -> list[Measurement]:
-    """Likelihood CarEst of scheduled pairs; see :func:`cross_party_marginals`.
+    """Estimate scheduled pairs; arguments as :func:`cross_party_marginals`.
 
-    ``bins`` has per group and attribute the map code -> bin.
+    ``bins`` has the map code -> bin of each group and attribute.
     """
     schema, groups, parties = plan.schema, plan.groups, plan.group_parties
     sizes, errors = [], []

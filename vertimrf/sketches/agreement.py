@@ -1,14 +1,17 @@
-"""For how many records several parties hold the same value of one attribute, from one small table of each.
+"""Sketches of agreement: for how many records do parties hold the same value of a shared attribute?
 
-A count sketch in which a record counts not by its id but by id and value: each party publishes its sum over all of its records,
-a group of a single value. Two parties' numbers then have as covariance the records whose values agree, however many values
-there are, where a table of values by values would have the error of all its cells.
+Every holder publishes a count sketch with one row, in which a record's bucket and sign follow from
+its id and its value together. The covariance of two holders' counters is the number of records
+whose values agree, however many values the attribute has. A table of all pairs of values would have
+the errors of all its cells.
 
-What it costs is what a count sketch of as many groups as there are holders does: a record whose values agree adds one sign to one
-bucket of all the tables. Where they differ, it adds another sign to another bucket of some of them, each drawn independently.
-That is the former followed by a random permutation and a random sign of these tables' buckets, which leave the law of their noise
-as it is: post-processing, so the exact price of the former bounds it. (See :mod:`vertimrf.privacy.count_sketch`; what other
-records add depends on keyed words of other ids, whatever their values.)
+The price is that of a count sketch with one group for each holder. A record whose values agree adds
+one sign to one bucket of all tables. If some values differ, it adds independent signs to
+independent buckets of those tables. This is the first case followed by a random permutation and a
+random sign of these tables' buckets. The law of the noise does not change under them, so that they
+are post-processing, and the exact price of the first case is a bound. See
+:mod:`vertimrf.privacy.count_sketch`. What other records add depends on keyed words of other ids,
+whatever their values.
 """
 
 from __future__ import annotations
@@ -35,10 +38,11 @@ __all__ = ["agreeing", "value_words"]
 
 
 def value_words(secret: bytes, values: int) -> npt.NDArray[np.uint64]:
-    """A secret word for each value: id and value together make a digest of their own, that of the id with the word mixed in.
+    """Derive a secret word for each value; a digest of id and value is the id's xor this word.
 
     Args:
-        secret: 32 bytes derived for this attribute from the parties' secret and the plan, the same at all of them.
+        secret: 32 bytes derived for this attribute from the parties' secret and the plan, the same
+            at all of them.
         values: number of values.
 
     Returns:
@@ -55,25 +59,26 @@ def agreeing(
     released: Sequence[float],
     total: float,
 ) -> dict[tuple[int, int], tuple[float, float]]:
-    """Records for which two holders have the same value.
+    """Estimate for how many records two holders have the same value.
 
     Args:
         plan: public parameters.
-        tables: per holder, the sketch of its records under the words of :func:`value_words`, all in one group of one value
-            [shape=(1, numbers)].
-        released: per holder, records as it released them.
-        total: record count.
+        tables: per holder, the codes of its sketch under the words of :func:`value_words`
+            [shape=(1, counters), uint8].
+        released: per holder, its number of records from its released marginals.
+        total: estimated number of records.
 
     Returns:
-        For every two holders, by position: the records, and their standard error.
+        For every two holders, by position: the number of records, and its standard error.
     """
     products = cross_products(np.concatenate(tables), plan.bits)
-    # By the sums' own variances: what their number of records explains of the codes' products is left out of the error.
-    seen = products / np.sqrt(np.outer(np.diag(products), np.diag(products)))
+    # Correlations divide by the observed variances, which removes the part of the error that the
+    # number of records explains.
+    observed = products / np.sqrt(np.outer(np.diag(products), np.diag(products)))
     known, exact = np.array([total]), np.zeros(1)
     groups = [
-        CountedGroup(table, np.array([told]), known, exact)
-        for table, told in zip(tables, released, strict=True)
+        CountedGroup(table, np.array([records]), known, exact)
+        for table, records in zip(tables, released, strict=True)
     ]
     gains = np.array([float(code_moments(plan, group)[0][0]) for group in groups])
     curve = code_curve(plan.bits)
@@ -81,9 +86,9 @@ def agreeing(
     out = {}
     for i, j in itertools.combinations(range(len(tables)), 2):
         both = gains[i] * gains[j]
-        correlation = float(np.interp(abs(seen[i, j]) / both, curve.of_codes, CORRELATIONS))
-        error = (1 - min(float(seen[i, j]) ** 2, HIGHEST_SQUARE)) / (
+        correlation = float(np.interp(abs(observed[i, j]) / both, curve.of_codes, CORRELATIONS))
+        error = (1 - min(float(observed[i, j]) ** 2, HIGHEST_SQUARE)) / (
             both * curve.gain**2 * math.sqrt(plan.numbers)
         )
-        out[i, j] = math.copysign(correlation, seen[i, j]) * summed, error * summed
+        out[i, j] = math.copysign(correlation, observed[i, j]) * summed, error * summed
     return out

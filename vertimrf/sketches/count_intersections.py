@@ -1,23 +1,29 @@
-"""CarEst for count sketches: every cell of every pair of groups, with its standard error, from one matrix product.
+"""CarEst for count sketches: every cell of every two groups, with its standard error.
 
-Two values' numbers have covariance T / buckets, with T the records that have both, and variances (n + N) / buckets, with n the
-records that have either and N = variance * buckets the noise, or that over the group's weight, which its numbers are taken to be
-divided by. What is published are codes of the numbers, whose correlation is a known function of the numbers'; it is inverted.
+Divide counters by their group's weight. Two values' counters then have covariance T / buckets,
+where T is the number of records with both values, and variances (n + N) / buckets, where n is the
+number of records with that value and N = variance * buckets / weight is the noise. All cells follow
+from one matrix product, in three steps:
 
-Every group's numbers add up to the same sum over all records, and its own noise. That sum is in every cell's error, and it is
-known: what all groups' sums tell of a value's numbers is taken out of them first, and what it adds to their covariances, a
-function of set sizes alone, is put back. All of this acts on the matrix of products. Last, correlations rather than covariances
-leave out the part of the error that known sizes explain.
+1. The published codes of two rows have a correlation that is a known function of the counters'
+   correlation. It is inverted.
+2. The counters of all values of a group sum to the same signed sum over all records, plus noise.
+   This sum adds to the error of every cell, and it can be estimated. Its best linear prediction is
+   subtracted from every row, and what known set sizes say of the predictions' covariances is added
+   back. All of this acts on the matrix of products.
+3. Correlations of the rest, rather than covariances, leave out the part of the error that known
+   sizes explain.
 
-Groups that are published as contrasts (:data:`~.parameters.CONTRAST_SIGNS`) have no such sum: every record is in each of their
-numbers, with one sign or the other. Cells follow from the covariances of contrasts and, as contrasts leave out how many records
-there are and how many of the other group's values, from known sizes.
+A group that is published as a contrast (:data:`~.parameters.CONTRAST_SIGNS`) has one row, to which
+every record adds with one sign or the other, and no such sum. Its cells follow from the covariances
+of contrasts, the number of records, and the set sizes of the other group.
 
-A group of one value is a sum over all records and nothing else. Parties whose only other group is a contrast publish one, so that
-the server can tell who is there.
+A group of one value is the sum over all records of its party. Parties whose only other group is a
+contrast publish one, to show which records they hold.
 
-Parties may hold different people. T counts those that both hold, whoever else there is; but the sum of another party's group
-covaries with a value's number by those of its records that the other party holds too, which no size tells. The codes do.
+If parties hold different people, T counts those that both hold. The sum of another party's group
+then covaries with a value's counter by those of its records that the other party holds too. No set
+size says how many these are, and they are estimated from the codes.
 """
 
 from __future__ import annotations
@@ -41,38 +47,40 @@ from .parameters import CONTRAST_SIGNS, CountSketchPlan
 __all__ = [
     "Cells",
     "CountedGroup",
-    "Held",
+    "SharedRecords",
     "estimate_cells",
     "estimate_overlapping",
     "predicted_cell_errors",
 ]
 
 Floats = npt.NDArray[np.float64]
-# A SciPy matrix by rows, which has no types.
+# A SciPy matrix in row format; SciPy's matrices have no types.
 Sparse = Any
 
-# Correlations at which the codes' law is computed; in between it is interpolated.
+# Correlations at which the correlation of codes is computed. In between it is interpolated.
 CORRELATIONS = np.sin(np.linspace(0, 0.5 * math.pi, 80))[:-1]
-# Errors of correlations beyond its root are no smaller than at it.
+# Errors of correlations do not fall any further beyond the root of this.
 HIGHEST_SQUARE = 0.99
-# What the law of codes may be off by, as a part of all records: a bucket's sum is no Gaussian; of two bits 400,000 records were
-# counted 0.2 to 0.4 % too low with up to 50 of a value's in a bucket (six runs). That is far below the error of any cell.
+# Error of counts of all records because a bucket's sum is not exactly Gaussian, as a part of the
+# records (docs/constants.md). It is far below the error of any cell.
 CODES_LAW = 0.003
-# Points that a Gaussian is integrated on, up to so many standard deviations.
+# A Gaussian is integrated on GAUSS_POINTS points, up to GAUSS_REACH standard deviations.
 GAUSS_POINTS, GAUSS_REACH = 4001, 8.0
 
 
 @dataclass(frozen=True, eq=False)
 class CountedGroup:
-    """A group as the server has it.
+    """A published group with its set sizes.
 
     Attributes:
-        codes: published [shape=(values, numbers), uint8]; one row less where they are contrasts.
-        released: records of each value as its party's released figures told when steps were set [shape=(values,), float64].
-        sizes: records of each value, as well as they are known now [shape=(values,), float64].
-        sizes_sigma: their standard errors [shape=(values,), float64].
-        contrasted: whether rows of the codes are contrasts instead of values.
-        weight: by which a record moves its numbers.
+        codes: published codes [shape=(rows, counters), uint8]; a row for each value, or one for the
+            contrast.
+        released: records of each value from its party's released figures, by which the party set
+            the steps [shape=(values,), float64].
+        sizes: best estimate of the records of each value [shape=(values,), float64].
+        sizes_sigma: standard errors of ``sizes`` [shape=(values,), float64].
+        contrasted: whether the group is published as a contrast.
+        weight: by how much a record moves the counters.
     """
 
     codes: npt.NDArray[np.uint8]
@@ -85,16 +93,17 @@ class CountedGroup:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Estimated records that have two values, for every two values of all groups, in order.
+    """Estimated number of records with two values, for every two values of all groups, in order.
 
     Attributes:
-        counts: [shape=(v, v), float64]; may be negative. Two values of one group: of no meaning.
-        errors: standard errors, of groups that are contrasted those of the contrasts alone, as if each cell had noise of its own
-            [shape=(v, v), float64].
-        common: records that two groups' tables have in common, by the codes alone, where ``counts`` take it that they have all
-            [shape=(groups, groups), float64]. A group and itself: of no meaning.
-        noise: what is in the variance of a group's sum beside one for every record; infinite where no sum is published
-            [shape=(groups,), float64].
+        counts: records [shape=(v, v), float64]; may be negative. Entries of two values of one group
+            are meaningless.
+        errors: standard errors [shape=(v, v), float64]. Those of contrasted groups are of the
+            contrasts alone, as if each cell had noise of its own.
+        common: records that two groups' tables have in common, from the codes alone
+            [shape=(groups, groups), float64]. The diagonal is meaningless.
+        noise: variance of a group's sum beyond 1 for every record; infinite for contrasts, which
+            have no sum [shape=(groups,), float64].
     """
 
     counts: Floats
@@ -104,15 +113,17 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """How many people parties hold, and have in common.
+class SharedRecords:
+    """How many records parties have in common.
 
     Attributes:
-        records: two parties' in common, a party's own on the diagonal [shape=(parties, parties), float64].
-        errors: their standard errors [shape=(parties, parties), float64].
-        of_values: of each value's records those that each party has [shape=(v, parties), float64]; may be negative.
-        of_values_errors: their standard errors, at least a record, and but for what those of ``records`` add
-            [shape=(v, parties), float64].
+        records: number that two parties have in common, and on the diagonal each party's number
+            [shape=(parties, parties), float64].
+        errors: standard errors of ``records`` [shape=(parties, parties), float64].
+        of_values: how many of each value's records each party has [shape=(v, parties), float64];
+            may be negative.
+        of_values_errors: standard errors of ``of_values``, at least one record, without what errors
+            of ``records`` add [shape=(v, parties), float64].
     """
 
     records: Floats
@@ -123,13 +134,15 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class _Populations:
-    """Whose records the groups have.
+    """The populations whose records the groups count: one for all parties, or one for each party.
 
     Attributes:
-        of_group: each group's population, as 1 among 0 [shape=(groups, populations), float64].
-        common: records that two populations have in common, their own on the diagonal [shape=(populations, populations)].
-        inside: a row's sum over the records that are of each population [shape=(rows, populations), float64].
-        errors: their standard errors [shape=(rows, populations), float64].
+        of_group: 1 for each group's population, 0 elsewhere [shape=(groups, populations), float64].
+        common: records that two populations have in common, and on the diagonal each one's number
+            [shape=(populations, populations), float64].
+        inside: each row's sum over the records of each population [shape=(rows, populations),
+            float64].
+        errors: standard errors of ``inside`` [shape=(rows, populations), float64].
     """
 
     of_group: Floats
@@ -139,23 +152,26 @@ class _Populations:
 
     @property
     def records(self) -> Floats:
-        """Of every group [shape=(groups,)]."""
+        """Number of records of every group [shape=(groups,), float64]."""
         return self.of_group @ np.diag(self.common)
 
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Rows of groups, and their values; most values are a row of their own.
+    """How the rows of groups relate to their values: a row for each value, or one for a contrast.
 
     Attributes:
-        own: 1 where a row is of a group, 0 elsewhere, and where the group is contrasted [shape=(rows, groups)].
-        group: each row's group [shape=(rows,), int].
-        signs: with which values add to rows [shape=(v, rows), sparse].
-        values: what rows add to indicators of values [as ``signs``]; ``constant``: what is added besides [shape=(v,)].
-        spread: what squared errors of rows add to those of values [as ``signs``].
+        members: 1 where a row is a value of a group, 0 elsewhere, also for rows of contrasts
+            [shape=(rows, groups), float64].
+        group: each row's group [shape=(rows,), int64].
+        signs: signs with which records of a value add to a row [shape=(v, rows), sparse].
+        values: the indicator of a value is this combination of rows [as ``signs``] plus
+            ``constant``.
+        constant: 1/2 for the values of contrasts, 0 for others [shape=(v,), float64].
+        spread: weights of the rows' variances in those of the values [as ``signs``].
     """
 
-    own: Floats
+    members: Floats
     group: npt.NDArray[np.int64]
     signs: Sparse
     values: Sparse
@@ -164,44 +180,54 @@ class _Layout:
 
     @property
     def plain(self) -> bool:
-        """Whether rows are the values."""
+        """Whether each row is one value."""
         return not self.constant.any()
 
-    def sums_noise(self, told: Floats, records: Floats) -> Floats:
-        """What is in the variances of groups' sums beside one for every one of their ``records`` [both shape=(groups,)]."""
-        return np.maximum(told @ self.own - records, 1.0)
+    def sums_noise(self, variances: Floats, records: Floats) -> Floats:
+        """Variance of the groups' sums beyond 1 for every record, at least 1.
+
+        Args:
+            variances: of the rows [shape=(rows,), float64].
+            records: of the groups [shape=(groups,), float64].
+
+        Returns:
+            [shape=(groups,), float64]
+        """
+        return np.maximum(variances @ self.members - records, 1.0)
 
     def of_values(self, of_group: Floats) -> Floats:
-        """Every value's population, given every group's, as 1 among 0 [shape=(v, populations)]."""
+        """1 for each value's population, 0 elsewhere [shape=(v, populations)], from groups'."""
         out: Floats = np.sign(self.spread @ of_group[self.group])
         return out
 
     def spread_out(self, variance: Floats) -> Floats:
-        """Variances of values' cells [shape=(v, v)] from those of rows'."""
+        """Variances of values' cells [shape=(v, v)] from those of rows [shape=(rows, rows)]."""
         out: Floats = variance if self.plain else self.spread @ variance @ self.spread.T
         return out
 
 
 @dataclass(frozen=True, eq=False)
 class _Products:
-    """What codes tell by themselves, in records.
+    """Covariances from the codes, in records, and the set sizes that go with them.
 
     Attributes:
         layout: of rows and values.
-        sums, sigmas: of each row over the records, and their standard errors: records of a value, or a contrast of all
+        sums: each row's sum over all records: the records of a value, or a contrast
             [shape=(rows,)].
+        sigmas: standard errors of ``sums`` [shape=(rows,)].
         adding: records that add to each row [shape=(rows,)].
-        told: variances of what rows' codes tell of their numbers [shape=(rows,)].
-        covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
-        with_sums: covariances of rows' numbers with groups' sums [shape=(rows, groups)].
-        common: of groups' sums [shape=(groups, groups)].
+        variances: of each row's counters as estimated from codes, by known sizes and noise
+            [shape=(rows,)].
+        covariances: of rows; on the diagonal the observed variances [shape=(rows, rows)].
+        with_sums: covariances of rows with groups' sums [shape=(rows, groups)].
+        common: covariances of groups' sums [shape=(groups, groups)].
     """
 
     layout: _Layout
     sums: Floats
     sigmas: Floats
     adding: Floats
-    told: Floats
+    variances: Floats
     covariances: Floats
     with_sums: Floats
     common: Floats
@@ -209,11 +235,11 @@ class _Products:
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """What a correlation of two Gaussians becomes in their codes.
+    """How correlations of codes follow from those of Gaussian counters.
 
     Attributes:
-        of_codes: correlation of the codes, at CORRELATIONS.
-        gain: covariance of a Gaussian with its code, over the code's standard deviation.
+        of_codes: correlation of the codes for each of CORRELATIONS [shape=(79,), float64].
+        gain: correlation of a Gaussian with its own code.
     """
 
     of_codes: Floats
@@ -222,15 +248,16 @@ class _Curve:
 
 @functools.cache
 def code_curve(bits: int) -> _Curve:
+    """Compute the curve for codes of a number of bits."""
     half = 1 << (bits - 1)
     code = 2.0 * np.arange(2 * half) + 1 - 2 * half
     inner = STEPS[bits] * np.arange(1 - half, half)
     cuts = np.concatenate([[-np.inf], inner, [np.inf]])
     x = np.linspace(-GAUSS_REACH, GAUSS_REACH, GAUSS_POINTS)
-    # Points on a cut are half on either side.
+    # A point on a cut counts half on either side.
     weight = np.exp(-0.5 * x**2)
     weight /= weight.sum()
-    own = 0.5 * (
+    average = 0.5 * (
         code[np.searchsorted(inner, x, side="left")] + code[np.searchsorted(inner, x, side="right")]
     )
     power = float((np.diff(special.ndtr(cuts)) * code**2).sum())
@@ -240,15 +267,22 @@ def code_curve(bits: int) -> _Curve:
         given = (
             np.diff(special.ndtr((cuts - rho * x[:, None]) / math.sqrt(1 - rho**2)), axis=1) @ code
         )
-        of_codes[i] = float((weight * own * given).sum()) / power
+        of_codes[i] = float((weight * average * given).sum()) / power
     return _Curve(of_codes, gain)
 
 
 def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Floats]:
-    """Of every row: the covariance of its number with its code, over both standard deviations, relative to the best; and the
-    mean square of its codes [each shape=(rows,)].
+    """Gains and mean squares of a group's codes, with the steps that its party used.
 
-    Numbers are half-integers: a cut anywhere between two of them is a cut halfway.
+    Counters are half-integers: a cut anywhere between two of them is a cut halfway.
+
+    Args:
+        plan: the sketches' parameters.
+        group: the group.
+
+    Returns:
+        Per row the correlation of a counter with its code, relative to that of the best steps; and
+        the mean square of its codes [both shape=(rows,), float64].
     """
     sigma = number_sigmas(plan, adding(group.sizes, group.contrasted), group.weight)[:, None]
     half = 1 << (plan.bits - 1)
@@ -270,13 +304,16 @@ def estimate_cells(
     total: float,
     progress: Progress | None = None,
 ) -> Cells:
-    """All cells of all pairs of groups.
+    """Estimate all cells of all pairs of groups, if all parties hold the same records.
 
     Args:
         plan: the sketches' parameters.
-        groups: any of the plan's, of one party or of several.
-        total: record count.
-        progress: told of how many numbers have been gone through.
+        groups: any of the plan's groups, of one party or of several.
+        total: estimated number of records.
+        progress: receives the number of counters that are done.
+
+    Returns:
+        The cells.
 
     Raises:
         MessageError: codes or sizes that do not fit the plan or each other.
@@ -298,18 +335,20 @@ def estimate_overlapping(
     records: Floats,
     errors: Floats,
     progress: Progress | None = None,
-) -> tuple[Cells, Held]:
-    """All cells of all pairs of groups, where parties hold different people: the records that both hold.
+) -> tuple[Cells, SharedRecords]:
+    """Estimate all cells of all pairs of groups, if parties hold different people.
 
     Args:
         plan: the sketches' parameters.
         groups: of two parties or more.
-        parties: of each group [length groups].
-        records: how many records each party holds, and their standard ``errors`` [shape=(parties,), float64].
-        progress: told of how many numbers have been gone through.
+        parties: the party of each group.
+        records: number of records of each party [shape=(parties,), float64].
+        errors: standard errors of ``records`` [shape=(parties,), float64].
+        progress: receives the number of counters that are done.
 
     Returns:
-        The cells, and how many records parties have in common; those of a party without groups count as everybody's.
+        The cells, over the records that both parties hold; and how many records parties have in
+        common, where a party without groups counts as having all.
 
     Raises:
         MessageError: codes or sizes that do not fit the plan or each other.
@@ -322,28 +361,38 @@ def estimate_overlapping(
     )
     at_most = np.clip(common, 0, np.minimum.outer(records, records))
     populations = _Populations(of_group, at_most, inside, inside_errors)
-    own = layout.of_values(of_group)
-    of_values = layout.values @ inside + layout.constant[:, None] * (own @ at_most)
-    # Of a value that its own party hardly has, little can be missed; but not nothing.
-    held = Held(
+    party = layout.of_values(of_group)
+    of_values = layout.values @ inside + layout.constant[:, None] * (party @ at_most)
+    # Errors of values with hardly any records are small, but not zero.
+    shared = SharedRecords(
         common,
         common_errors,
         of_values,
         np.maximum(np.sqrt(layout.values.power(2) @ inside_errors**2), 1.0),
     )
-    return _cells(plan, products, populations), held
+    return _cells(plan, products, populations), shared
 
 
 def _shared_records(
     plan: CountSketchPlan, products: _Products, of_group: Floats, records: Floats, errors: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """How many records parties share [shape=(parties, parties)], with the errors; and every row's sum over every party's records
-    [shape=(rows, parties)], with theirs.
+    """Estimate how many records parties share, and every row's sum over every party's records.
+
+    Args:
+        plan: the sketches' parameters.
+        products: of all groups.
+        of_group: 1 for each group's party, 0 elsewhere [shape=(groups, parties), float64].
+        records: number of records of each party [shape=(parties,), float64].
+        errors: standard errors of ``records`` [shape=(parties,), float64].
+
+    Returns:
+        Records that two parties share and their standard errors [both shape=(parties, parties)],
+        rows' sums and their standard errors [both shape=(rows, parties)].
     """
     layout = products.layout
-    noise = layout.sums_noise(products.told, of_group @ records)
-    # Every group of a party has the same sum; this is the best average of them, and the variance of its noise.
-    precision = of_group * (layout.own.any(axis=0) / noise)[:, None]
+    noise = layout.sums_noise(products.variances, of_group @ records)
+    # All groups of a party have the same sum. Average them by the precision of their noise.
+    precision = of_group * (layout.members.any(axis=0) / noise)[:, None]
     silent = precision.sum(axis=0) == 0
     average = precision / np.where(silent, 1, precision.sum(axis=0))
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))
@@ -360,17 +409,18 @@ def _shared_records(
         products.sigmas[:, None],
         products.adding[:, None],
     )
-    mine = (of_group[layout.group] > 0) | silent
-    sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / plan.numbers)
-    least = np.where(layout.own.any(axis=1, keepdims=True), 0, -most)
-    inside = np.where(mine, known_sums, np.clip(sums, least, most))
-    return common, common_errors, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
+    all_inside = (of_group[layout.group] > 0) | silent
+    sums_errors = np.sqrt((np.outer(products.variances, spread) + sums**2) / plan.numbers)
+    least = np.where(layout.members.any(axis=1, keepdims=True), 0, -most)
+    inside = np.where(all_inside, known_sums, np.clip(sums, least, most))
+    inside_errors = np.where(all_inside, sigmas, np.minimum(sums_errors, most))
+    return common, common_errors, inside, inside_errors
 
 
 def _products(
     plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None
 ) -> _Products:
-    """Raises as :func:`estimate_cells`."""
+    """Check groups and compute their products; raises as :func:`estimate_cells`."""
     for number, group in enumerate(groups):
         lengths = {
             len(group.codes) + group.contrasted,
@@ -390,153 +440,165 @@ def _products(
         np.concatenate(each)
         for each in zip(*(code_moments(plan, group) for group in groups), strict=True)
     )
-    held = [np.maximum(group.sizes, 0.0) for group in groups]
-    every = np.concatenate(
-        [adding(sizes, group.contrasted) for sizes, group in zip(held, groups, strict=True)]
+    sizes = [np.maximum(group.sizes, 0.0) for group in groups]
+    records = np.concatenate(
+        [adding(each, group.contrasted) for each, group in zip(sizes, groups, strict=True)]
     )
-    variances = every + np.concatenate(
+    exact_variances = records + np.concatenate(
         [np.full(len(g.codes), plan.noise(g.weight)) for g in groups]
     )
-    # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
-    told = variances / (gains * code_curve(plan.bits).gain) ** 2
-    layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
+    # Codes lose information: counters estimated from them have a larger variance.
+    variances = exact_variances / (gains * code_curve(plan.bits).gain) ** 2
+    layout = _layout([len(each) for each in sizes], [group.contrasted for group in groups])
     codes = np.concatenate([group.codes for group in groups])
     products = cross_products(
         codes, plan.bits, (Silent() if progress is None else progress).advance
     )
     scale = gains * np.sqrt(powers)
-    covariances = _covariances(plan.bits, products / np.outer(scale, scale), variances)
-    np.fill_diagonal(covariances, np.diag(products) / powers * told)
-    with_sums = covariances @ layout.own
-    sums = layout.signs.T @ np.concatenate(held)
+    covariances = _covariances(plan.bits, products / np.outer(scale, scale), exact_variances)
+    np.fill_diagonal(covariances, np.diag(products) / powers * variances)
+    with_sums = covariances @ layout.members
+    sums = layout.signs.T @ np.concatenate(sizes)
     sigmas = np.sqrt(
         abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2
     )
-    return _Products(
-        layout, sums, sigmas, every, told, covariances, with_sums, layout.own.T @ with_sums
-    )
+    common = layout.members.T @ with_sums
+    return _Products(layout, sums, sigmas, records, variances, covariances, with_sums, common)
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
-    """All cells, with what sums tell taken out and put back."""
-    layout, told, covariances = products.layout, products.told, products.covariances
-    own = layout.own
-    weights, explained = _known_sums(own, told, populations)
+    """Estimate all cells from products: steps 2 and 3 of the module's docstring."""
+    layout, variances, covariances = products.layout, products.variances, products.covariances
+    members = layout.members
+    weights, explained = _sums_predictions(members, variances, populations)
     cross = weights @ products.with_sums.T
     rest = covariances - cross - cross.T + weights @ products.common @ weights.T
-    # A group of a single value is its sum, which leaves nothing.
-    found = np.sqrt(np.maximum(np.diag(rest), 1.0))
-    left = np.clip(rest / np.outer(found, found), -1, 1)
-    known = np.sqrt(np.maximum(told - np.diag(explained), 1.0))
+    # Nothing is left of a group of one value, which is its sum.
+    observed = np.sqrt(np.maximum(np.diag(rest), 1.0))
+    correlations = np.clip(rest / np.outer(observed, observed), -1, 1)
+    # Standard deviations of what is left of the rows, by known sizes and noise.
+    sd = np.sqrt(np.maximum(variances - np.diag(explained), 1.0))
     variance = (
-        np.square((1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known)) / plan.numbers
+        np.square((1 - np.minimum(correlations**2, HIGHEST_SQUARE)) * np.outer(sd, sd))
+        / plan.numbers
     )
-    # A record more of a value adds to what the sums of a population explain, and in its own to the variance of its number.
+    # One more record of a value adds to what the sums of a population explain, and in its own
+    # population to the variance of its row.
     slopes = weights @ populations.of_group
-    mine = own @ populations.of_group
-    for slope, whose, error in zip(slopes.T, mine.T, populations.errors.T, strict=True):
+    inside = members @ populations.of_group
+    for slope, in_population, error in zip(slopes.T, inside.T, populations.errors.T, strict=True):
         by_size = (
-            slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]
+            slope + 0.5 * correlations * sd / sd[:, None] * (in_population - 2 * slope)[:, None]
         ) * error[:, None]
         variance += by_size**2 + by_size.T**2
+    noise = layout.sums_noise(variances, populations.records)
     return Cells(
-        counts=_of_values(layout, populations, left * np.outer(known, known) + explained),
+        counts=_of_values(layout, populations, correlations * np.outer(sd, sd) + explained),
         errors=np.sqrt(layout.spread_out(variance)),
         common=products.common,
-        noise=np.where(own.any(axis=0), layout.sums_noise(told, populations.records), np.inf),
+        noise=np.where(members.any(axis=0), noise, np.inf),
     )
 
 
 def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Floats:
-    """Cells of values from those of rows; what contrasts leave out follows from sums [shape=(v, v)]."""
+    """Cells of values [shape=(v, v)] from those of rows; sums give what contrasts leave out."""
     if layout.plain:
         return counts
     values, constant = layout.values, layout.constant
-    mine = layout.of_values(populations.of_group)
-    # By value and population: records of the value, as far as rows tell; and as far as the constant does, of all.
-    told = mine @ (values @ populations.inside).T
+    population = layout.of_values(populations.of_group)
+    # Products of constants with rows, and of constants with constants.
+    sums = population @ (values @ populations.inside).T
     out: Floats = (
-        values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
+        values @ counts @ values.T + constant[:, None] * sums + (constant[:, None] * sums).T
     )
-    out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
+    out += np.outer(constant, constant) * (population @ populations.common @ population.T)
     return out
 
 
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
-    """Of groups of so many values each."""
-    of_two = np.array(CONTRAST_SIGNS, np.float64)[:, None]
-    signs = [of_two if own else np.eye(n) for n, own in zip(sizes, contrasted, strict=True)]
-    rows = [own.shape[1] for own in signs]
-    parts = [0.5 if own else 1.0 for own in contrasted]
+    """The layout of groups, from their numbers of values and whether each is contrasted."""
+    of_contrast = np.array(CONTRAST_SIGNS, np.float64)[:, None]
+    signs = [
+        of_contrast if contrast else np.eye(n)
+        for n, contrast in zip(sizes, contrasted, strict=True)
+    ]
+    rows = [each.shape[1] for each in signs]
+    parts = [0.5 if contrast else 1.0 for contrast in contrasted]
     return _Layout(
-        own=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
+        members=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
         group=np.repeat(np.arange(len(sizes)), rows),
         signs=_blocks(signs),
-        values=_blocks([part * own for part, own in zip(parts, signs, strict=True)]),
+        values=_blocks([part * each for part, each in zip(parts, signs, strict=True)]),
         constant=np.repeat(
-            [part * own for part, own in zip(parts, contrasted, strict=True)], sizes
+            [part * contrast for part, contrast in zip(parts, contrasted, strict=True)], sizes
         ),
-        # Both values of a contrasted group share its contrast's noise.
-        spread=_blocks([np.abs(own) * part for part, own in zip(parts, signs, strict=True)]),
+        # Both values of a contrasted group share the noise of its contrast.
+        spread=_blocks([np.abs(each) * part for part, each in zip(parts, signs, strict=True)]),
     )
 
 
 def _blocks(parts: Sequence[Floats]) -> Sparse:
-    """Matrices along the diagonal of one."""
+    """A block-diagonal matrix."""
     return sparse.csr_array(sparse.block_diag([sparse.coo_array(part) for part in parts]))
 
 
-def _known_sums(own: Floats, told: Floats, populations: _Populations) -> tuple[Floats, Floats]:
-    """What groups' sums tell of rows' numbers, in records; those of contrasted groups, which have none, nothing.
+def _sums_predictions(
+    members: Floats, variances: Floats, populations: _Populations
+) -> tuple[Floats, Floats]:
+    """Best linear predictions of rows from groups' sums; contrasted groups have no sums.
 
     Args:
-        own: of :class:`_Layout`.
-        told: variances of what is told of rows' numbers [shape=(rows,)].
-        populations: who is where.
+        members: of :class:`_Layout`.
+        variances: of rows [shape=(rows,)].
+        populations: whose records the groups count.
 
     Returns:
-        Weights of the sums in the best guess of a number [shape=(rows, groups)], and covariances of these guesses
-        [shape=(rows, rows)].
+        Weights of the sums in the prediction of a row [shape=(rows, groups)], and covariances of
+        these predictions, in records [shape=(rows, rows)].
     """
-    summed = own.any(axis=0)
+    summed = members.any(axis=0)
     of_group = populations.of_group[summed]
     everyone = of_group @ populations.common @ of_group.T
-    with_sums = np.where(own[:, summed] > 0, told[:, None], populations.inside @ of_group.T)
-    weights = np.zeros(own.shape)
-    noise = np.maximum(told @ own - populations.records, 1.0)
+    with_sums = np.where(
+        members[:, summed] > 0, variances[:, None], populations.inside @ of_group.T
+    )
+    weights = np.zeros(members.shape)
+    noise = np.maximum(variances @ members - populations.records, 1.0)
     weights[:, summed] = np.linalg.solve(everyone + np.diag(noise[summed]), with_sums.T).T
     return weights, weights[:, summed] @ with_sums.T
 
 
-def _covariances(bits: int, seen: Floats, variances: Floats) -> Floats:
-    """Covariances of numbers of some variances, from their codes' correlations [shape=(rows, rows)]."""
-    out: Floats = np.interp(np.abs(seen), code_curve(bits).of_codes, CORRELATIONS)
-    out = np.copysign(out, seen) * np.sqrt(np.outer(variances, variances))
+def _covariances(bits: int, of_codes: Floats, variances: Floats) -> Floats:
+    """Covariances of rows [shape=(rows, rows)], from variances and correlations of codes."""
+    out: Floats = np.interp(np.abs(of_codes), code_curve(bits).of_codes, CORRELATIONS)
+    out = np.copysign(out, of_codes) * np.sqrt(np.outer(variances, variances))
     return out
 
 
 def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total: float) -> Floats:
-    """Standard errors before any sketch, if values are independent.
+    """Predict the standard errors of :class:`Cells` before any sketch, if values are independent.
 
     Args:
         plan: the sketches' parameters.
         sizes: expected records of each value, by group [each shape=(values,)].
-        total: expected records.
+        total: expected number of records.
 
     Returns:
-        As the errors of :class:`Cells` [shape=(v, v), float64].
+        Standard errors [shape=(v, v), float64].
     """
     contrasted = [group in plan.contrasts for group in range(len(sizes))]
     layout = _layout([len(each) for each in sizes], contrasted)
-    held = [np.asarray(each, np.float64) for each in sizes]
-    every = np.concatenate([adding(each, own) for each, own in zip(held, contrasted, strict=True)])
+    values = [np.asarray(each, np.float64) for each in sizes]
+    records = np.concatenate(
+        [adding(each, contrast) for each, contrast in zip(values, contrasted, strict=True)]
+    )
     noise = np.array([plan.noise(plan.weight(group)) for group in layout.group])
-    told = (every + noise) / code_curve(plan.bits).gain ** 2
-    inside = (layout.signs.T @ np.concatenate(held))[:, None]
+    variances = (records + noise) / code_curve(plan.bits).gain ** 2
+    inside = (layout.signs.T @ np.concatenate(values))[:, None]
     everybody = _Populations(
         np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside)
     )
-    _, explained = _known_sums(layout.own, told, everybody)
-    known = np.maximum(told - np.diag(explained), 1.0)
-    out: Floats = np.sqrt(layout.spread_out(np.outer(known, known) / plan.numbers))
+    _, explained = _sums_predictions(layout.members, variances, everybody)
+    left = np.maximum(variances - np.diag(explained), 1.0)
+    out: Floats = np.sqrt(layout.spread_out(np.outer(left, left) / plan.numbers))
     return out

@@ -1,9 +1,13 @@
-"""Count sketches: every value of every group under the same secret buckets and signs, with discrete Gaussian noise.
+"""LocEnc with count sketches: turn a party's records into noisy counters.
 
-A party's table has, for each value, repetitions x buckets sums of its records' signs; of some groups of two values for their
-contrast, in which they take part with one sign or the other. What is published of a sum and its noise is a few bits: how many
-steps it lies from zero, a step being a fixed part of its standard deviation as the party's own released marginals tell it. The
-server knows as much, so that steps need not be sent.
+In every repetition a secret hash gives each record a bucket and a sign, the same at all parties. A
+value has a row of repetitions x buckets counters, each the sum of the signs of its records in a
+bucket, plus discrete Gaussian noise. Some groups of two values have one row for their contrast, to
+which records of one value add their sign and from which records of the other subtract it.
+
+A few bits of each counter are published: its distance from zero in steps. A step is a fixed part of
+the counter's standard deviation, which follows from the party's released marginals, so that the
+server can compute it and steps need not be sent.
 """
 
 from __future__ import annotations
@@ -40,55 +44,75 @@ __all__ = [
     "number_sigmas",
 ]
 
-# Names the hash and the layout of the published codes; the golden fingerprint of the tests belongs to it.
+# Version of the hash and of the layout of the codes. The tests' golden fingerprint belongs to it.
 COUNTING_VERSION = 1
-# Width of a code in standard deviations, by bits: the uniform quantisers that lose least of a Gaussian (Max, 1960).
+# Width of a code in standard deviations, by bits: the best uniform quantisers of a Gaussian (Max,
+# 1960).
 STEPS = {1: 1.0, 2: 0.9957, 3: 0.5860, 4: 0.3352}
-# Twice a counter and its noise have to fit into 32 bits.
+# Twice a counter and its noise must fit into 32 bits.
 MAX_RECORDS = (1 << 30) - (1 << 16)
-# Counters that are given noise at a time.
+# Number of counters to which noise is added at a time.
 NOISE_CHUNK = 1 << 20
 
 Floats = npt.NDArray[np.float64]
 
 
 def code_steps(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
-    """Width of a code for each number of a group in a bucket.
+    """Width of a code for each row of a group's counters.
 
     Args:
         plan: the sketches' parameters.
-        sizes: records that add to each number as released figures tell (:func:`adding`) [shape=(rows,)]; they set how well codes
-            are used, no more.
-        weight: of the group.
+        sizes: records that add to each row, from released figures (:func:`adding`)
+            [shape=(rows,), float64]. Errors in them cost accuracy only.
+        weight: the group's weight.
 
     Returns:
-        [shape=(rows,), float64]
+        Units of a counter [shape=(rows,), float64].
     """
     out: Floats = STEPS[plan.bits] * number_sigmas(plan, np.maximum(sizes, 0.0), weight)
     return out
 
 
 def number_sigmas(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
-    """Standard deviations of a group's numbers, noise and all, to which so many records add [shape=(rows,)]."""
+    """Standard deviation of a group's counters, with their noise.
+
+    Args:
+        plan: the sketches' parameters.
+        sizes: records that add to each row [shape=(rows,), float64].
+        weight: the group's weight.
+
+    Returns:
+        Units of a counter [shape=(rows,), float64].
+    """
     out: Floats = np.sqrt(weight**2 * sizes / plan.buckets + weight * plan.variance)
     return out
 
 
 def adding(sizes: Floats, contrasted: bool) -> Floats:
-    """Records that add to each number of a group in a bucket: those of a value, or all to a contrast [shape=(rows,)]."""
+    """Number of records that add to each row of a group's counters.
+
+    Args:
+        sizes: records of each value [shape=(values,), float64].
+        contrasted: whether the group is published as a contrast, to which all records add.
+
+    Returns:
+        [shape=(rows,), float64]
+    """
     return sizes.sum(keepdims=True) if contrasted else sizes
 
 
 class CountSketchEncoder:
     """Count sketches of one party.
 
-    ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` and ``unmerge`` partial encoders;
-    and ``result`` once. Whatever the route, the counters are the same bit for bit.
+    Call ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` and
+    ``unmerge`` partial encoders; then call ``result`` once. The counters are the same bit for bit,
+    however the records were divided.
 
     Args:
         plan: the public parameters.
         groups: this party's groups, by the plan's numbers; the rows of the codes.
-        secret: 32 bytes derived from the parties' shared secret and the plan, the same at all parties.
+        secret: 32 bytes derived from the parties' shared secret and the plan, the same at all
+            parties.
 
     Raises:
         PlanError: groups that repeat or that the plan does not have.
@@ -115,7 +139,7 @@ class CountSketchEncoder:
         self._sizes = tuple(plan.sizes[group] for group in groups)
         self._rows = tuple(plan.rows(group) for group in groups)
         self._first_row = np.cumsum([0, *self._rows])
-        # The first row of every group, and whether that is its contrast.
+        # The first row of each group, and whether that row is its contrast.
         layout = [
             (first, group in plan.contrasts)
             for first, group in zip(self._first_row[:-1], groups, strict=True)
@@ -131,15 +155,18 @@ class CountSketchEncoder:
         codes: npt.NDArray[np.integer],
         progress: Progress | None = None,
     ) -> None:
-        """Take in a chunk of records.
+        """Add a chunk of records.
 
         Args:
             digests: 64-bit digests of the record ids [shape=(n,), uint64].
-            codes: values, group-major, in the order of the encoder's groups [shape=(d, n), integers].
-            progress: told of how many repetitions have seen the chunk, in words that hold a few.
+            codes: the records' values, a row for each of the encoder's groups [shape=(d, n),
+                integer].
+            progress: receives the number of random words that are used up, each for a few
+                repetitions.
 
         Raises:
-            TableError: arrays of other shapes or dtypes, a code outside its group's values, or more records than counters hold.
+            TableError: arrays of other shapes or dtypes, a code outside its group's values, or more
+                records than counters can hold.
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
@@ -147,17 +174,22 @@ class CountSketchEncoder:
         self._count(digests.size)
         if digests.size and self._state.size:
             log_buckets = self._plan.buckets.bit_length() - 1
-            told = Silent() if progress is None else progress
+            advance = (Silent() if progress is None else progress).advance
             add_records(
-                *self._key, digests, codes, self._layout, log_buckets, 1, self._state, told.advance
+                *self._key, digests, codes, self._layout, log_buckets, 1, self._state, advance
             )
 
     def merge(self, other: CountSketchEncoder) -> None:
-        """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
+        """Add the records of another encoder of the same plan, party and secret.
+
+        The other encoder cannot be used afterwards.
+
+        Args:
+            other: the encoder whose records are added.
 
         Raises:
             PlanError: the other encoder belongs to another plan, party or secret.
-            TableError: more records than counters hold.
+            TableError: more records than counters can hold.
             PrivacyError: either encoder's result has been taken.
         """
         self._check_like(other)
@@ -166,10 +198,16 @@ class CountSketchEncoder:
         other._spent = True
 
     def unmerge(self, other: CountSketchEncoder) -> None:
-        """Take out what another encoder has seen and this one too; the other one is spent by it.
+        """Remove the records of another encoder that are in this one as well.
+
+        The other encoder cannot be used afterwards.
+
+        Args:
+            other: the encoder whose records are removed.
 
         Raises:
-            PlanError: the other encoder belongs to another plan, party or secret, or has seen more records than this one.
+            PlanError: the other encoder belongs to another plan, party or secret, or has more
+                records.
             PrivacyError: either encoder's result has been taken.
         """
         self._check_like(other)
@@ -180,9 +218,12 @@ class CountSketchEncoder:
         other._spent = True
 
     def state(self) -> bytes:
-        """The counters without noise, for another process of the same party to merge.
+        """The counters so far, without noise, for another process of the same party to merge.
 
-        They protect nobody: keep them like the table itself.
+        They are not private: keep them as safe as the table itself.
+
+        Returns:
+            Bytes for :meth:`merge_state`.
 
         Raises:
             PrivacyError: the encoder's result has been taken.
@@ -195,11 +236,14 @@ class CountSketchEncoder:
         )
 
     def merge_state(self, state: bytes) -> None:
-        """Take over another process's :meth:`state`, of the same plan, groups and secret.
+        """Add the records of another process's :meth:`state`, of the same plan, party and secret.
+
+        Args:
+            state: what :meth:`state` returned there.
 
         Raises:
-            MessageError: the bytes are no such state.
-            TableError: more records than counters hold.
+            MessageError: the bytes are not such a state.
+            TableError: more records than counters can hold.
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
@@ -218,7 +262,10 @@ class CountSketchEncoder:
         self._state += counters
 
     def digest(self) -> bytes:
-        """Digest of the exact counters, which noise is drawn for [32 bytes]; keep it like the table itself.
+        """Digest of the exact counters, for keyed noise; keep it as safe as the table.
+
+        Returns:
+            32 bytes.
 
         Raises:
             PrivacyError: the encoder's result has been taken.
@@ -230,14 +277,20 @@ class CountSketchEncoder:
     def result(
         self, sizes: Sequence[Floats], entropy: Callable[[int], bytes] = os.urandom
     ) -> tuple[npt.NDArray[np.uint8], ...]:
-        """Add the noise and hand out the codes to publish; once, as a second helping of noise would average out the first.
+        """Add the noise and return the codes to publish.
+
+        This works once: from two results with different noise a reader could average the noise
+        away.
 
         Args:
-            sizes: per group, the records of each value as released figures tell [shape=(values,)]; see :func:`code_steps`.
-            entropy: gives that many unpredictable bytes: the operating system's, or a stream of secret noise for :meth:`digest`.
+            sizes: per group, records of each value from released figures [shape=(values,),
+                float64]; see :func:`code_steps`.
+            entropy: returns a given number of unpredictable bytes: the operating system's, or a
+                stream of secret noise derived from :meth:`digest`.
 
         Returns:
-            One table per group [shape=(rows, repetitions * buckets), uint8]; codes lie below 2^bits.
+            One table for each group [shape=(rows, repetitions * buckets), uint8]; codes lie below
+            2^bits.
 
         Raises:
             PlanError: sizes that are not the groups'.
@@ -256,12 +309,12 @@ class CountSketchEncoder:
         ]
         noise = {weight: noise_table(weight * plan.variance) for weight in set(weights)}
         out = np.empty((state.shape[1], plan.numbers), np.uint8)
-        # Neighbours of one weight have the same noise.
-        for weight, alike in itertools.groupby(range(len(weights)), weights.__getitem__):
-            of_weight = list(alike)
-            rows = slice(self._first_row[of_weight[0]], self._first_row[of_weight[-1] + 1])
-            own = np.concatenate([steps[i] for i in of_weight])
-            self._publish(state[:, rows], weight, noise[weight], own, out[rows], entropy)
+        # Neighbouring groups of one weight have the same noise, and are published together.
+        for weight, neighbours in itertools.groupby(range(len(weights)), weights.__getitem__):
+            places = list(neighbours)
+            rows = slice(self._first_row[places[0]], self._first_row[places[-1] + 1])
+            widths = np.concatenate([steps[i] for i in places])
+            self._publish(state[:, rows], weight, noise[weight], widths, out[rows], entropy)
         return tuple(
             out[begin:end]
             for begin, end in zip(self._first_row[:-1], self._first_row[1:], strict=True)
@@ -276,7 +329,16 @@ class CountSketchEncoder:
         out: npt.NDArray[np.uint8],
         entropy: Callable[[int], bytes],
     ) -> None:
-        """Add the noise to counters [shape=(repetitions, rows, buckets)] and write their codes [shape=(rows, numbers)]."""
+        """Add the noise to counters and write their codes.
+
+        Args:
+            state: exact counters [shape=(repetitions, rows, buckets), int32].
+            weight: weight of their groups.
+            noise: law of the noise of this weight.
+            steps: width of a code, by row [shape=(rows,), float64].
+            out: receives the codes [shape=(rows, repetitions * buckets), uint8].
+            entropy: returns a given number of unpredictable bytes.
+        """
         repetitions, rows, buckets = state.shape
         together = max(NOISE_CHUNK // max(rows * buckets, 1), 1)
         unsettled = np.empty(together * rows * buckets, np.int64)
@@ -295,7 +357,11 @@ class CountSketchEncoder:
             )
 
     def _count(self, records: int) -> None:
-        """Note so many records more; no counter can go beyond their number."""
+        """Add to the number of records, beyond which no counter can go.
+
+        Raises:
+            TableError: more records than counters can hold.
+        """
         most = MAX_RECORDS // max((self._plan.weight(group) for group in self._groups), default=1)
         if self._records + records > most:
             raise TableError(

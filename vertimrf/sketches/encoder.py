@@ -1,12 +1,16 @@
-"""LocEnc: a party's records in, noisy sketches of who holds which value out (VertiMRF, phase 2).
+"""LocEnc with geometric sketches: turn a party's records into noisy sketches (VertiMRF, phase 2).
 
-Two encoders over the same hash. :class:`SketchEncoder` is the product's: each key belongs to one scheduled pair of
-attributes of two different parties, and a record touches two sketches per key. :class:`SharedKeyEncoder` is the
-published one (VertiMRF, Algorithm 3): all attributes under every key. It serves reproduction, and its privacy is what
-the exact accountant says, not the paper's Theorem 4.
+Under a key every record has a random level with P(level > l) = 2^-l. The sketch of a value is the
+highest level among its records and a number of random draws, the phantoms, clipped to a floor and a
+ceiling.
 
-Both stream: ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` partial encoders by
-maximum; and ``result`` once, which joins the phantoms. Whatever the route, the levels are the same bit for bit.
+:class:`SketchEncoder` encodes scheduled pairs: each key belongs to two attributes of two parties,
+so that a record enters two sketches under a key. The paper's encoder, with all attributes under
+every key, is :class:`vertimrf.published.shared_keys.SharedKeyEncoder`.
+
+Both encoders stream. Call ``update`` with chunks of any size, in any order, on any number of
+threads; ``merge`` partial encoders; then call ``result`` once, which joins the phantoms. The levels
+are the same bit for bit, however the records were divided.
 """
 
 from __future__ import annotations
@@ -29,31 +33,57 @@ from .parameters import BLOCK_KEYS, SharedKeyPlan, SketchPlan
 
 __all__ = ["ENCODING_VERSION", "SketchEncoder"]
 
-# Names the hash and the layout of the published levels; the golden fingerprint of the tests belongs to it.
+# Version of the hash and of the layout of the levels. The tests' golden fingerprint belongs to it.
 ENCODING_VERSION = 1
-# A row's final minimum is guessed so that the chance of having to start again is about exp(-GUESS_MARGIN).
+# A row's final minimum is guessed. The chance that it must be encoded again is about
+# exp(-GUESS_MARGIN).
 GUESS_MARGIN = 1.5
 PHANTOM_CHUNK = 1 << 20
-# Digests grouped at a time, of one or more columns together: a quarter of a gibibyte, or one column.
+# Digests that are grouped at a time, of one or more columns: a quarter of a gibibyte, or one
+# column.
 GROUPED_RECORDS = 1 << 25
-# Where every stage leaves each worker so many rows, columns are taken in about so many stages, for who waits to see.
+# Columns are encoded in about STAGES stages, so that progress shows, if each worker then has at
+# least ROWS_PER_WORKER rows in a stage.
 STAGES, ROWS_PER_WORKER = 20, 32
 
 
 def check_distinct(attributes: Sequence[int]) -> None:
+    """Refuse attributes that repeat.
+
+    Raises:
+        PlanError: an attribute is named twice.
+    """
     if len(set(attributes)) != len(attributes):
         raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
 
 
 def cut_blocks(keys: int) -> list[tuple[int, int]]:
-    """Near-equal blocks of at most BLOCK_KEYS keys: (first key, keys) of each."""
+    """Cut keys into blocks of nearly equal size, at most BLOCK_KEYS each.
+
+    Args:
+        keys: number of keys.
+
+    Returns:
+        (first key, number of keys) of each block.
+    """
     pieces = -(-keys // BLOCK_KEYS)
     edges = [keys * i // pieces for i in range(pieces + 1)]
     return [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
 
 
 class Encoder:
-    """What both encoders share: checking chunks, merging, phantoms, and the once-only result."""
+    """Base class of both encoders: checks chunks, merges, joins phantoms, gives its result once.
+
+    Args:
+        plan: the public sketch parameters.
+        attributes: this party's attributes or groups, by the plan's numbers; the rows of the codes.
+        secret: 32 bytes derived from the parties' shared secret and the plan.
+        sizes: number of values of each attribute.
+        shapes: (values, keys) of each published table, in publishing order.
+
+    Raises:
+        PrivacyError: a secret that is not 32 bytes.
+    """
 
     _purpose: bytes
 
@@ -79,12 +109,13 @@ class Encoder:
         self._plan = plan
         self._attributes = tuple(attributes)
         self._sizes = tuple(sizes)
-        # The published tables, values x keys, lie one after another in the flat state.
+        # The flat state holds the published tables, each values x keys, one after another.
         self._shapes = tuple(shapes)
         self._start, self._per_length = hazards(plan.ceiling)
         self._base = max(plan.floor, 1)
         self._state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
-        # Records seen per value, attribute after attribute, for the guess of where to stop.
+        # Number of records of each value so far, attribute after attribute; used to guess final
+        # levels.
         self._counts = np.zeros(sum(sizes), np.int64)
         self._spent = False
 
@@ -94,12 +125,14 @@ class Encoder:
         codes: npt.NDArray[np.integer],
         progress: Progress | None = None,
     ) -> None:
-        """Take in a chunk of records.
+        """Add a chunk of records.
 
         Args:
-            digests: 64-bit digests of the record ids, from :func:`record_digests` or a table [shape=(n,), uint64].
-            codes: values, attribute-major, in the order of the encoder's attributes [shape=(d, n), integers].
-            progress: told of how many sketch rows have seen the chunk.
+            digests: 64-bit digests of the record ids, from a table or from
+                :func:`vertimrf.tables.ids.record_digests` [shape=(n,), uint64].
+            codes: the records' values, a row for each of the encoder's attributes
+                [shape=(d, n), integer].
+            progress: receives the number of sketch rows that are encoded.
 
         Raises:
             TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
@@ -111,7 +144,12 @@ class Encoder:
             self._encode(digests, codes, Silent() if progress is None else progress)
 
     def merge(self, other: Encoder) -> None:
-        """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
+        """Add the records of another encoder of the same plan, party and secret.
+
+        The other encoder cannot be used afterwards.
+
+        Args:
+            other: the encoder whose records are added.
 
         Raises:
             PlanError: the other encoder belongs to another plan, party or secret.
@@ -128,9 +166,13 @@ class Encoder:
         other._spent = True
 
     def state(self) -> bytes:
-        """The partial sketches without phantoms, for another process of the same party to merge.
+        """The sketches so far, without phantoms, for another process of the same party to merge.
 
-        It protects nobody: with the secret, it tells whether a record is in the table. Keep it like the table itself.
+        They are not private: with the secret they show whether a record is in the table. Keep them
+        as safe as the table itself.
+
+        Returns:
+            Bytes for :meth:`merge_state`.
 
         Raises:
             PrivacyError: the encoder's result has been taken.
@@ -139,10 +181,13 @@ class Encoder:
         return self._identity + self._counts.astype("<i8").tobytes() + self._state.tobytes()
 
     def merge_state(self, state: bytes) -> None:
-        """Take over another process's :meth:`state`, of the same plan, attributes and secret.
+        """Add the records of another process's :meth:`state`, of the same plan, party and secret.
+
+        Args:
+            state: what :meth:`state` returned there.
 
         Raises:
-            MessageError: the bytes are no such state.
+            MessageError: the bytes are not such a state.
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
@@ -164,7 +209,10 @@ class Encoder:
         self._counts += np.frombuffer(state, "<i8", self._counts.size, counts)
 
     def digest(self) -> bytes:
-        """Digest of the exact levels, which phantoms are drawn for [32 bytes]; keep it like the table itself.
+        """Digest of the exact levels, for keyed noise; keep it as safe as the table.
+
+        Returns:
+            32 bytes.
 
         Raises:
             PrivacyError: the encoder's result has been taken.
@@ -175,14 +223,18 @@ class Encoder:
     def result(
         self, entropy: Callable[[int], bytes] = os.urandom
     ) -> tuple[npt.NDArray[np.uint8], ...]:
-        """Join the phantoms and hand out the levels to publish; once, as a second set of phantoms would undo the first.
+        """Join the phantoms and return the levels to publish.
+
+        This works once: two results with different phantoms would show which levels come from
+        records.
 
         Args:
-            entropy: gives that many unpredictable bytes: the operating system's, or a stream of secret noise for :meth:`digest`.
+            entropy: returns a given number of unpredictable bytes: the operating system's, or a
+                stream of secret noise derived from :meth:`digest`.
 
         Returns:
-            One table per sketched attribute, in publishing order [shape=(values, keys), uint8]; levels lie within floor
-            and ceiling.
+            One table for each sketched attribute, in publishing order [shape=(values, keys),
+            uint8]; levels lie between floor and ceiling.
 
         Raises:
             PrivacyError: the result has been taken before.
@@ -222,7 +274,16 @@ def checked_records(
     digests: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.integer],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
-    """A chunk as kernels take it.
+    """Check a chunk of records and convert it to what the kernels expect.
+
+    Args:
+        attributes: attributes or groups, for error messages.
+        sizes: number of values of each.
+        digests: digests of the record ids [shape=(n,), uint64].
+        codes: values of the records [shape=(d, n), integer].
+
+    Returns:
+        Contiguous digests [shape=(n,), uint64] and codes [shape=(d, n), uint16].
 
     Raises:
         TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
@@ -256,15 +317,16 @@ def checked_records(
 class SketchEncoder(Encoder):
     """Sketches of one party under the scheduled pairs that it takes part in.
 
+    ``result()`` returns one table for each pair of this party, in the plan's order.
+
     Args:
         plan: the public sketch parameters.
-        attributes: this party's groups, by the plan's numbers; the rows of the codes. Other parties' pairs are skipped.
-        secret: 32 bytes derived from the parties' shared secret and the plan, the same at both parties of a pair.
-
-    ``result()`` gives one table per scheduled pair of this party, in schedule order.
+        attributes: this party's groups, by the plan's numbers; the rows of the codes.
+        secret: 32 bytes derived from the parties' shared secret and the plan, the same at both
+            parties of a pair.
 
     Raises:
-        PlanError: attributes that repeat, that the plan does not schedule, or that are both sides of a pair.
+        PlanError: groups that repeat, that are in no pair, or that are both sides of a pair.
         PrivacyError: a secret that is not 32 bytes.
     """
 
@@ -303,8 +365,8 @@ class SketchEncoder(Encoder):
                 offset += bins * pair.keys
             first_block += len(blocks)
         super().__init__(plan, attributes, secret, sizes, shapes)
-        # All sketch rows, column after column and cut into blocks: value (numbered through all columns), block, keys,
-        # offset in the state [shape=(t, 4)]; where each column's rows start; and a lower bound of each row's levels.
+        # Sketch rows, column after column, each cut into blocks of keys. Per row: value (numbered
+        # through all columns), block, keys, and offset in the state [shape=(t, 4)].
         self._first_value = np.cumsum([0, *sizes])
         for first, column_rows in zip(self._first_value, rows, strict=False):
             for row in column_rows:
@@ -313,6 +375,7 @@ class SketchEncoder(Encoder):
             [row for column_rows in rows for row in column_rows] or [np.empty((0, 4), np.int64)]
         )
         self._first_row = np.searchsorted(self._rows[:, 0], self._first_value)
+        # A lower bound of each row's levels.
         self._minima = np.full(len(self._rows), self._base, np.uint8)
 
     def _encode(
@@ -354,22 +417,25 @@ def guess_stops(
     keys: npt.NDArray[np.int64] | int,
     plan: SketchPlan | SharedKeyPlan,
 ) -> npt.NDArray[np.int64]:
-    """A level that all sketches of a row will probably reach; it decides how fast encoding is, never what it gives.
+    """Guess a level that all sketches of a row reach; it changes the speed, never the result.
 
     Args:
-        counts: records per row [shape=(r,)].
-        keys: sketches per row [shape=(r,), or one number].
-        plan: for the levels allowed.
+        counts: number of records of each row [shape=(r,), int64].
+        keys: number of sketches of each row, one number or an array [shape=(r,), int64].
+        plan: for its floor and ceiling.
 
     Returns:
-        [shape=(r,)]
+        [shape=(r,), int64]
     """
     ratio = np.maximum(counts / (np.log(keys) + GUESS_MARGIN), 1.0)
     return np.clip(np.log2(ratio).astype(np.int64), max(plan.floor, 1), plan.ceiling - 1)
 
 
 def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Relative time of each row's task: one word per record, about three times that per event, and the row itself."""
+    """Relative time of each row's task [shape=(t,), float64].
+
+    A record takes one random word, an event about three times that, and a key a little.
+    """
     records = tasks[:, 1] - tasks[:, 0]
     keys = tasks[:, 3]
     events = keys * 2.0 ** -np.maximum(tasks[:, 5], minima)
@@ -379,10 +445,15 @@ def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.ND
 def _assign_tasks(
     cost: npt.NDArray[np.float64], workers: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Deal tasks to workers, the longest first, each to the least loaded.
+    """Assign tasks to workers: the longest first, each to the worker with the least work.
+
+    Args:
+        cost: relative time of each task [shape=(t,), float64].
+        workers: number of workers.
 
     Returns:
-        Task order [shape=(t,)] and each worker's share of it [shape=(workers + 1,)].
+        The order of the tasks [shape=(t,), int64], and where each worker's part of it starts and
+        ends [shape=(workers + 1,), int64].
     """
     tasks: list[list[int]] = [[] for _ in range(workers)]
     load = [0.0] * workers
@@ -390,5 +461,5 @@ def _assign_tasks(
         w = load.index(min(load))
         tasks[w].append(task)
         load[w] += float(cost[task])
-    order = np.array([task for own in tasks for task in own], np.int64)
+    order = np.array([task for assigned in tasks for task in assigned], np.int64)
     return order, np.cumsum([0, *map(len, tasks)])

@@ -1,4 +1,13 @@
-"""CarEst: from the sketches of two parties to measurements of their cross-party marginals."""
+"""CarEst for scheduled pairs: measure a pair of attributes of two parties from their sketches.
+
+Under a key, let W and W' be the levels of two values' sketches, with set sizes a and b,
+intersection T, and N phantoms in each. With F(l) = 1 - 2^-l,
+
+    P(W <= x, W' <= y) = F(x)^(a + N) F(y)^(b + N) F(max(x, y))^(-T).
+
+T is the maximum of the likelihood of all keys of the pair; a and b come from the parties' own
+marginals, with Gaussian errors (docs/method.md, section 3).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +26,8 @@ from .parameters import SketchPlan
 
 __all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_errors"]
 
-# Keys times cells that are worth a thread of their own: a millisecond or two. Waking a thread on a busy machine takes longer.
+# Keys times cells that are worth another thread: a millisecond or two. Waking a thread on a busy
+# machine takes longer.
 THREAD_WORK = 1 << 21
 
 
@@ -46,9 +56,16 @@ class Side:
 
 
 def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
-    """Log P(level <= x) of one hash for x = floor .. ceiling, clipped: 0 at the ceiling [shape=(levels,), float64]."""
+    """Log P(level <= x) of one draw, clipped to floor and ceiling.
+
+    Args:
+        plan: the sketches' floor and ceiling.
+
+    Returns:
+        For x = floor .. ceiling; 0 at the ceiling [shape=(levels,), float64].
+    """
     levels = np.arange(plan.floor, plan.ceiling + 1, dtype=np.float64)
-    # No draw has level 0: any logarithm whose exponential vanishes, but not -inf, which has no products with 0.
+    # No draw has level 0. Its logarithm is finite, since -inf times 0 is not a number.
     log_cdf = np.log(np.maximum(-np.expm1(-levels * np.log(2)), 1e-300))
     log_cdf[-1] = 0.0
     out: npt.NDArray[np.float64] = log_cdf
@@ -56,25 +73,24 @@ def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
 
 
 def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Measurement:
-    """Likelihood CarEst: every cell of one cross-party pair, each with its standard error.
+    """Estimate every cell of a pair by maximum likelihood, each with its standard error.
 
-    Per cell the histogram of the two sketches' levels over the pair's keys is a sufficient statistic. The margins are taken
-    from the parties' own measurements, with their standard errors, and the intersection is found by maximum likelihood.
-
-    Errors of cells that share a sketch are nearly uncorrelated, so that cells can be weighed by 1 / sigma^2 as they are: in 4 x 4
-    tables with known margins, correlations within a row averaged -0.10 with phantoms far below the set sizes and every cell
-    large, and within 0.03 of 0 elsewhere.
+    For a cell, the histogram of the two sketches' levels over the pair's keys is a sufficient
+    statistic. Errors of cells that share a sketch are nearly uncorrelated, and are treated as
+    independent.
 
     Args:
         plan: the sketches' phantoms, floor and ceiling.
-        left: one side of the pair; ``right``: the other side, encoded under the same keys.
+        left: one side of the pair.
+        right: the other side, encoded under the same keys.
         total: estimated number of records.
 
     Returns:
-        A measurement of all attributes of both sides, in schema order; values may be negative.
+        A measurement of both attributes, in schema order; counts may be negative.
 
     Raises:
-        MessageError: the two sides have different keys, levels outside floor .. ceiling, or sizes of another number of values.
+        MessageError: the two sides have different keys, levels outside floor .. ceiling, or sizes
+            of another number of values.
     """
     if left.levels.shape[1] != right.levels.shape[1]:
         raise MessageError(
@@ -109,7 +125,7 @@ def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Me
             float(plan.phantoms),
             level_log_cdf(plan),
         )
-    # A cell without information (no keys) says nothing: an error of the size of the table keeps its weight at zero.
+    # A cell without keys has no information: a very large error makes its weight negligible.
     errors = np.where(np.isfinite(errors), errors, max(total, 1.0) * 1e3)
     attributes = (left.attribute,), (right.attribute,)
     return outer_measurement(attributes, ((left.bins,), (right.bins,)), counts, errors)
@@ -124,15 +140,16 @@ def outer_measurement(
 ) -> Measurement:
     """Make one measurement of two sides' counts, with an axis for each attribute in schema order.
 
-    The values of a side of several attributes are their parities: two of them, of attributes of two bins
-    each. They say what a contrast along every one of these attributes is, and nothing else.
+    The values of a side of several attributes are their parities: two of them, of attributes of two
+    bins each. They say what a contrast along every one of these attributes is, and nothing else.
 
     Args:
         attributes: of either side, indices into the schema.
         bins: of either side and attribute, the map code -> bin [shape=(size,), int64].
         counts: estimated records [shape=(left values, right values), float64].
         errors: their standard errors [as ``counts``].
-        contrasted: of either side, whether contrasts were measured; always where values are parities.
+        contrasted: of either side, whether contrasts were measured; always where values are
+            parities.
 
     Returns:
         The measurement; its source is "sketches".
@@ -143,8 +160,9 @@ def outer_measurement(
             shape.append(counts.shape[axis])
             continue
         parity = np.indices((2,) * len(side)).sum(axis=0).ravel() % 2
-        # Each value's records are spread evenly over the cells of that parity. The noise has one direction
-        # out of as many as there are cells, so that a cell's part of it is that much smaller.
+        # Each value's records are spread evenly over the cells of that parity. The noise has one
+        # direction out of as many as there are cells, so that a cell's part of it is that much
+        # smaller.
         counts = np.take(counts, parity, axis) / (parity.size / 2)
         errors = np.take(errors, parity, axis) * math.sqrt(2 / parity.size)
         shape += [2] * len(side)
@@ -172,19 +190,23 @@ def predicted_errors(
     left_sigma: float | npt.NDArray[np.float64] = 0.0,
     right_sigma: float | npt.NDArray[np.float64] = 0.0,
 ) -> npt.NDArray[np.float64]:
-    """Standard errors of a pair's cells before any sketch: Cramér-Rao at the set sizes expected, the sides being independent.
+    """Predict the standard errors of a pair's cells before any sketch, for independent sides.
 
-    A pair's expected RMSE is the root mean square of the result. Even bins, all of total / u and total / w, are public figures.
+    They are Cramér-Rao bounds at the expected set sizes. A pair's expected root mean square error
+    is the root mean square of the result. Even bins, total / u and total / w, are public figures.
 
     Args:
-        plan: the sketches' phantoms, floor and ceiling; its schedule is not used.
-        keys: hash keys of the pair, at least 1.
-        left_sizes, right_sizes: expected records per value [shape=(u,) and (w,), float64].
+        plan: the sketches' phantoms, floor and ceiling.
+        keys: number of hash keys of the pair, at least 1.
+        left_sizes: expected records of each value [shape=(u,), float64].
+        right_sizes: likewise of the other side [shape=(w,), float64].
         total: expected number of records.
-        left_sigma, right_sigma: standard errors of the set sizes that will be known, one number or one per value.
+        left_sigma: standard errors with which set sizes will be known, one number or one for each
+            value [shape=(u,), float64].
+        right_sigma: likewise of the other side [shape=(w,), float64].
 
     Returns:
-        [shape=(u, w), float64]; infinite where sketches say nothing.
+        Records [shape=(u, w), float64]; infinite where sketches have no information.
 
     Raises:
         PlanError: no keys, or sizes or errors that are negative.

@@ -1,8 +1,8 @@
-"""Public parameters of what parties release about values across parties: scheduled pairs, count sketches, shared keys,
-randomised responses.
+"""Public parameters of the four kinds of release across parties.
 
-The kinds speak for themselves: what they cost, which tables they publish, and why they may not be private. Only the party
-that encodes and the server that estimates need to tell them apart.
+The kinds are count sketches, scheduled pairs, the published encoder's shared keys, and randomised
+responses. Each states its privacy events, the shapes of its tables, and why it may not be private.
+Only the party that encodes and the server that estimates distinguish between them.
 """
 
 from __future__ import annotations
@@ -41,29 +41,32 @@ __all__ = [
 REMEDY = "have the plan made again"
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
-# Keys of a scheduled pair are cut into blocks of at most this many, each with its own streams: part of the hash.
+# Keys of a scheduled pair are cut into blocks of at most this many. Each block has random streams
+# of its own, so that this number is part of the hash.
 BLOCK_KEYS = 1 << 16
 MAX_VALUES = 1 << 16
 MAX_REPETITIONS = 1 << 24
-# Of a group's two values in its contrast.
+# Signs of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
 MAX_WEIGHT = 99
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
 class CrossPartyRelease(ABC):
-    """What the kinds have in common.
+    """Base class of the four kinds of release.
 
     Attributes:
         encoder: the name by which users ask for this kind.
-        tells_matches: whether the server learns how many records two parties have in common.
-        publishes_rows: whether the exact number of records is released; neighbours then differ by replacing one.
-        claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
+        tells_matches: whether the server can estimate how many records two parties have in common.
+        publishes_rows: whether the exact number of records is released. Neighbouring tables then
+            differ by replacing one record.
+        claimed_share: part of (epsilon, delta) that this release claims without a proof. All other
+            releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
         sizes: number of values of every group, of all parties.
-        floor: lowest level that a table holds.
-        bits: of every number of a table in a message.
+        floor: lowest level in a table.
+        bits: bits of every number of a table in a message.
     """
 
     encoder: ClassVar[str]
@@ -78,47 +81,63 @@ class CrossPartyRelease(ABC):
 
     @abstractmethod
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
-        """Its events, of all parties together, under a run's target; where :attr:`prices_persons`, for a person's records."""
+        """The ledger's entries of the release, for all parties together.
+
+        Args:
+            epsilon: the run's target.
+            delta: the run's target.
+            person: records of a person at most; above 1 only where :attr:`prices_persons`.
+        """
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
-        """What one party's groups cost by themselves, against somebody who knows the parties' secret.
+        """Price one party's groups by themselves, against a reader who knows the parties' secret.
 
-        Parts of different parties are independent given the secret. None where no event bounds it, or the groups tell nothing.
+        Given the secret, the parts of different parties are independent.
+
+        Args:
+            groups: the party's groups, by the plan's numbers.
+            person: records of a person at most.
+
+        Returns:
+            The privacy event; None if no event bounds the loss, or if the groups show nothing.
         """
         return None
 
     @abstractmethod
     def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
-        """Shape (values, keys) of every table that a party publishes for its groups, in publishing order.
+        """Shapes of the tables that a party publishes for its groups, in publishing order.
 
         Args:
             groups: the party's groups, by the plan's numbers.
-            rows: records; counts only where each has a place in the tables.
+            rows: number of records; used only where each record has a column of its own.
+
+        Returns:
+            (rows, columns) of each table.
         """
 
     @abstractmethod
     def highest(self, groups: Sequence[int]) -> list[int]:
-        """Highest level that each of these tables may hold."""
+        """Highest level that is allowed in each of these tables."""
 
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
-        """Check that it fits the plan's groups.
+        """Check that the parameters fit the plan's groups.
 
         Args:
             sizes: number of values of every group.
             parties: position of the party that publishes each group.
 
         Raises:
-            PlanError: it does not.
+            PlanError: they do not fit.
         """
         if self.sizes != tuple(sizes):
             raise PlanError("The plan's sketches do not fit its groups.")
 
     @abstractmethod
     def summary(self) -> str:
-        """A line on it for people."""
+        """One line for people."""
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
-        """Whether it is what it claims to be under a run's target."""
+        """Whether the parameters are those that the claim asks for under a run's target."""
         return True
 
 
@@ -137,11 +156,13 @@ class ScheduledPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SketchPlan(CrossPartyRelease):
-    """Public parameters of the scheduled-pair sketches; the hash's parameter gamma is 1.
+    """Public parameters of the sketches of scheduled pairs.
+
+    The hash's parameter gamma is 1.
 
     Attributes:
-        phantoms: phantom draws joined into each sketch (k_p).
-        floor, ceiling: published levels lie within; level 1 is the lowest a draw can have.
+        phantoms: number of phantom draws joined to each sketch (k_p).
+        floor, ceiling: lowest and highest level published; a draw has level 1 or more.
         pairs: in publishing order.
         sizes: number of values of every group, of all parties.
 
@@ -174,7 +195,7 @@ class SketchPlan(CrossPartyRelease):
 
     @property
     def event(self) -> SketchEvent:
-        """The privacy event of the sketches: keys independent, two sketches to a key."""
+        """The privacy event of the sketches: under each key a record enters two of them."""
         keys = sum(pair.keys for pair in self.pairs)
         return SketchEvent(self.phantoms, self.floor, self.ceiling, keys, attributes_per_key=2)
 
@@ -185,13 +206,13 @@ class SketchPlan(CrossPartyRelease):
         return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.PAIR_SKETCHES)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
-        """See :class:`CrossPartyRelease`; a table per scheduled pair that one of the groups takes part in."""
-        mine = set(groups)
+        """See :class:`CrossPartyRelease`; a table for each pair that a group is in."""
+        wanted = set(groups)
         return [
             (self.sizes[group], pair.keys)
             for pair in self.pairs
             for group in (pair.left, pair.right)
-            if group in mine
+            if group in wanted
         ]
 
     def highest(self, groups: Sequence[int]) -> list[int]:
@@ -199,7 +220,7 @@ class SketchPlan(CrossPartyRelease):
         return [self.ceiling] * len(self.shapes(groups))
 
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
-        """See :class:`CrossPartyRelease`; the groups of a pair are of two parties."""
+        """See :class:`CrossPartyRelease`; the groups of a pair must belong to two parties."""
         super().check(sizes, parties)
         for number, pair in enumerate(self.pairs):
             if parties[pair.left] == parties[pair.right]:
@@ -216,19 +237,26 @@ class SketchPlan(CrossPartyRelease):
 
 @dataclass(frozen=True)
 class CountSketchPlan(CrossPartyRelease):
-    """Public parameters of the count sketches: every value of every group has a table of repetitions x buckets numbers, all
-    under the same secret buckets and signs. Some groups of two values have one table instead, of their contrast: a record of the
-    first value adds its sign, and one of the other takes it away (:data:`CONTRAST_SIGNS`).
+    """Public parameters of the count sketches.
+
+    Every value of every group has a row of repetitions x buckets counters. All rows use the same
+    secret buckets and signs. Some groups of two values have one row instead, for their contrast: a
+    record of the first value adds its sign, and a record of the other subtracts it
+    (:data:`CONTRAST_SIGNS`).
+
+    A group's weight is by how much a record moves its counters; their noise has a variance as many
+    times larger. So a larger weight means less noise relative to the counts. A weight w is priced
+    as w equal groups, of which the sum of the counters is published. Weights are odd, so that the
+    sum of w half-integers is a half-integer.
 
     Attributes:
-        repetitions, buckets: of the hash; buckets are a power of two, so that all are equally likely.
-        variance: parameter of the discrete Gaussian noise of every number.
-        bits: of every number as published.
+        repetitions: repetitions of the hash.
+        buckets: buckets of a repetition, a power of two so that all are equally likely.
+        variance: parameter of the discrete Gaussian noise of a counter of weight 1.
+        bits: bits of every counter as published.
         sizes: number of values of every group, of all parties.
         contrasts: groups of two values that are published as contrasts, in order.
-        weights: of every group: by how much a record moves its numbers, whose noise has a variance so many times larger; () = 1.
-            Beside the counts, noise is then the smaller the larger the weight. A weight w is priced as w groups that are the
-            same: the sum of their numbers is what is published. It is odd, so that the sum of so many half-integers is one.
+        weights: weight of every group; () means that all have weight 1.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -247,8 +275,8 @@ class CountSketchPlan(CrossPartyRelease):
     floor = 0
 
     def __post_init__(self) -> None:
-        whole = (self.repetitions, self.buckets, self.bits, *self.sizes)
-        if not all(isinstance(number, int) and not isinstance(number, bool) for number in whole):
+        integers = (self.repetitions, self.buckets, self.bits, *self.sizes)
+        if not all(isinstance(number, int) and not isinstance(number, bool) for number in integers):
             raise PlanError(
                 "A count sketch's repetitions, buckets, bits and sizes are whole numbers."
             )
@@ -266,12 +294,12 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
-        known = {
+        possible = {
             g
             for g in self.contrasts
             if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2
         }
-        if list(self.contrasts) != sorted(known):
+        if list(self.contrasts) != sorted(possible):
             raise PlanError(
                 f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}."
             )
@@ -290,8 +318,8 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError(f"These count sketches have no price: {error}") from None
         if self.variance < moved:
             raise PlanError(
-                f"These count sketches have noise of variance {self.variance:g} where a record adds to {moved} numbers: it takes "
-                "at least that much, or the record alone would show."
+                f"These count sketches have noise of variance {self.variance:g} where a record moves {moved} counters: "
+                "the variance must be at least that number, or the record alone would show."
             )
         if (most := max(self.weights, default=1) * self.variance) > MAX_COUNT_VARIANCE:
             raise PlanError(
@@ -300,38 +328,36 @@ class CountSketchPlan(CrossPartyRelease):
 
     @property
     def numbers(self) -> int:
-        """Numbers of every value (t)."""
+        """Number of counters of every value (t)."""
         return self.repetitions * self.buckets
 
     @property
     def event(self) -> CountSketchEvent:
-        """The privacy event of all sketches: a record adds to one number of every group, or takes from it, as often as the
-        group's weight says.
-        """
+        """The privacy event of the sketches: a record moves one counter of each group."""
         moved = sum(self.weights) or len(self.sizes)
         return CountSketchEvent(moved, self.variance, self.buckets, self.repetitions)
 
     def rows(self, group: int) -> int:
-        """Numbers of a bucket that are published of a group: one a value, or its contrast."""
+        """Number of rows of counters of a group: one for each value, or one for its contrast."""
         return 1 if group in self.contrasts else self.sizes[group]
 
     def weight(self, group: int) -> int:
-        """By how much a record moves a number of a group."""
+        """By how much a record moves a counter of a group."""
         return self.weights[group] if self.weights else 1
 
     def noise(self, weight: int = 1) -> float:
-        """What a group's noise weighs as much as in its numbers, in records."""
+        """Number of records that add as much variance to a group's counters as the noise does."""
         return self.variance * self.buckets / weight
 
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         weights = self.weights
-        weighed = (
+        per_weight = (
             f" for every 1 by which a record moves it ({min(weights)} to {max(weights)})"
             if weights
             else ""
         )
-        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{weighed}, {self.bits} bits published"
+        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{per_weight}, {self.bits} bits published"
         released = f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         steps = (min(weights), max(weights)) if weights else None
         event = replace(self.event, records=person)
@@ -342,12 +368,12 @@ class CountSketchPlan(CrossPartyRelease):
         ]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
-        """See :class:`CrossPartyRelease`; buckets and signs follow from the secret."""
+        """See :class:`CrossPartyRelease`; who knows the secret knows the buckets and signs."""
         moved = sum(map(self.weight, groups))
         return replace(self.event, groups=moved, records=person).known_hashes if moved else None
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
-        """See :class:`CrossPartyRelease`; a table per group."""
+        """See :class:`CrossPartyRelease`; one table for each group."""
         return [(self.rows(group), self.numbers) for group in groups]
 
     def highest(self, groups: Sequence[int]) -> list[int]:
@@ -356,12 +382,12 @@ class CountSketchPlan(CrossPartyRelease):
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
-        weighed = (
+        per_weight = (
             f" times weights of {min(self.weights)} to {max(self.weights)}" if self.weights else ""
         )
         return (
             f"count sketches: {len(self.sizes)} attribute groups, {self.numbers:,} numbers a value ({self.repetitions:,} "
-            f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}{weighed}, {self.bits} bits each."
+            f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}{per_weight}, {self.bits} bits each."
         )
 
 
@@ -371,7 +397,7 @@ class SharedKeyPlan(CrossPartyRelease):
 
     Attributes:
         phantoms, floor, ceiling: as in :class:`SketchPlan`.
-        keys: hash keys (t), shared by all attributes.
+        keys: number of hash keys (t), which all attributes share.
         sizes: number of values of every attribute, of all parties.
 
     Raises:
@@ -398,7 +424,7 @@ class SharedKeyPlan(CrossPartyRelease):
 
     @property
     def event(self) -> SketchEvent:
-        """The privacy event of all sketches: a record touches one of every attribute under each key."""
+        """The privacy event of the sketches: a key has one sketch of each attribute."""
         return SketchEvent(
             self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes)
         )
@@ -417,7 +443,7 @@ class SharedKeyPlan(CrossPartyRelease):
         ]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
-        """See :class:`CrossPartyRelease`; a table per attribute."""
+        """See :class:`CrossPartyRelease`; one table for each attribute."""
         return [(self.sizes[group], self.keys) for group in groups]
 
     def highest(self, groups: Sequence[int]) -> list[int]:
@@ -432,7 +458,7 @@ class SharedKeyPlan(CrossPartyRelease):
         )
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
-        """See :class:`CrossPartyRelease`: as many phantoms as the paper asks for."""
+        """See :class:`CrossPartyRelease`; the claim asks for the paper's number of phantoms."""
         share = self.claimed_share
         return self.phantoms >= claimed_phantoms(
             epsilon * share, delta * share, self.keys, len(self.sizes)
@@ -502,14 +528,22 @@ class ResponsePlan(CrossPartyRelease):
         return GRREvent(self.epsilon, self.sizes)
 
     def kept(self, size: int) -> float:
-        """Probability that a value out of ``size`` is reported as it is: e^eps / (e^eps + size - 1)."""
+        """Probability that a value is reported unchanged: e^eps / (e^eps + size - 1).
+
+        Args:
+            size: number of values.
+        """
         return 1 / (1 + (size - 1) * math.exp(-self.epsilon))
 
     def claimed_epsilon(self, delta: float) -> float:
-        """What the paper states for d attributes: the smaller of d eps / 2 and 2 eps sqrt(2 d log(1 / delta)) (Theorem 3).
+        """The paper's claim for d attributes (Theorem 3).
 
-        Its halves come from taking a replacement for two steps although the number of rows is published: the exact value of
-        :attr:`event` at delta = 0 is d eps.
+        It is min(d eps / 2, 2 eps sqrt(2 d log(1 / delta))). The paper counts a replacement as two
+        steps, although the number of rows is published. The exact value of :attr:`event` at delta =
+        0 is d eps.
+
+        Args:
+            delta: at which delta.
         """
         d = len(self.sizes)
         return min(d * self.epsilon / 2, 2 * self.epsilon * math.sqrt(2 * d * math.log(1 / delta)))
@@ -522,12 +556,12 @@ class ResponsePlan(CrossPartyRelease):
         return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.RESPONSES)]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
-        """See :class:`CrossPartyRelease`; responses owe nothing to the secret."""
+        """See :class:`CrossPartyRelease`; responses do not depend on the secret."""
         sizes = tuple(self.sizes[group] for group in groups)
         return replace(self.event, sizes=sizes) if any(size > 1 for size in sizes) else None
 
     def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
-        """See :class:`CrossPartyRelease`; a row of responses per attribute."""
+        """See :class:`CrossPartyRelease`; a row of responses for each attribute."""
         return [(1, rows)] * len(groups)
 
     def highest(self, groups: Sequence[int]) -> list[int]:
@@ -540,7 +574,12 @@ class ResponsePlan(CrossPartyRelease):
 
 
 def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
-    """Bytes of tables of some shapes in a message, each number of so many bits."""
+    """Bytes of tables in a message.
+
+    Args:
+        shapes: (rows, columns) of each table.
+        bits: bits of each number.
+    """
     return sum(packed_size(values * keys, bits) for values, keys in shapes)
 
 
@@ -550,7 +589,7 @@ KINDS: Mapping[str, type[CrossPartyRelease]] = {
 
 
 def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
-    """JSON-able fields with the kind's name."""
+    """The fields of a release with the name of its kind, as JSON-able values."""
     if release is None:
         return None
     named = to_json(release)
@@ -561,7 +600,7 @@ def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
 
 
 def release_from_json(data: Any) -> CrossPartyRelease | None:
-    """Read one back.
+    """Read a release from the JSON of :func:`release_to_json`.
 
     Raises:
         PlanError: an unknown kind, or parameters that it cannot have.

@@ -1,4 +1,25 @@
-"""Fit a Markov random field to noisy measurements by proximal steps (VertiMRF, phases 4, 5)."""
+"""Fit a Markov random field to noisy measurements by proximal steps (VertiMRF, phases 4, 5).
+
+The fit takes proximal steps towards the weighted least squares solution. It starts at
+independent attributes, or at a given model. Each step goes to the distribution p that minimises
+
+    sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || previous p).
+
+A few steps fit what noise cannot explain; many converge to least squares, with a loss that
+falls as 1 / steps. So the steps end when they gain little. Each step is solved by its dual,
+which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
+
+    F = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
+    gradient = expected counts - measured + weight * sigma^2 * theta.
+
+One belief propagation gives a value and its gradient. The curvature is about expected count +
+weight * sigma^2, so L-BFGS with a diagonal preconditioner needs tens of evaluations; mirror
+descent on the primal would need short steps for large counts.
+
+From independent attributes, and without a given least improvement, the relative entropy has a
+larger weight for a marginal whose distance from independence is mostly noise (like the shrinkage of
+James and Stein, 1961).
+"""
 
 from __future__ import annotations
 
@@ -119,25 +140,7 @@ def fit(
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
-    The fit takes proximal steps towards the weighted least squares solution. It starts at
-    independent attributes, or at ``warm``. Each step goes to the distribution p that minimises
-
-        sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || previous p).
-
-    A few steps fit what noise cannot explain; many converge to least squares, with a loss that
-    falls as 1 / steps. So the steps end when they gain little. Each step is solved by its dual,
-    which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
-
-        F = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
-        gradient = expected counts - measured + weight * sigma^2 * theta.
-
-    One belief propagation gives a value and its gradient. The curvature is about expected count +
-    weight * sigma^2, so L-BFGS with a diagonal preconditioner needs tens of evaluations; mirror
-    descent on the primal would need short steps for large counts.
-
-    From independent attributes, and without ``min_improvement``, the relative entropy has a larger
-    weight for a marginal whose distance from independence is mostly noise (like the shrinkage of
-    James and Stein, 1961).
+    See the module for the algorithm.
 
     Args:
         sizes: domain size of every attribute.

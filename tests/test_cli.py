@@ -738,7 +738,7 @@ def test_parties_may_hold_different_people(folder):
     options = {"encoder": "count-sketch", "epsilon": 8.0, "json": folder / "report.json", "seed": 1}
     result = synthesize(folder, **options)
     assert result.exit_code == 0, result.output
-    assert "Warning: The parties have different people (left" in result.output
+    assert "Warning: The parties hold different people (left" in result.output
     report = json.loads((folder / "report.json").read_text())
     inner = report["overlap"]["inner"]
     assert report["population"] == "inner"

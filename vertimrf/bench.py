@@ -82,8 +82,7 @@ def run_bench(
     keys: int = 131_072,
     num_threads: int | None = None,
 ) -> dict[str, float]:
-    """Time the encoding of a random table at both parties, and the alternatives on a part of it
-    that takes about a second.
+    """Time the encoding of a random table at both parties, and alternatives on a part of it.
 
     Args:
         rows: number of records.
@@ -99,16 +98,12 @@ def run_bench(
         - ``pairs_per_second``: (record, key) pairs of both parties per second of that time;
         - ``dense_pairs_per_second``: the same for a compiled kernel that hashes every pair;
         - ``python_pairs_per_second``: the same for xxhash, called from Python for every pair;
-        - ``roofline_seconds``: time of only the keyed random words and scattered maxima of the
-          encoder;
-        - ``count_sketch_seconds``: both parties' count sketches with as many counters a value,
-          including noise and codes;
-        - ``count_sketch_roofline_seconds``: time of only the additions of the count sketches, at
-          given places.
+        - ``roofline_seconds``: time of only the encoder's random words and scattered maxima;
+        - ``count_sketch_seconds``: both parties' count sketches with as many counters a value;
+        - ``count_sketch_roofline_seconds``: time of only their additions, at given places.
 
     Raises:
-        PlanError: a parameter is below 1, or there are fewer than two attributes or fewer keys than
-            pairs.
+        PlanError: a parameter is below 1, or there are too few attributes or keys.
     """
     if min(rows, values, keys) < 1:
         raise PlanError(

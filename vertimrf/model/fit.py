@@ -1,7 +1,7 @@
 """Fit a Markov random field to noisy measurements by proximal steps (VertiMRF, phases 4, 5).
 
 The fit takes proximal steps towards the weighted least squares solution. It starts at
-independent attributes, or at ``warm``. Each step goes to the distribution p that minimises
+independent attributes, or at a given model. Each step goes to the distribution p that minimises
 
     sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || previous p).
 
@@ -16,8 +16,8 @@ One belief propagation gives a value and its gradient. The curvature is about ex
 weight * sigma^2, so L-BFGS with a diagonal preconditioner needs tens of evaluations; mirror
 descent on the primal would need short steps for large counts.
 
-From independent attributes, and without ``min_improvement``, the relative entropy has a larger
-weight for a marginal whose distance from independence is mostly noise (like the shrinkage of
+From independent attributes, and without a given least improvement, the relative entropy has a
+larger weight for a marginal whose distance from independence is mostly noise (like the shrinkage of
 James and Stein, 1961).
 """
 
@@ -140,7 +140,7 @@ def fit(
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
-    The module describes the steps.
+    See the module for the algorithm.
 
     Args:
         sizes: domain size of every attribute.

@@ -58,8 +58,7 @@ def check_table(
 ) -> Check:
     """Check a table against a plan, in pieces: ids, columns, and every cell.
 
-    A release silently leaves out records that do not fit. Here they are problems, so that the table
-    can be corrected first.
+    Records that do not fit, which a release silently leaves out, are problems here.
 
     Args:
         source: the party's table, see :func:`vertimrf.tables.arrow.read_arrow`.
@@ -73,8 +72,7 @@ def check_table(
         Problems, notes and facts.
 
     Raises:
-        SchemaError: the plan has no such party.
-        TableError: the table cannot be read.
+        SchemaError, TableError: the plan has no such party, or the table cannot be read.
     """
     pieces = open_pieces(source, read)
     attributes = plan.schema.part(party)

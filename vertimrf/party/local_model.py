@@ -135,13 +135,11 @@ def choose_marginals(
 ) -> list[tuple[tuple[int, ...], int]]:
     """Choose the larger marginals to measure, and their measurement weights.
 
-    All pairs within the tree's cliques are chosen. Of the three-way marginals, smallest first, as
-    many are chosen as keep the average count of a cell above the noise; if cliques are not limited,
-    larger ones too. Pairs outside the cliques come last, if their R-score is worth the cost (the
-    server fits them as off-tree factors, :mod:`vertimrf.model.off_tree`).
-
-    The sum of the marginals' L1 errors is least if weights are proportional to counters^(2/3). A
-    contrast also enters the error of every larger marginal that does not measure it again.
+    All pairs in cliques are chosen; then three-way marginals, smallest first, while the average
+    count exceeds the noise (larger ones too, if cliques are not limited); then pairs outside the
+    cliques whose R-score is worth the cost (:mod:`vertimrf.model.off_tree`). The sum of L1 errors
+    is least with weights proportional to counters^(2/3). A contrast also enters the error of larger
+    marginals that do not measure it again.
 
     Args:
         tree: junction tree of the local attribute graph.

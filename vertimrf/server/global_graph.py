@@ -146,8 +146,7 @@ def _grown(
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
-    # For progress only: about so many attributes fit in a clique, and each is joined to all others
-    # in one.
+    # For progress only: about so many attributes fit in a clique.
     varying = [size for size in sizes if size > 1]
     together = math.log(plan.tau) / max(float(np.mean(np.log(varying))), 0.1)
 
@@ -155,9 +154,7 @@ def _grown(
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
     def enter(marginals: Sequence[int], most: int) -> tuple[int, int]:
-        """Add up to ``most`` marginals to the graph; returns how many were added and how many did
-        not fit.
-        """
+        """Add up to ``most`` marginals; returns how many were added and how many did not fit."""
         added = refused = 0
         for i in marginals:
             if added == most:

@@ -124,7 +124,7 @@ class Overlap:
             "outer": f"all {self.outer:,.0f}, null where no party holds a value",
         }[population]
         return (
-            f"The parties have different people ({sizes}): by the sketches, {shared}. The rows are of {rows}. If they should be "
+            f"The parties hold different people ({sizes}): by the sketches, {shared}. The rows are of {rows}. If they should be "
             "the same people, compare how ids are written (`vertimrf align`)."
         )
 

@@ -307,7 +307,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a party accepts a plan by any fingerprint",
         "runs/party_run.py",
-        "if not same_fingerprint(given, plan.fingerprint):",
+        "if not same_fingerprint(fingerprint, plan.fingerprint):",
         "if False:",
         ("runs/test_runs.py::test_nothing_but_the_offer_leaves_before_the_plan_is_accepted",),
     ),
@@ -330,7 +330,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a run writes over what came before",
         "runs/folder.py",
-        "if came != data:\n",
+        "if first != data:\n",
         "if self.write(data, RECEIVED, *place) is not None:\n",
         ("runs/test_runs.py::test_what_comes_twice_is_ignored_and_what_is_different_refused",),
     ),

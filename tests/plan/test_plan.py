@@ -11,11 +11,20 @@ from msgspec.structs import replace
 from planning import plan_with
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
+from vertimrf.files.convert import from_json, to_json
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import LocalPlan, Plan, check_target
 from vertimrf.privacy.accountant import epsilon
-from vertimrf.privacy.events import GaussianEvent, GeometricEvent
+from vertimrf.privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    ThresholdEvent,
+)
 from vertimrf.privacy.ledger import LedgerEntry
+from vertimrf.sketches.parameters import CountSketchPlan, ResponsePlan
 from vertimrf.trial import plan_for
 
 
@@ -256,3 +265,25 @@ def test_a_plan_states_its_standing():
     assert "delta is above 1 / expected records" in str(
         small_plan(keys=1 << 12, delta=1e-4).standing
     )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        GaussianEvent(3),
+        GeometricEvent(3),
+        ThresholdEvent(3, 99),
+        GRREvent(1, (2, 3)),
+        SketchEvent(10, 1, 9, 100, gamma=1),
+        CountSketchEvent(7, 60, 1024, 200),
+        LocalPlan(5, 5, 10, 5, 100, False),
+        CountSketchPlan(10, 64, 60, 4, (2, 3)),
+        ResponsePlan(1, (2, 3)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whole_numbers_stay_whole_in_a_file(value):
+    """10 and 10.0 would give a plan one digest before it is saved and another once it is loaded."""
+    text = json.dumps(to_json(value))
+    back = from_json(json.loads(text), type(value), "The plan", "have it made again", PlanError)
+    assert json.dumps(to_json(back)) == text

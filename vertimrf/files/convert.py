@@ -10,9 +10,11 @@ import msgspec
 
 from ..errors import VertiMRFError
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["Number", "from_json", "to_json"]
 
 T = TypeVar("T")
+# A number that is written as it was read: 10 and 10.0 give a plan two digests.
+Number = int | float
 
 
 def from_json(

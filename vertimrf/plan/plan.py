@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..errors import PlanError
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
-from ..files.convert import from_json, to_json
+from ..files.convert import Number, from_json, to_json
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
@@ -95,10 +95,10 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             of the other: a record still moves one number by 1, and what one-way and other marginals tell is not paid for again.
     """
 
-    one_way_sigma: float
-    score_sigma: float
+    one_way_sigma: Number
+    score_sigma: Number
     units: int
-    unit_sigma: float
+    unit_sigma: Number
     largest_clique: int
     free: bool
     contrasts: bool = False

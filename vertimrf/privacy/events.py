@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from ..errors import PrivacyError
+from ..files.convert import Number
 from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
 from .person_sketch import (
     MIN_BUCKETS,
@@ -112,7 +113,7 @@ class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
         count: number of such queries.
     """
 
-    sigma: float
+    sigma: Number
     sensitivity: int = 1
     count: int = 1
 
@@ -185,7 +186,7 @@ class SketchEvent(Mechanism, frozen=True, tag="sketches"):
     floor: int
     ceiling: int
     keys: int
-    gamma: float = 1.0
+    gamma: Number = 1.0
     attributes_per_key: int = 2
 
     def __post_init__(self) -> None:
@@ -284,7 +285,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
     """
 
     groups: int
-    variance: float
+    variance: Number
     buckets: int
     repetitions: int
     records: int = 1
@@ -395,7 +396,7 @@ class GeometricEvent(Mechanism, frozen=True, tag="geometric"):
         count: number of such queries.
     """
 
-    scale: float
+    scale: Number
     sensitivity: int = 1
     count: int = 1
 
@@ -456,7 +457,7 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
         sensitivity: largest number of records per person, each with one value.
     """
 
-    scale: float
+    scale: Number
     threshold: int
     sensitivity: int = 1
 
@@ -540,7 +541,7 @@ class GRREvent(Mechanism, frozen=True, tag="grr"):
         sizes: number of values of each attribute. Attributes with one value reveal nothing.
     """
 
-    epsilon: float
+    epsilon: Number
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:

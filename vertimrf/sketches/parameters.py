@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
-from ..files.convert import from_json, to_json
+from ..files.convert import Number, from_json, to_json
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
 from ..privacy.ledger import Kind, LedgerEntry
@@ -264,7 +264,7 @@ class CountSketchPlan(CrossPartyRelease):
 
     repetitions: int
     buckets: int
-    variance: float
+    variance: Number
     bits: int
     sizes: tuple[int, ...]
     contrasts: tuple[int, ...] = ()
@@ -506,7 +506,7 @@ class ResponsePlan(CrossPartyRelease):
         PlanError: parameters that no response can have.
     """
 
-    epsilon: float
+    epsilon: Number
     sizes: tuple[int, ...]
     encoder = "grr"
     bits = 4

@@ -229,7 +229,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     right.to_csv(folder / "right.csv", index=False)
     fingerprint = started(folder, tables={"left": "padded.csv", "right": "right.csv"})
     sample = ("align", folder / "left", "--out", folder / "left.ids")
-    refused(run(*sample), "has not got the parties' secret yet", "waits for you")
+    refused(run(*sample), "does not have the parties' secret yet", "waits for you")
     for name in TABLES:
         good("accept", folder / name, fingerprint)
     assert "which of their people are among 4,000 of yours" in good(*sample)
@@ -238,12 +238,12 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     assert list(json.loads(sealed)["envelopes"]) == ["right"]
     compared = ("align", folder / "right", "--with", folder / "left.ids")
     refused(
-        run(*compared), "has not got the parties' secret yet", "waits for the envelope of 'left'"
+        run(*compared), "does not have the parties' secret yet", "waits for the envelope of 'left'"
     )
     good("run", "server", folder / "server")
     assert good(*compared).splitlines() == [
         "left: 0 of your 4,000 sampled ids match as they are written.",
-        "  4,000 would with another id_format in run.toml: none here, strip,lower at left.",
+        "  4,000 would match with another id_format in run.toml: none here, strip,lower at left.",
     ]
     refused(run("align", folder / "left", "--with", folder / "left.ids"), "nothing for 'left'")
     refused(run("align", folder / "left"), "--out", "--with")
@@ -262,7 +262,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     # So written, and checked first, both can run.
     refused(
         run("run", "party", folder / "left", "--id-format", "strip,lower"),
-        "run.toml: edit it there",
+        "run.toml says how the table is read: edit it there",
     )
     settings = folder / "left" / "run.toml"
     settings.write_text(
@@ -320,7 +320,7 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     result = run(
         "check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id"
     )
-    refused(result, "4 problems", "nothing was released")
+    refused(result, "4 problems", "Nothing was released")
     problems = [line for line in result.output.splitlines() if line.startswith("Problem: ")]
     expected = ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id")
     for problem, words in zip(problems, expected, strict=True):
@@ -934,7 +934,7 @@ def test_a_deployment_of_different_people(folder):
     ("options", "words"),
     [
         ({"encoder": "grr", "population": "outer"}, ["outer population needs sketches"]),
-        ({"tables": 1, "population": "outer"}, ["One holder", "--population"]),
+        ({"tables": 1, "population": "outer"}, ["for one holder", "--population"]),
     ],
 )
 def test_populations_that_cannot_be(folder, options, words):

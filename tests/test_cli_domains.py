@@ -154,7 +154,7 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
     ("text", "options", "sentence"),
     [
         (OTHER, [], 'no attribute with bins = "private"'),
-        (PART.format(name="firm") + OTHER, [], "every party finds the domains of its own part"),
+        (PART.format(name="firm") + OTHER, [], "each party must find the domains of its part"),
         (
             PART.format(name="firm"),
             ["--records-per-person", "2"],

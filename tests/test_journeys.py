@@ -34,7 +34,7 @@ def test_a_diabetes_registry_from_two_csv_files_to_trees(
     figures = journey("diabetes_registry", monkeypatch).main(tmp_path, epsilon=4.0)
     said = capsys.readouterr().out
     assert "unpad" in said
-    assert "'sex' is taken for one column that hospital and insurer hold" in said
+    assert "'sex' counts as one column that hospital and insurer hold" in said
     for column, (mean, deviation, made, spread) in figures["moments"].items():
         assert abs(made - mean) < 0.1 * deviation, column
         # Over redraws the ratio's deviation is 0.01 or less; 0.04 and 0.02 in the two longest tails.

@@ -34,7 +34,7 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
-from vertimrf.runs.exchange import Exchange, party_turn
+from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.tables.arrow import open_pieces
@@ -245,7 +245,7 @@ def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path) -> None
 def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, bytes]]:
     """A party's run as far as its message, and all that it put into the exchange."""
     run = accepted(folder, [*lines_of(RECORDS), *misfits])
-    party_turn(run, Exchange(folder / "exchange"))
+    take_turn(run, Exchange(folder / "exchange"))
     put = {
         str(p.relative_to(folder / "exchange")): p.read_bytes()
         for p in (folder / "exchange").rglob("*")

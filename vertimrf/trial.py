@@ -1,4 +1,4 @@
-"""The whole protocol in one process, for simulations and tests, with the same message files as a deployment."""
+"""The whole protocol in one process, with the message files of a deployment."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ from .tables.table import Table, encode_table, warn_of_strangers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Scale of the noise of the count to plan with, in units of 1 / epsilon. The count takes 1/50 of the budget.
+# Scale of the noise of the count to plan with, in units of 1 / epsilon. The count takes 1/50 of the
+# budget.
 PLANNING_COUNT_NOISE = 50.0
 
-# The server's timings follow from messages. A party's timings follow from its table, and stay with it in a deployment.
+# The server's timings follow from messages. A party's timings follow from its table, and stay with
+# it in a deployment.
 TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
 
 __all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
@@ -102,7 +104,8 @@ def open_tables(
     """Read the parties' tables and encode them by a schema.
 
     Args:
-        sources: files, or objects that pyarrow can read; one per party, or a single one whose columns ``split`` deals to parties.
+        sources: files, or objects that pyarrow can read; one per party, or a single one whose
+            columns ``split`` deals to parties.
         id: the record id column.
         schema: domains and parties. None infers them from the data, which is not private.
         split: number of columns of each party, in order. For a single source.
@@ -245,15 +248,17 @@ def synthesize(
     read: ReadOptions = DEFAULT,
     options: RunOptions | None = None,
 ) -> Trial:
-    """Synthesise one table of all parties' attributes with (epsilon, delta) differential privacy, in one process.
+    """Synthesise a table of all parties' attributes with differential privacy, in one process.
 
     Args:
-        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with ``planning.split``.
+        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with
+            ``planning.split``.
         id: the record id column, in every table.
         epsilon: privacy target of the whole run, add/remove one record.
-        schema: public domains, or domains to be found with noise. None infers them from the data, and the run is then marked as
-            not private.
-        planning: options of the plan. Without ``expected_records`` a noisy count is used, which is an event of the ledger.
+        schema: public domains, or domains to be found with noise. None infers them from the data,
+            and the run is then marked as not private.
+        planning: options of the plan. Without ``expected_records`` a noisy count is used, which is
+            an event of the ledger.
         read: how the tables are read.
         options: rows, seed, threads, progress and so on.
 
@@ -284,14 +289,20 @@ def synthesize(
 
 
 def taking_part(table: Table, records_per_person: int) -> int:
-    """Number of records that are kept if a person has at most so many. One person changes it by no more than that."""
+    """Number of records that are kept if a person has at most so many.
+
+    One person changes it by no more than that.
+    """
     return limited(table, records_per_person, secrets.token_bytes(16)).records
 
 
 def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions) -> Plan:
-    """Make a plan in a process that holds the data. Without a public number of records, a noisy count is used.
+    """Make a plan in a process that holds the data.
 
-    The count takes 1/50 of epsilon and no delta. The plan depends on its outcome, so its epsilon is added, not composed.
+    Without a public number of records, a noisy count is used.
+
+    The count takes 1/50 of epsilon and no delta. The plan depends on its outcome, so its epsilon is
+    added, not composed.
 
     Args:
         schema: domains and parties.
@@ -310,7 +321,8 @@ def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions
         noise = f"two-sided geometric, scale {scale:.1f}"
         event, what = GeometricEvent(scale, person), "record count, to plan with"
         prior = (LedgerEntry(event, "coordinator", what, noise, kind=Kind.PLANNING_COUNT),)
-        # A count below its noise carries no information: use the noise. The delta must not depend on the count.
+        # A count below its noise carries no information: use the noise. The delta must not depend
+        # on the count.
         delta = UNCOUNTED_DELTA if planning.delta is None else planning.delta
         planning = replace(planning, expected_records=max(released, round(scale)), delta=delta)
     return make_plan(schema, epsilon, planning, prior=prior)
@@ -330,7 +342,8 @@ def run_protocol(
         tables: one encoded table per party, in plan order.
         options: rows, seed, threads, progress and so on.
         folder: folder of the message files. None: a temporary folder.
-        ring: private keys to the public keys in the plan. None: fresh keys, which are put into the plan.
+        ring: private keys to the public keys in the plan. None: fresh keys, which are put into the
+            plan.
 
     Returns:
         The result of the server, with sizes of messages and timings.
@@ -367,7 +380,7 @@ def _name(source: Any, index: int) -> str:
 def _deal_by_columns(
     schema: Schema, tables: Sequence[Source], id: str, person: str | None = None
 ) -> Schema:
-    """Name the parties of a schema that names none: each table's party has the attributes of its columns."""
+    """Name the parties of a schema without parties. Each has its table's columns."""
     columns_of = [
         tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables
     ]

@@ -25,8 +25,7 @@ from vertimrf.runs.exchange import (
     Exchange,
     RemoteStore,
     check_apart,
-    party_turn,
-    server_turn,
+    take_turn,
 )
 from vertimrf.runs.files import file_name
 from vertimrf.runs.party_run import PartyRun
@@ -74,9 +73,9 @@ def play(run, x, until="message"):
     told = []
     for _ in range(4):
         for name, party in run.parties.items():
-            told += turn(party_turn, party, x)
+            told += turn(take_turn, party, x)
             run.accept(name)
-        told += turn(server_turn, run.server, x)
+        told += turn(take_turn, run.server, x)
     return told
 
 
@@ -221,10 +220,10 @@ def test_a_run_goes_over_a_place_and_over_lines_that_are_cut(place, tmp_path, mo
             # As the waiting command does: what is unreachable now is tried again.
             with suppress(ExchangeError):
                 cuts.append(name)
-                party_turn(party, place)
+                take_turn(party, place)
                 cuts.pop()
             run.accept(name)
-        server_turn(run.server, place)
+        take_turn(run.server, place)
         if run.done:
             break
     assert run.done
@@ -332,7 +331,7 @@ def test_a_link_into_a_run_folder_drops_no_files_there(run, x):
 def test_no_link_is_read_through(run, x, tmp_path, depth):
     """Not even to what would be taken: whoever put the link there chooses what it leads to, and when."""
     away = tmp_path / "away"
-    party_turn(run.parties["hospital"], Exchange(x))
+    take_turn(run.parties["hospital"], Exchange(x))
     names = {
         "the file": "parties/hospital/offer",
         "its folder": "parties/hospital",
@@ -402,16 +401,16 @@ FIFO = """
 import sys
 from pathlib import Path
 from vertimrf.errors import VertiMRFError
-from vertimrf.runs.exchange import Exchange, party_turn, server_turn
+from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 
 kind, folder, x = sys.argv[1:]
 try:
     if kind == "party":
-        party_turn(PartyRun(folder), Exchange(x))
+        take_turn(PartyRun(folder), Exchange(x))
     else:
-        server_turn(ServerRun(folder), Exchange(x))
+        take_turn(ServerRun(folder), Exchange(x))
 except VertiMRFError as error:
     print(error)
 """
@@ -472,13 +471,13 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
         at.mkdir()
     if what == "full folder":
         (at / "more").write_text("")
-    server_turn_told = turn(server_turn, run.server, x)
-    assert f"{at} is a {what.split()[-1]}, not a file" in server_turn_told[0]
+    server_told = turn(take_turn, run.server, x)
+    assert f"{at} is a {what.split()[-1]}, not a file" in server_told[0]
     assert any(f"{at} is a" in sentence for sentence in run.server.state().refused)
-    party_turn(run.parties["insurer"], Exchange(x))
-    turn(server_turn, run.server, x)
+    take_turn(run.parties["insurer"], Exchange(x))
+    turn(take_turn, run.server, x)
     assert statuses(run, "offer") == {"hospital": "waits", "insurer": "done"}
-    told = turn(party_turn, run.parties["hospital"], x)
+    told = turn(take_turn, run.parties["hospital"], x)
     if what == "socket":
         assert not told
     else:
@@ -528,7 +527,7 @@ def test_who_writes_first_under_a_name_does_not_block_it(run, x):
     forger.put("hospital", "hospital", "envelopes", b"made up")
     forger.put(None, "hospital", "plan", b"made up")
     forger.put("nobody", "nobody", "message", b"made up")
-    assert not turn(server_turn, run.server, x)
+    assert not turn(take_turn, run.server, x)
     assert any(
         "is that of 'insurer', not of 'hospital'" in sentence
         for sentence in run.server.state().refused
@@ -543,31 +542,31 @@ def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(
     Exchange(x).put(
         "hospital", "hospital", "offer", PrivateKey.new("hospital").offer.to_text().encode()
     )
-    server_turn(run.server, Exchange(x))
-    server_turn(run.server, Exchange(x))
+    take_turn(run.server, Exchange(x))
+    take_turn(run.server, Exchange(x))
     # The genuine one comes.
     hospital, insurer = run.parties["hospital"], run.parties["insurer"]
-    party_turn(hospital, Exchange(x))
-    server_turn(run.server, Exchange(x))
+    take_turn(hospital, Exchange(x))
+    take_turn(run.server, Exchange(x))
     (refused,) = run.server.state().refused
     assert "The offer of 'hospital' came again and is another one" in refused.replace(
         "'offer'", "offer"
     )
     assert f"delete {run.server.folder / 'received/hospital/offer'}" in refused
     # And it says so still once there is a plan; whose offer was swapped does not even get to see that plan.
-    party_turn(insurer, Exchange(x))
-    server_turn(run.server, Exchange(x))
+    take_turn(insurer, Exchange(x))
+    take_turn(run.server, Exchange(x))
     assert run.server.plan is not None
     assert "came again" in run.server.state().refused[0]
-    party_turn(hospital, Exchange(x))
-    party_turn(insurer, Exchange(x))
+    take_turn(hospital, Exchange(x))
+    take_turn(insurer, Exchange(x))
     assert hospital.plan is None
     assert "another key for 'hospital'" in hospital.state().refused[0]
     # The operators remove what came of it.
     (run.server.folder / "received/hospital/offer").unlink()
     (run.server.folder / "plan").unlink()
-    server_turn(run.server, Exchange(x))
-    party_turn(insurer, Exchange(x))
+    take_turn(run.server, Exchange(x))
+    take_turn(insurer, Exchange(x))
     assert f"delete {insurer.folder / 'received/plan'}" in insurer.state().refused[0]
     (insurer.folder / "received/plan").unlink()
     assert not play(run, x)
@@ -577,17 +576,17 @@ def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(
 def test_a_forged_plan_that_came_first_has_another_fingerprint_and_is_named(run, x, tmp_path):
     """The forger knows all offers, and is the server in its own plan; what people read out is the right one's fingerprint."""
     for name in run.parties:
-        party_turn(run.parties[name], Exchange(x))
+        take_turn(run.parties[name], Exchange(x))
     (tmp_path / "forger").mkdir()
     forger = Conversation.make(tmp_path / "forger").server
-    server_turn(forger, Exchange(x))
+    take_turn(forger, Exchange(x))
     party = run.parties["hospital"]
-    party_turn(party, Exchange(x))
+    take_turn(party, Exchange(x))
     assert party.plan.fingerprint == forger.plan.fingerprint
-    server_turn(run.server, Exchange(x))
-    party_turn(party, Exchange(x))
+    take_turn(run.server, Exchange(x))
+    take_turn(party, Exchange(x))
     assert "The plan came again and is another one" in party.state().refused[0]
-    with pytest.raises(MessageError, match="nothing of this fingerprint"):
+    with pytest.raises(MessageError, match="no plan with this fingerprint"):
         party.accept(run.server.plan.fingerprint)
     assert list(party.outgoing()) == ["offer"]
     (party.folder / "received" / "plan").unlink()
@@ -605,11 +604,11 @@ def test_a_place_within_a_run_folder_and_a_run_folder_within_a_place_are_refused
     (tmp_path / "link").symlink_to(party.folder)
     for place in (inside, party.folder, run.folder, tmp_path / "link" / "x", tmp_path):
         with pytest.raises(RunError, match="lies within"):
-            party_turn(party, Exchange(place))
+            take_turn(party, Exchange(place))
         with pytest.raises(RunError, match="lies within"):
-            party_turn(party, Exchange(place.as_uri()))
+            take_turn(party, Exchange(place.as_uri()))
     with pytest.raises(RunError, match="lies within"):
-        server_turn(run.server, Exchange(run.server.folder))
+        take_turn(run.server, Exchange(run.server.folder))
     assert not (inside / "parties").exists()
     check_apart(party.folder, x)
     for folder, place in ((x / "new", x), (tmp_path / "new", tmp_path / "new" / "x")):
@@ -630,5 +629,5 @@ def test_turns_get_what_is_wanted_alone(tmp_path, monkeypatch):
     run = Conversation.make(tmp_path / "run").play()
     monkeypatch.setattr(exchanges.Exchange, "get", lambda *_: pytest.fail("read again"))
     for party in run.parties.values():
-        party_turn(party, place)
-    server_turn(run.server, place)
+        take_turn(party, place)
+    take_turn(run.server, place)

@@ -402,7 +402,7 @@ def test_a_name_that_was_changed_in_the_settings_is_one_sentence(place):
         ("accept", "hospital", "1234"),
     ):
         assert (
-            "has the name 'insurer', and the key beside it is that of 'hospital': mend the name"
+            "has the name 'insurer', but the key in the folder is that of 'hospital': correct the name"
             in refused(*command)
         )
     schema = place / "server" / "schema.toml"

@@ -119,7 +119,7 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
     assert steps(party)["acceptance"] == "waits"
     with pytest.raises(MessageError, match="not a whole fingerprint"):
         party.accept(planned.server.plan.fingerprint[:9])
-    with pytest.raises(MessageError, match=r"nothing of this fingerprint.*received/plan"):
+    with pytest.raises(MessageError, match=r"no plan with this fingerprint.*received/plan"):
         party.accept(NO_FINGERPRINT)
     assert list(party.advance(back)) == ["offer"]
     said = party.accept(planned.server.plan.fingerprint.lower().replace("-", " "))
@@ -257,7 +257,7 @@ def test_no_file_is_looked_at_that_is_too_large(planned, rest, monkeypatch):
         "vertimrf.runs.server_run.Message.unseal", lambda *_: pytest.fail("looked at")
     )
     server.advance({"hospital": {rest: bytes(most + 1)}})
-    assert any("not looked at" in sentence for sentence in server.state().refused)
+    assert any("bytes; at most" in sentence for sentence in server.state().refused)
 
 
 def test_offers_are_taken_from_their_owners_alone(tmp_path):
@@ -559,3 +559,19 @@ def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
     assert len(server.state().refused) == 1 + 1 + 2 * len(server.parties)
     server.note_exchange([])
     assert "Something is in the way." not in server.state().refused
+
+
+def test_a_server_has_no_settings_of_trials(planned, tmp_path):
+    """Its schema names the parties, and its domains were found before."""
+    with pytest.raises(PlanError, match="leave split out"):
+        ServerRun.create(
+            tmp_path / "s",
+            schema=SCHEMA,
+            epsilon=1.0,
+            planning=PlanOptions(expected_records=RECORDS, split=(1, 2)),
+        )
+    path = planned.server.folder / "run.toml"
+    assert "domain_share" not in path.read_text()
+    path.write_text(path.read_text() + "domain_share = 0.1\n")
+    with pytest.raises(RunError, match="has a setting 'domain_share', which no run has"):
+        ServerRun(planned.server.folder)

@@ -276,7 +276,8 @@ def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
     merged = said("schema", "merge", tmp_path / "a.toml", tmp_path / "b.toml", "--out", both)
     assert "5 attributes of a, b" in merged
     assert (
-        "'sex' is taken for one column that a and b hold; if it is not, rename it at one." in merged
+        "'sex' counts as one column that a and b hold. If it is not, rename it at one of them."
+        in merged
     )
     plan = said(
         "plan",

@@ -53,7 +53,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy import accountant
-from vertimrf.runs.exchange import DIGEST, Exchange, party_turn, server_turn
+from vertimrf.runs.exchange import DIGEST, Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.server.server import Server  # noqa: F401
@@ -268,7 +268,7 @@ def turn(tables: Path, run: Path, role: str) -> bool:
         there = (run / role / "run.toml").exists()
         server = ServerRun(run / role) if there else ServerRun.create(run / role, **plan)
         with server.hold():
-            server_turn(server, place)
+            take_turn(server, place)
         return server.state().done
     there = (run / role / "run.toml").exists()
     party = (
@@ -277,7 +277,7 @@ def turn(tables: Path, run: Path, role: str) -> bool:
         else PartyRun.create(run / role, name=role, table=tables / f"{role}.csv", id="id")
     )
     with party.hold():
-        party_turn(party, place)
+        take_turn(party, place)
     state = party.state()
     for step in state.waits_for:
         if step.on == "you":

@@ -306,7 +306,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a party accepts a plan by any fingerprint",
         "runs/party_run.py",
-        "if not same_fingerprint(given, plan.fingerprint):",
+        "if not same_fingerprint(fingerprint, plan.fingerprint):",
         "if False:",
         ("runs/test_runs.py::test_nothing_but_the_offer_leaves_before_the_plan_is_accepted",),
     ),
@@ -329,7 +329,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a run writes over what came before",
         "runs/folder.py",
-        "if came != data:\n",
+        "if first != data:\n",
         "if self.write(data, RECEIVED, *place) is not None:\n",
         ("runs/test_runs.py::test_what_comes_twice_is_ignored_and_what_is_different_refused",),
     ),
@@ -357,7 +357,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "an exchange believes an upload that was cut",
         "runs/exchange.py",
-        "return data if len(found) >= DIGEST and hashlib.sha256(data).digest() == found[-DIGEST:] else None",
+        "return data if len(file) >= DIGEST and hashlib.sha256(data).digest() == file[-DIGEST:] else None",
         "return data",
         ("runs/test_exchange.py::test_an_upload_that_was_cut_is_not_there_and_is_put_again",),
     ),

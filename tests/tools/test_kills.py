@@ -38,15 +38,15 @@ def known(self, plan, party):
 Releases.once = late
 Releases.made = lambda self, *what: known(self, *what) is not None or made(self, *what)
 Releases.given = lambda self, *what: known(self, *what[:2])[2] if known(self, *what[:2]) else given(self, *what)
-turn = kills.party_turn
+turn = kills.take_turn
 
-def party_turn(run, place):
+def take_turn(run, place):
     turn(run, place)
     for releases, release, data, price in list(held.values()):
         once(releases, release, lambda: data, price)
     held.clear()
 
-kills.party_turn = party_turn
+kills.take_turn = take_turn
 """
 PLAY = """
 import os, sys, tempfile

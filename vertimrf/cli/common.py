@@ -1,4 +1,4 @@
-"""Steps that several commands take."""
+"""Functions that several commands share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def compile_kernels(*wanted: str) -> None:
-    """Compile what these roles and encoders will run, where that has not been done on this machine; says so."""
+    """Compile the kernels of these roles and encoders, if this machine has not compiled them."""
     from ..kernels.warm import compile_missing, missing
 
     jobs = missing(wanted)
@@ -29,7 +29,7 @@ def compile_kernels(*wanted: str) -> None:
         progress = for_terminal()
         progress.step("compiling kernels, once on this machine")
         if not sys.stderr.isatty():
-            # A minute or so of silence would worry whoever reads along.
+            # Compiling takes about a minute.
             click.echo(
                 f"Compiling {len(jobs)} kernels, once on this machine; `vertimrf warmup` does so beforehand.",
                 err=True,
@@ -38,34 +38,34 @@ def compile_kernels(*wanted: str) -> None:
 
 
 def print_warnings(warnings: Sequence[str]) -> None:
-    """What a run warns of, on standard error."""
+    """Print warnings on standard error."""
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
 
 
 def print_dropped(dropped: Any) -> None:
-    """Which records are left out of a release, on standard error: what goes into a file is the same with and without them."""
+    """Print on standard error which records a release leaves out. They are in no output file."""
     for line in dropped.lines():
         click.echo(line, err=True)
 
 
 def print_findings(result: Any) -> None:
-    """What a run could not do, and how far parties contradict each other on what several hold."""
+    """Print warnings of a run, and how far parties contradict each other on shared columns."""
     print_warnings(result.warnings)
-    for found in result.disagreements:
-        if not found.significant:
-            click.echo(found.sentence(result.plan), err=True)
+    for disagreement in result.disagreements:
+        if not disagreement.significant:
+            click.echo(disagreement.sentence(result.plan), err=True)
 
 
 def load_open_schema(path: str | None) -> Any:
-    """A schema, some of whose domains may be yet to be found."""
+    """Load a schema that may have private domains. None without a path."""
     from ..plan.open_schema import OpenSchema
 
     return None if path is None else OpenSchema.load(path)
 
 
 def load_schema(path: str | None) -> Any:
-    """A schema, where one is named."""
+    """Load a schema. None without a path."""
     from ..plan.schema import Schema
 
     return None if path is None else Schema.load(path)

@@ -1,4 +1,7 @@
-"""The command group: errors as one sentence and exit code 2, --verbose anywhere."""
+"""The command group.
+
+An error is one sentence with exit code 2, and --verbose may stand anywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ..errors import VertiMRFError
 
 __all__ = ["main"]
 
-# What a file system says that will not be written to: nothing of the program's.
+# Errors of the file system that are no errors of this program.
 UNWRITABLE = {
     errno.EACCES,
     errno.EDQUOT,
@@ -24,12 +27,12 @@ UNWRITABLE = {
     errno.EPERM,
     errno.EROFS,
 }
-# What it says of something else than a file, or a folder, where one belongs.
+# Errors about a file in the place of a folder, and the like.
 UNWRITABLE |= {errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 
 
-class _Told(logging.Handler):
-    """The library's log as lines on standard error."""
+class _Printer(logging.Handler):
+    """Prints the library's log on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
@@ -42,7 +45,7 @@ class _Told(logging.Handler):
 
 
 class Group(click.Group):
-    """Turns the library's typed errors, and what a disk refuses, into one sentence and exit code 2; takes --verbose anywhere."""
+    """A group whose errors are one sentence with exit code 2, and that takes --verbose anywhere."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--verbose" in args:
@@ -68,11 +71,11 @@ class Group(click.Group):
 )
 @click.version_option(package_name="vertimrf")
 @click.option(
-    "--verbose", is_flag=True, help="Steps and times as lines on standard error, in a pipe too."
+    "--verbose", is_flag=True, help="Print steps and times on standard error, also in a pipe."
 )
 def main(verbose: bool) -> None:
     """Differentially private synthesis of a table whose columns are held by different parties."""
     log = logging.getLogger("vertimrf")
     log.setLevel(logging.INFO if verbose else logging.WARNING)
-    if not any(isinstance(handler, _Told) for handler in log.handlers):
-        log.addHandler(_Told())
+    if not any(isinstance(handler, _Printer) for handler in log.handlers):
+        log.addHandler(_Printer())

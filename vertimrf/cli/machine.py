@@ -1,4 +1,4 @@
-"""This machine: kernels compiled, throughput measured, the demo."""
+"""Commands for this machine: ``bench``, ``warmup`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["bench", "demo", "warmup"]
 
 @main.command()
 @click.option("--rows", type=int, default=1_000_000, help="Records.")
-@click.option("--attributes", type=int, default=8, help="Columns, half of them at either party.")
+@click.option("--attributes", type=int, default=8, help="Columns, half of them at each party.")
 @click.option("--values", type=int, default=8, help="Domain size of each column.")
 @click.option("--keys", type=int, default=131_072, help="Hash keys in total.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
@@ -26,7 +26,7 @@ __all__ = ["bench", "demo", "warmup"]
 def bench(
     rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None
 ) -> None:
-    """Sketch throughput on this machine, beside a dense kernel, a Python loop and the roofline."""
+    """Measure sketching on this machine, beside a dense kernel, a Python loop and the roofline."""
     from ..bench import run_bench
 
     check_writable(json_file)
@@ -39,7 +39,7 @@ def bench(
 
 @main.command()
 def warmup() -> None:
-    """Compile every kernel now, so that no run waits for it: once for a machine, or while an image is built."""
+    """Compile all kernels now, once per machine or image, so that no run waits for them."""
     from ..kernels.warm import compile_missing, missing
 
     jobs = missing()
@@ -51,18 +51,16 @@ def warmup() -> None:
 
 @main.command()
 @click.option(
-    "--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go."
+    "--folder", default="vertimrf-demo", help="Folder for tables, messages and the synthetic table."
 )
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed for the synthetic rows.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def demo(
     folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None
 ) -> None:
-    """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
+    """Run a real case: a year of flights of an airline, a weather office and a registry."""
     from ..demo.run import check_installed, run_demo
     from ..options import RunOptions
 

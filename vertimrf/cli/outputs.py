@@ -1,4 +1,4 @@
-"""Refusals before the work of what could not be written after it; and what is written."""
+"""Outputs of commands: checks before the work that they can be written, and writing them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a synthesis writes its table, its model and its figures."""
+    """Output files of a synthesis.
+
+    Attributes:
+        table: file of the synthetic table.
+        model: file of the model; None: not written.
+        figures: JSON file of the figures; "-" is standard output, None: not written.
+    """
 
     table: str
     model: str | None
@@ -35,18 +41,18 @@ class Outputs:
 
     @property
     def quiet(self) -> bool:
-        """Whether standard output belongs to the figures."""
+        """Whether the figures go to standard output, so that nothing else may."""
         return self.figures == "-"
 
     def check(self, read: Sequence[str | None]) -> None:
-        """Refuse before the work what could not be written after it; ``read`` are files that the command reads."""
+        """Check that the files can be written. ``read`` are the files that the command reads."""
         from ..tables.arrow import check_output
 
         check_writable(self.table, self.model, self.figures, read=read)
         check_output(self.table)
 
     def write(self, pieces: Any, model: Any, figures: dict[str, Any]) -> None:
-        """Write a synthetic table in pieces, the model of it, and what there is to say of both."""
+        """Write the synthetic table in pieces, its model and its figures."""
         from ..tables.arrow import write_table
 
         written = write_table(pieces, self.table, model.ledger.standing)
@@ -59,7 +65,10 @@ class Outputs:
 
 
 def writes_results(command: Any) -> Any:
-    """Options of a command that synthesises; it is handed an :class:`Outputs` as `outputs`."""
+    """Options of a command that synthesises.
+
+    The command receives an :class:`Outputs` as `outputs`.
+    """
 
     @click.option(
         "--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow."
@@ -67,7 +76,11 @@ def writes_results(command: Any) -> Any:
     @click.option(
         "--model", "model_file", help="Also save the fitted model, for `vertimrf sample`."
     )
-    @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
+    @click.option(
+        "--json",
+        "json_file",
+        help="Write ledger, timings and sizes as JSON; - for standard output.",
+    )
     @functools.wraps(command)
     def writing(
         *args: Any, out: str, model_file: str | None, json_file: str | None, **given: Any
@@ -78,12 +91,20 @@ def writes_results(command: Any) -> Any:
 
 
 def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
-    """Refuse before the work, not after it; ``read`` are files that the command reads."""
-    named = [Path(path).absolute() for path in paths if path not in (None, "-")]
-    if twice := [path for i, path in enumerate(named) if path in named[:i]]:
-        raise PlanError(f"Two results would be written to {twice[0]}; give each a file of its own.")
-    if own := [path for path in read if path is not None and Path(path).absolute() in named]:
-        raise PlanError(f"{own[0]} is read and would be overwritten; name another file.")
+    """Check before the work that files can be written.
+
+    Args:
+        paths: output files. "-" and None are skipped.
+        read: files that the command reads.
+
+    Raises:
+        PlanError: a file cannot be written, or would replace another output or an input.
+    """
+    files = [Path(path).absolute() for path in paths if path not in (None, "-")]
+    if twice := [path for i, path in enumerate(files) if path in files[:i]]:
+        raise PlanError(f"Two results would be written to {twice[0]}; name different files.")
+    if inputs := [path for path in read if path is not None and Path(path).absolute() in files]:
+        raise PlanError(f"{inputs[0]} is read and would be overwritten; name another file.")
     for path in paths:
         if path in (None, "-"):
             continue
@@ -93,12 +114,19 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
             raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
         if not os.access(Path(str(path)).absolute().parent, os.W_OK):
             raise PlanError(
-                f"Cannot write {path}: its folder is read-only; name a file in another."
+                f"Cannot write {path}: its folder is read-only; name a file in another folder."
             )
 
 
 def check_room(*files: tuple[str | Path | None, float]) -> None:
-    """Refuse before the work what would fill a disk: pairs of a path, - and None aside, and bytes; one folder's add up."""
+    """Check before the work that disks have room for files.
+
+    Args:
+        files: pairs of a path and a size in bytes. "-" and None are skipped.
+
+    Raises:
+        PlanError: a disk is too full.
+    """
     from ..files.atomic import check_space
 
     needed: dict[Path, float] = {}
@@ -112,7 +140,15 @@ def check_room(*files: tuple[str | Path | None, float]) -> None:
 
 
 def check_new(path: str, kept: str) -> None:
-    """Refuse to write over what cannot be had again."""
+    """Refuse to replace an existing file.
+
+    Args:
+        path: the output file.
+        kept: why an existing file may be needed, for the error.
+
+    Raises:
+        PlanError: the file exists, or cannot be written.
+    """
     check_writable(path)
     if Path(path).exists():
         raise PlanError(
@@ -121,14 +157,14 @@ def check_new(path: str, kept: str) -> None:
 
 
 def check_schema_file(path: str) -> None:
-    """Refuse a schema file that exists, or whose name says no format."""
+    """Refuse a schema file that exists, or whose suffix is not a format."""
     check_new(path, "may hold edits")
     if Path(path).suffix not in (".toml", ".json"):
         raise PlanError(f"A schema file ends in .toml or .json, not {path}.")
 
 
 def write_json(path: str | None, data: Any) -> None:
-    """To a file, to standard output for -, or nowhere."""
+    """Write JSON to a file, to standard output for "-", or nowhere for None."""
     from ..files.atomic import write_text
 
     if path == "-":

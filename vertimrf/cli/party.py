@@ -1,4 +1,4 @@
-"""A data holder: its table checked, its ids compared."""
+"""Commands of a data holder: ``check`` its table, and ``align`` its ids with other parties'."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["align", "check"]
 
 @main.command()
 @click.argument("table", metavar="FOLDER|TABLE")
-@click.option("--plan", "plan_file", help="With a TABLE: the plan.")
-@click.option("--name", "party", help="With a TABLE: the party's name in the plan.")
-@click.option("--id", "id_column", help="With a TABLE: the record id column.")
+@click.option("--plan", "plan_file", help="Plan of a TABLE.")
+@click.option("--name", "party", help="Name of the party of a TABLE in the plan.")
+@click.option("--id", "id_column", help="Column of record ids of a TABLE.")
 @reads_tables()
 def check(
     read: Any, table: str, plan_file: str | None, party: str | None, id_column: str | None
 ) -> None:
-    """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
+    """Check a party's table against a plan, before anything is released.
 
-    FOLDER is the party's run folder, which knows its table and plan; a TABLE needs the options. What is printed is exact, so for
-    your own eyes.
+    Name the party's run FOLDER, or a TABLE with the options. The figures printed are exact: keep
+    them private.
     """
     from ..files.atomic import check_space
     from ..files.state import state_folder
@@ -44,11 +44,11 @@ def check(
         run = PartyRun(table)
         if any(given.values()) or read != ReadOptions():
             raise PlanError(
-                f"{run.folder / SETTINGS} says what the table is and how it is read: leave the options out."
+                f"{run.folder / SETTINGS} names the table and how it is read: leave the options out."
             )
         if run.plan is None:
-            raise RunError(f"No plan has come to {run.folder} yet; check the table when it has.")
-        agreed, party, id_column, read, table = (
+            raise RunError(f"No plan has come to {run.folder} yet. Check the table once it has.")
+        plan, party, id_column, read, table = (
             run.plan,
             run.name,
             run.settings.id,
@@ -60,29 +60,29 @@ def check(
             f"{table} is no run folder; to check a table, {missing_options(given)} are needed as well."
         )
     else:
-        agreed = Plan.load(plan_file)
-    found = check_table(table, id_column, agreed, party, table, read)
-    index = agreed.party_names.index(party)
-    needed = agreed.message_size(index)
-    # What is released is on record in the state folder, which may not be there yet.
+        plan = Plan.load(plan_file)
+    outcome = check_table(table, id_column, plan, party, table, read)
+    index = plan.party_names.index(party)
+    size = plan.message_size(index)
+    # Releases are recorded in the state folder, which may not exist yet.
     state = state_folder()
-    short = check_space(next(path for path in (state, *state.parents) if path.exists()), needed)
-    problems = [*found.problems, *([short] if short else [])]
-    for fact in found.facts:
+    short = check_space(next(path for path in (state, *state.parents) if path.exists()), size)
+    problems = [*outcome.problems, *([short] if short else [])]
+    for fact in outcome.facts:
         click.echo(f"  {fact}")
-    foreseen = forecast(agreed)
-    if foreseen is not None:
+    estimate = forecast(plan)
+    if estimate is not None:
         click.echo(
-            f"  The message: about {needed / 1e6:.1f} MB. Making it takes {foreseen.parties[index]}."
+            f"  The message: about {size / 1e6:.1f} MB. Making it takes {estimate.parties[index]}."
         )
-    for note in found.notes:
+    for note in outcome.notes:
         click.echo(f"Note: {note}")
     if problems:
         for problem in problems:
             click.echo(f"Problem: {problem}", err=True)
         count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
-        raise PlanError(f"{table} has {count}; nothing was released, mend and check again.")
-    click.echo(f"{table} is ready for the plan {agreed.fingerprint}.")
+        raise PlanError(f"{table} has {count}. Nothing was released: correct it, and check again.")
+    click.echo(f"{table} is ready for the plan {plan.fingerprint}.")
 
 
 @main.command()
@@ -92,25 +92,26 @@ def check(
     "--with",
     "others",
     multiple=True,
-    help="Another party's id sample to compare with; as often as needed.",
+    help="Id sample of another party to compare with; repeat for more.",
 )
 def align(folder: str, out: str | None, others: Sequence[str]) -> None:
-    """Data holders among themselves: do they write the ids of the same people the same way?
+    """Check whether the parties write the ids of the same people in the same way.
 
-    FOLDER is the party's run folder, once the plan is accepted: the run is taken as far as the parties' secret, and no message is
-    made. Write an id sample with --out, send it to the other parties, and compare with theirs. They learn which of their own
-    people are in it, exactly, but not how many others are; the server learns nothing.
+    FOLDER is a party's run folder with an accepted plan. The run advances to the parties' secret,
+    and no message is made. Write an id sample with --out, send it to the other parties, and compare
+    it with theirs. The other parties learn exactly which of their people are in the sample, but not
+    how many other people are. The server learns nothing.
     """
     from ..errors import MessageError
     from ..files.atomic import read_json
     from ..party.alignment import best_match, open_sample, sample_ids, seal_sample
-    from ..runs.exchange import Exchange, party_turn
+    from ..runs.exchange import Exchange, take_turn
     from ..runs.party_run import PartyRun
     from ..tables.arrow import open_pieces
 
     if out is None and not others:
         raise PlanError(
-            "Give --out, to write an id sample, or --with and the samples of other parties."
+            "Give --out to write an id sample, or --with to compare with samples of other parties."
         )
     run = PartyRun(folder)
     table, id_column = run.settings.table, run.settings.id
@@ -119,22 +120,22 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
         if run.settings.exchange is None:
             run.advance({}, release=False)
         else:
-            party_turn(run, Exchange(run.settings.exchange), release=False)
-    agreed, key, secret = run.agreed()
+            take_turn(run, Exchange(run.settings.exchange), release=False)
+    plan, key, secret = run.agreed()
     pieces = open_pieces(table, run.settings)
     if id_column not in pieces.names:
         raise PlanError(
             f"{table} has no id column {id_column!r}; its columns are {', '.join(pieces.names[:5])}, ..."
         )
     ids = (piece[id_column] for piece in pieces.read([id_column]))
-    mine = sample_ids(ids, secret, agreed, f"{table}, id column {id_column!r}")
+    mine = sample_ids(ids, secret, plan, f"{table}, id column {id_column!r}")
     if out is not None:
-        write_json(out, seal_sample(mine, agreed, key))
+        write_json(out, seal_sample(mine, plan, key))
         click.echo(
             f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours."
         )
     for path in others:
-        sender, theirs = open_sample(read_json(path, "id sample", MessageError), agreed, key, path)
+        sender, theirs = open_sample(read_json(path, "id sample", MessageError), plan, key, path)
         match = best_match(mine, theirs)
         click.echo(
             f"{sender}: {match.plain:,} of your {match.mine:,} sampled ids match as they are written."
@@ -144,9 +145,9 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
                 ",".join(formats) or "none" for formats in (match.my_format, match.their_format)
             )
             click.echo(
-                f"  {match.matching:,} would with another id_format in run.toml: {here} here, {there} at {sender}."
+                f"  {match.matching:,} would match with another id_format in run.toml: {here} here, {there} at {sender}."
             )
         if match.matching < match.mine:
             click.echo(
-                f"  The others are of people whom {sender} does not hold, or whom its sample does not reach."
+                f"  The others belong to people whom {sender} does not have, or who are not in its sample."
             )

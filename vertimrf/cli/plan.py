@@ -1,4 +1,4 @@
-"""What is agreed before any data is touched: a plan, its price, its forecast."""
+"""The command ``plan``: a plan's ledger, forecast and predicted errors, before any data is read."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["plan"]
 
 @main.command()
 @click.argument("plans", nargs=-1, metavar="[PLAN...]")
-@click.option("--schema", "schema_file", help="Schema with its parties.")
+@click.option("--schema", "schema_file", help="Schema file, with the parties.")
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
 @click.option(
     "--errors",
     is_flag=True,
-    help="Print the predicted error of every sketched marginal, not of the worst alone.",
+    help="Print the predicted error of every sketched marginal, not only of the worst.",
 )
 @click.option(
-    "--out", help="Plan file to write (JSON, public); without it, the plan is priced and not kept."
+    "--out", help="Plan file to write (JSON, public). Without it, the plan is only priced."
 )
 @click.option("--json", "json_file", help="Write the ledger as JSON; - for standard output.")
 @makes_plan("split")
@@ -41,19 +41,21 @@ def plan(
     out: str | None,
     json_file: str | None,
 ) -> None:
-    """What a run would spend, take and tell, before any data is touched: ledger, forecast, predicted errors.
+    """Print the ledger, forecast and predicted errors of a plan, before any data is read.
 
-    With --schema, --epsilon and --expected-records: of a new plan. `run server` makes the plan of a run, with everyone's keys.
+    With --schema, --epsilon and --expected-records: of a new plan. The plan of a run, with
+    everyone's keys, comes from `run server`.
 
-    With PLANs: what they spend together, over the same people; of each a message is released once. --delta says at which delta
-    (default the sum of theirs); --records-per-person, also for a person with so many records in every table.
+    With PLANs: what they spend together on the same people, if a message is released once for each.
+    --delta sets the delta (default: the sum of theirs). --records-per-person adds the epsilon of a
+    person with so many records in every table.
     """
     check_writable(out, json_file, read=(*plans, schema_file))
     if plans:
         kept = PlanOptions(delta=planning.delta, records_per_person=planning.records_per_person)
         if (schema_file, epsilon, errors, out) != (None, None, False, None) or planning != kept:
             raise PlanError(
-                "PLANs are priced as they are: beside them give --delta, --records-per-person and --json alone."
+                "PLANs are priced as they are: only --delta, --records-per-person and --json go with them."
             )
         _price(plans, planning, json_file)
         return
@@ -64,7 +66,7 @@ def plan(
     }
     if schema_file is None or epsilon is None or planning.expected_records is None:
         raise PlanError(
-            f"A new plan also needs {missing_options(needed)}; to price plans that there are, name their files."
+            f"A new plan also needs {missing_options(needed)}. To price existing plans, name their files."
         )
     if out is not None:
         check_new(out, "other plans may be priced with it")
@@ -84,7 +86,7 @@ def plan(
 
 
 def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
-    """What a new plan says, and what it will take."""
+    """Print a new plan: its summary, forecast, predicted errors and ledger."""
     from ..plan.plan import target_in_words
 
     print_warnings(target_in_words(plan.epsilon, plan.delta, plan.expected_records))
@@ -93,28 +95,28 @@ def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
         click.echo(f"  Note: {remark}")
     _print_forecast(plan)
     click.echo(
-        "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's."
+        "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's keys."
     )
     _print_errors(plan, errors)
     click.echo(plan.ledger().table())
 
 
 def _print_forecast(plan: Any) -> None:
-    """What the plan will take of every role's machine, taken to be like this one."""
+    """Print the time and memory that each role will need on a machine like this one."""
     from ..plan.forecast import forecast
 
-    foreseen = forecast(plan)
-    if foreseen is not None:
-        for name, party in zip(plan.party_names, foreseen.parties, strict=True):
+    estimate = forecast(plan)
+    if estimate is not None:
+        for name, party in zip(plan.party_names, estimate.parties, strict=True):
             click.echo(f"  {name}: its message takes {party}.")
         click.echo(
-            f"  The server: {foreseen.server}, for cliques of about {foreseen.model_cells:,.0f} cells in all."
+            f"  The server: {estimate.server}, for cliques of about {estimate.model_cells:,.0f} cells in all."
         )
-        click.echo(f"  All in one process: {foreseen.trial}.")
+        click.echo(f"  All in one process: {estimate.trial}.")
 
 
-def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
-    """Predicted errors of the sketched marginals, largest first in relation to the average count."""
+def _print_errors(plan: Any, every: bool, shown: int = 10) -> None:
+    """Print the predicted errors of sketched marginals, the largest relative errors first."""
     from ..server.cross_party import predicted_marginals
 
     predicted = sorted(predicted_marginals(plan), key=lambda p: -p.error / p.average)
@@ -124,22 +126,22 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
     click.echo(
         "  Predicted standard error of a cell, and average count, in records; least certain first:"
     )
-    for p in predicted if every else predicted[:most]:
+    for p in predicted if every else predicted[:shown]:
         sides = " x ".join("+".join(names[a] for a in side) for side in p.attributes)
         click.echo(f"    {sides}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
-    if not every and len(predicted) > most:
-        click.echo(f"    and {len(predicted) - most} more; --errors prints them all.")
+    if not every and len(predicted) > shown:
+        click.echo(f"    and {len(predicted) - shown} more; --errors prints them all.")
 
 
 def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -> None:
-    """What plans spend together."""
+    """Print what plans spend together."""
     from ..plan.plan import Plan, target_in_words
     from ..privacy.ledger import Ledger
 
     loaded = [Plan.load(path) for path in plans]
     if len({one.digest() for one in loaded}) < len(loaded):
         raise PlanError(
-            "One plan is given twice: it can be released for only once, and two plans add up to less."
+            "A plan is given twice, but messages are released for a plan only once. Name each plan once."
         )
     ledger = Ledger.together([one.ledger() for one in loaded], planning.delta)
     priced, text = ledger.to_json(), ledger.table()
@@ -150,7 +152,7 @@ def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -
     if records > 1:
         if ledger.records_per_person > 1:
             raise PlanError(
-                f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; "
+                f"This plan is for persons with up to {ledger.records_per_person} records, and its epsilon covers them all: "
                 "leave --records-per-person out."
             )
         group = ledger.group_epsilon(records)

@@ -1,4 +1,4 @@
-"""What comes of a run: more rows of a model, a report for people, and what a file is."""
+"""Commands on results: ``sample`` from a model, ``report`` on a run, and ``inspect`` a file."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["inspect", "report", "sample"]
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
-    help="How many; default as many as the model has, or has of such.",
+    help="Rows to draw; default as many as the model has, or has under the conditions.",
 )
 @click.option(
     "--where",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="A condition; of one column several, any of which will do.",
+    help="Draw only rows with this value; repeat for more. Of several values of a column, any will do.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Of this draw.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed for the rows.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 def sample(
     model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str
 ) -> None:
-    """Draw more rows from a saved model, of all records or of those that fulfil conditions: exactly, and at no further price."""
+    """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
     from ..named_model import Model
     from ..tables.arrow import check_output, write_table
 
@@ -57,14 +57,14 @@ def sample(
 @click.option(
     "--real",
     multiple=True,
-    help="A party's real table; repeat for all. The page then is NOT PRIVATE, for own eyes.",
+    help="Real table of a party; repeat for all. The page is then NOT PRIVATE: keep it to yourself.",
 )
-@click.option("--id", "id_column", help="With --real: the record id column.")
+@click.option("--id", "id_column", help="With --real: column of record ids.")
 @click.option(
     "--utility",
     "label",
     metavar="LABEL",
-    help="With --real: a column that trees tell, trained on rows of the model.",
+    help="With --real: column that trees predict, trained on rows of the model.",
 )
 @reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
 def report(
@@ -75,10 +75,10 @@ def report(
     id_column: str | None,
     label: str | None,
 ) -> None:
-    """One page of HTML on a run, for people: what was released, in words, and how good the model is.
+    """Write an HTML page on a run: what was released, and how good the model is.
 
-    RUN is a server's run folder, or a folder with the model and the JSON file of one run, or these two files, as `synthesize`
-    writes them (--model, --json). The page loads nothing from a network.
+    RUN is a server's run folder, a folder with the model and the JSON file of one run, or these two
+    files, as `synthesize` writes them (--model, --json). The page loads nothing from a network.
     """
     from ..report.page import write_report
 
@@ -93,18 +93,18 @@ def report(
 
 @main.command()
 @click.argument("file")
-@click.option("--key", help="With a sealed file: the private key file of whom it is for.")
+@click.option("--key", help="With a sealed file: file of the receiver's private key.")
 @click.option("--plan", "plan_file", help="With a sealed file: its plan.")
 def inspect(file: str, key: str | None, plan_file: str | None) -> None:
-    """Say what a file of this library is: a plan with its ledger, a message, a model, a schema, a key, or a report.
+    """Describe a file: a plan with its ledger, a message, a model, a schema, a key, or a report.
 
-    Of a sealed file only the header can be read; with --key and --plan, what is inside.
+    A sealed file shows only its header, or with --key and --plan its contents.
     """
     from ..inspect import describe
     from ..keys import PrivateKey
     from ..plan.plan import Plan
 
     if (key is None) != (plan_file is None):
-        raise PlanError("A sealed file opens with both: give --key and --plan.")
-    opened_by = None if key is None else PrivateKey.load(key)
-    click.echo(describe(file, opened_by, None if plan_file is None else Plan.load(plan_file)))
+        raise PlanError("A sealed file needs both --key and --plan.")
+    private_key = None if key is None else PrivateKey.load(key)
+    click.echo(describe(file, private_key, None if plan_file is None else Plan.load(plan_file)))

@@ -1,10 +1,10 @@
-"""One command a role for a whole run, in a folder, called as often as needed."""
+"""The commands of a run: ``run party``, ``run server``, ``accept`` and ``status``."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +23,28 @@ __all__ = ["accept", "run", "run_party", "run_server", "status"]
 
 LOG = logging.getLogger("vertimrf")
 
-EXCHANGE = "Folder, mounted or shared, or URI such as s3://bucket/run, by which all roles exchange their files."
-WAIT = (
-    "Stay until the run is over; without it, do what can be done now, and say what is waited for."
+EXCHANGE = (
+    "Shared folder, or URI such as s3://bucket/run, through which all roles exchange their files."
 )
-# Seconds between two looks at what has come: few where much happens.
-SOON, SELDOM, SLOWER = 0.5, 10.0, 1.5
+WAIT = "Wait until the run is over. Without it, do what can be done now, and say what is missing."
+# Shortest and longest pause between two checks for files, seconds, and the factor from one pause to
+# the next.
+MIN_PAUSE, MAX_PAUSE, PAUSE_FACTOR = 0.5, 10.0, 1.5
 
 
 @main.group()
 def run() -> None:
-    """A role's whole run, in a folder of its own; started again at any time, after whatever crash, by the FOLDER alone."""
+    """Run one role of the protocol in a run folder.
+
+    To continue a run, also after a crash, name only its FOLDER.
+    """
 
 
 @run.command("party")
 @click.argument("folder")
-@click.option("--name", help="The party's name in the schema.")
-@click.option("--table", help="The party's records.")
-@click.option("--id", "id_column", help="Record id column.")
+@click.option("--name", help="Name of the party in the schema.")
+@click.option("--table", help="Table of the party.")
+@click.option("--id", "id_column", help="Column of record ids.")
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
@@ -55,26 +59,27 @@ def run_party(
     threads: int | None,
     wait: bool,
 ) -> None:
-    """A data holder: its part of a run, from the key pair to the message. FOLDER alone goes on with a run.
+    """Run a party, which holds data: from its key pair to its message.
 
-    Nothing is released before you have accepted the plan (`vertimrf accept`).
+    To continue a run, name only its FOLDER.
+
+    Nothing is released before you accept the plan (`vertimrf accept`).
     """
     from ..options import RunOptions
-    from ..runs.exchange import party_turn
     from ..runs.party_run import PartyRun
 
     options = RunOptions(num_threads=threads, progress=for_terminal())
     if name is None and table is None and id_column is None:
-        given = PartyRun(folder, options)
+        role = PartyRun(folder, options)
         if read != ReadOptions():
             raise PlanError(
-                f"How the table of a run is read is in {given.folder / 'run.toml'}: edit it there."
+                f"{role.folder / 'run.toml'} says how the table is read: edit it there."
             )
     elif name is None or table is None or id_column is None:
         needed = missing_options({"--name": name, "--table": table, "--id": id_column})
-        raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
+        raise PlanError(f"A new run also needs {needed}. To continue a run, name only its folder.")
     else:
-        given = PartyRun.create(
+        role = PartyRun.create(
             folder,
             name=name,
             table=table,
@@ -83,15 +88,15 @@ def run_party(
             exchange=_place(exchange),
             options=options,
         )
-    _play(given, "party", party_turn, _place(exchange) or given.settings.exchange, wait)
+    _play(role, "party", _place(exchange) or role.settings.exchange, wait)
 
 
 @run.command("server")
 @click.argument("folder")
-@click.option("--schema", "schema_file", help="Schema with its parties.")
+@click.option("--schema", "schema_file", help="Schema file, with the parties.")
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
 @click.option(
-    "--out", default="synthetic.parquet", help="The synthetic table's name in FOLDER/result."
+    "--out", default="synthetic.parquet", help="File name of the synthetic table in FOLDER/result."
 )
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--wait", is_flag=True, help=WAIT)
@@ -107,20 +112,22 @@ def run_server(
     exchange: str | None,
     wait: bool,
 ) -> None:
-    """The untrusted server: its part of a run, from the plan to the synthetic table. FOLDER alone goes on with a run."""
-    from ..runs.exchange import server_turn
+    """Run the untrusted server: from the plan to the synthetic table.
+
+    To continue a run, name only its FOLDER.
+    """
     from ..runs.server_run import ServerRun
 
     expected_records = planning.expected_records
     if schema_file is None and epsilon is None and expected_records is None:
-        given = ServerRun(folder, options)
+        role = ServerRun(folder, options)
     elif schema_file is None or epsilon is None or expected_records is None:
         needed = missing_options(
             {"--schema": schema_file, "--epsilon": epsilon, "--expected-records": expected_records}
         )
-        raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
+        raise PlanError(f"A new run also needs {needed}. To continue a run, name only its folder.")
     else:
-        given = ServerRun.create(
+        role = ServerRun.create(
             folder,
             schema=load_schema(schema_file),
             epsilon=epsilon,
@@ -129,16 +136,17 @@ def run_server(
             exchange=_place(exchange),
             options=options,
         )
-    _play(given, "server", server_turn, _place(exchange) or given.settings.exchange, wait)
+    _play(role, "server", _place(exchange) or role.settings.exchange, wait)
 
 
 @main.command()
 @click.argument("folder")
 @click.argument("fingerprint", nargs=-1, required=True)
 def accept(folder: str, fingerprint: Sequence[str]) -> None:
-    """A data holder: accept the plan of a run by the FINGERPRINT that all others read out, in full.
+    """Accept the plan of a party's run, given the whole FINGERPRINT that the other roles read out.
 
-    Compare it by a way that the server does not control, such as by phone. Upper or lower case, dashes and spaces do not matter.
+    Compare it over a channel that the server does not control, such as the phone. Case, dashes and
+    spaces do not matter.
     """
     from ..runs.party_run import PartyRun
 
@@ -149,30 +157,33 @@ def accept(folder: str, fingerprint: Sequence[str]) -> None:
 @click.argument("folder")
 @click.option("--json", "json_file", help="Write the state as JSON; - for standard output.")
 def status(folder: str, json_file: str | None) -> None:
-    """How far a run is, and what it waits for; at any time, also while another process is at work in the FOLDER."""
+    """Show how far a run has come, and what it waits for.
+
+    Another process may work in the FOLDER at the same time.
+    """
     from ..runs.folder import read_settings
 
     check_writable(json_file)
-    given: Any
+    role: Any
     if read_settings(Path(folder).absolute()).get("role") == "server":
         from ..runs.server_run import ServerRun
 
-        given = ServerRun(folder)
+        role = ServerRun(folder)
     else:
         from ..runs.party_run import PartyRun
 
-        given = PartyRun(folder)
-    state = given.state()
+        role = PartyRun(folder)
+    state = role.state()
     write_json(json_file, state.to_json())
     if json_file != "-":
         click.echo(state.text())
 
 
-def _print_files(given: Any) -> None:
-    """Which files have to be carried where nothing carries them."""
+def _print_files(role: Any) -> None:
+    """Print the files that the user has to carry if there is no exchange."""
     from ..runs.exchange import by_hand
 
-    gives, takes = by_hand(given)
+    gives, takes = by_hand(role)
     click.echo(
         "No --exchange: nothing carries this run's files. To carry them by hand, name a folder of this machine with --exchange.\n"
         f"  Files for others: {', '.join(gives) or 'none'}\n"
@@ -181,49 +192,54 @@ def _print_files(given: Any) -> None:
 
 
 def _place(exchange: str | None) -> str | None:
-    """An exchange as a run's settings hold it: good in whatever folder the command is started again."""
+    """An exchange as a run's settings keep it: a URI, or an absolute path."""
     return exchange if exchange is None or "://" in exchange else str(Path(exchange).absolute())
 
 
-def _play(
-    given: Any, role: str, turn: Callable[[Any, Any], None], place: str | None, wait: bool
-) -> None:
-    """Turns of a run, until nothing is left to do; without ``wait``, until nothing can be done."""
-    from ..runs.exchange import Exchange
+def _play(role: Any, kind: str, place: str | None, wait: bool) -> None:
+    """Advance a run until it is done or, without ``wait``, until nothing can be done now.
+
+    Args:
+        role: the run.
+        kind: "party" or "server", whose kernels are compiled.
+        place: the exchange. None: files are carried by hand.
+        wait: whether to wait for files.
+    """
+    from ..runs.exchange import Exchange, take_turn
 
     exchange = None if place is None else Exchange(place)
-    told, warm, pause = "", False, SOON
-    trouble: ExchangeError | None = None
-    with given.hold():
+    shown, compiled, pause = "", False, MIN_PAUSE
+    failure: ExchangeError | None = None
+    with role.hold():
         while True:
-            before = given.state()
-            if not warm and given.encoder is not None:
-                compile_kernels(role, given.encoder)
-                warm = True
+            before = role.state()
+            if not compiled and role.encoder is not None:
+                compile_kernels(kind, role.encoder)
+                compiled = True
             try:
                 if exchange is None:
-                    given.advance({})
+                    role.take({})
                 else:
-                    turn(given, exchange)
-                trouble = None
+                    take_turn(role, exchange)
+                failure = None
             except ExchangeError as error:
-                # A line that is cut comes back, and what is in the way is removed.
-                if wait and str(error) != str(trouble):
+                # The network may come back, and obstacles may be removed.
+                if wait and str(error) != str(failure):
                     LOG.warning("%s It is tried again.", error)
-                trouble = error
-            after = given.state()
-            # Steps alone: what others put in the way may be another thing each time.
+                failure = error
+            after = role.state()
+            # Only the steps are compared: obstacles may differ each time.
             if after.steps != before.steps:
-                pause = SOON
+                pause = MIN_PAUSE
                 continue
-            if trouble is not None and not wait:
-                raise trouble
-            if after.text() != told:
-                told = after.text()
-                click.echo(told)
+            if failure is not None and not wait:
+                raise failure
+            if after.text() != shown:
+                shown = after.text()
+                click.echo(shown)
             if exchange is None:
-                _print_files(given)
-            if exchange is None or not wait or (after.done and trouble is None):
+                _print_files(role)
+            if exchange is None or not wait or (after.done and failure is None):
                 return
             time.sleep(pause)
-            pause = min(pause * SLOWER, SELDOM)
+            pause = min(pause * PAUSE_FACTOR, MAX_PAUSE)

@@ -1,4 +1,4 @@
-"""The public schema: drafted, merged, and its private domains found."""
+"""Commands on schemas: ``draft``, ``merge``, and ``domains`` for private domains."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["domains", "draft", "merge", "schema"]
 
 @main.group()
 def schema() -> None:
-    """The public schema: a party's part drafted from its table, parts merged, and private domains found."""
+    """Draft a party's part of the public schema, merge parts, and find private domains."""
 
 
 @schema.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
-@click.option("--id", "id_column", required=True, help="Record id column, in every table.")
+@click.option("--id", "id_column", required=True, help="Column of record ids, in every table.")
 @click.option(
     "--name",
     "names",
     multiple=True,
-    help="The party's name; once for every table.  [default: party1, party2, ...]",
+    help="Name of the party, once for every table.  [default: party1, party2, ...]",
 )
-@click.option("--drop", multiple=True, help="A column to leave out; as often as needed.")
+@click.option("--drop", multiple=True, help="Column to leave out; repeat for more.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
 @reads_tables("delimiter", "encoding")
 def draft(
@@ -41,7 +41,10 @@ def draft(
     drop: Sequence[str],
     out: str,
 ) -> None:
-    """Draft a schema, or one party's part of it, from data, to be edited into public knowledge: as drafted it is not private."""
+    """Draft a schema, or a party's part of it, from data.
+
+    The draft is not private: replace it by public knowledge.
+    """
     from ..tables.arrow import read_arrow
     from ..tables.infer import draft_schema
 
@@ -53,7 +56,7 @@ def draft(
     for flag in drafted.flags:
         click.echo(f"  {flag}")
     click.echo(
-        f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains were read off the data, which leaks them: "
+        f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
         "check every value and bound against public knowledge, then set public = true."
     )
 
@@ -62,7 +65,7 @@ def draft(
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
 def merge(parts: Sequence[str], out: str) -> None:
-    """Join the parties' parts of a schema, each written by its own party, in the order given."""
+    """Merge the parties' parts of a schema, in the order given."""
     from ..plan.schema import Schema
 
     check_schema_file(out)
@@ -73,13 +76,13 @@ def merge(parts: Sequence[str], out: str) -> None:
     for attribute in merged.shared:
         holders = " and ".join(names[party] for party in merged.holders[attribute])
         click.echo(
-            f"  {merged.names[attribute]!r} is taken for one column that {holders} hold; if it is not, rename it at one."
+            f"  {merged.names[attribute]!r} counts as one column that {holders} hold. If it is not, rename it at one of them."
         )
     for remark in merged.remarks():
         click.echo(f"  Note: {remark}")
     if not merged.public:
         click.echo(
-            "  A part was read off data, which leaks its domains: its owners check it, and set public = true."
+            "  A part was drafted from data, which leaks its domains: its owner must check it, and set public = true."
         )
 
 
@@ -95,19 +98,19 @@ def merge(parts: Sequence[str], out: str) -> None:
     "--epsilon",
     type=float,
     required=True,
-    help="For all of them together; part of every plan with this schema.",
+    help="Epsilon for all domains together. It counts in every plan with this schema.",
 )
 @click.option(
     "--delta",
     type=float,
     default=DOMAIN_DELTA,
-    help="That a value is listed which one person alone has.",
+    help="Probability that a value of only one person is listed.",
 )
 @click.option(
     "--records-per-person",
     type=click.IntRange(min=1),
     default=1,
-    help="As the plan will have it; needs --person.",
+    help="As in the plan; needs --person.",
 )
 @click.option("--out", required=True, help="Schema part to write: .toml or .json.")
 @reads_tables("person", "delimiter", "encoding")
@@ -120,9 +123,10 @@ def domains(
     records_per_person: int,
     out: str,
 ) -> None:
-    """A data holder: find the domains that nobody knows beforehand, with noise, for the plan to be made with.
+    """Find domains of a party's columns with noise, where nobody knows them beforehand.
 
-    A domain is found once: what was found is on record on this machine, and asked again, it is given again.
+    A domain is found once. The result is recorded on this machine, and given again when asked
+    again.
     """
     from ..party.domain_record import DomainRecord, Search, cells_digest
     from ..party.persons import sample_rows
@@ -136,16 +140,14 @@ def domains(
     part = OpenSchema.load(schema_file)
     if not part.wanted:
         raise PlanError(
-            f'{schema_file} has no attribute with bins = "private" or values = "private"; there is nothing to find.'
+            f'{schema_file} has no attribute with bins = "private" or values = "private", so there is nothing to find.'
         )
     if len(part.schema.parties) > 1:
         raise PlanError(
-            f"{schema_file} has {len(part.schema.parties)} parties; every party finds the domains of its own part."
+            f"{schema_file} has {len(part.schema.parties)} parties; each party must find the domains of its part."
         )
     if records_per_person > 1 and read.person is None:
-        raise PlanError(
-            "--records-per-person needs --person, the column that says whose a record is."
-        )
+        raise PlanError("--records-per-person needs --person, the column of person ids.")
     content = open_pieces(table, read).whole()
     check_columns_of(part.wanted, content, table)
     (party, _), *_ = part.schema.parties
@@ -158,7 +160,7 @@ def domains(
             )
             purpose += " of " + " ".join(cells_digest(rows[domain.name]) for domain in wanted)
         for sentence in unfit(wanted, lambda name: rows):
-            click.echo(f"{sentence} This stays here.", err=True)
+            click.echo(f"{sentence} Keep this private.", err=True)
         return find_domains(
             wanted,
             lambda name: rows,
@@ -170,8 +172,8 @@ def domains(
         )
 
     record = DomainRecord()
-    found, looked_for = record.once(Search(part, schema_file, table, content), find)
-    closed = close(part, found)
+    domains_found, recorded = record.once(Search(part, schema_file, table, content), find)
+    closed = close(part, domains_found)
     closed.save(out)
     for name in part.wanted:
         attribute = closed.attributes[closed.index(name)]
@@ -179,10 +181,10 @@ def domains(
             what = f"{attribute.edge_text(0)} to {attribute.edge_text(len(attribute.edges) - 1)}, {len(attribute.edges) - 1} bins"
         else:
             what = f"{len(attribute.values) - 1} values, {attribute.other!r} for the rest"
-        click.echo(f"  {name}: {what}{' (on record)' if name in looked_for else ''}.")
+        click.echo(f"  {name}: {what}{' (on record)' if name in recorded else ''}.")
     spent, exposed = spent_beforehand(closed.spent)
     click.echo(
         f"{out} written. Finding its domains has spent epsilon {spent:.4g}"
         + (f" and delta {exposed:.3g}" if exposed else "")
-        + f" in all, which every plan with it counts; on record in {record.path}, to be kept."
+        + f" in all, which every plan with it counts. The record is {record.path}: keep it."
     )

@@ -1,1 +1,1 @@
-"""A run over a network of Flower: a ``ServerApp`` and a ``ClientApp`` that carry the files of a run folder (extra ``flower``)."""
+"""Runs over a network of Flower: two apps that carry the files of run folders."""

@@ -1,16 +1,20 @@
-"""The party's app. It answers the server's questions with the files that the party has for the server.
+"""The party's app.
 
-The settings come from the SuperNode's ``--node-config``, which stays on the party's machine: ``party``, the party's name in the
-plan, and one of
+It answers the server's questions with the files that the party has for the server.
+
+The settings come from the SuperNode's ``--node-config``, which stays on the party's machine:
+``party``, the party's name in the plan, and one of
 
 - ``exchange``: a folder through which ``vertimrf run party``, a separate process, exchanges files. This app carries files between
-  that folder and the network. Its account needs no other rights. This is the recommended setting, because anybody who may start a
-  run at the SuperLink can run any code at a SuperNode.
+  that folder and the network. Its account needs no other rights. This is the recommended setting,
+  because anybody who may start a run at the SuperLink can run any code at a SuperNode.
 - ``run-folder``: the party's run folder, with its key and the path of its table. This process does all the work. It is meant for
-  simulations, which take it from the run's settings, and for cases where the SuperLink's operator may see the table.
+  simulations, which take it from the run's settings, and for cases where the SuperLink's operator
+  may see the table.
 
-Error messages of the party never go to the server. Flower would send the text of an exception, and errors of tables name values.
-So failures are only logged on this machine, and the server receives the word "failed".
+Error messages of the party never go to the server. Flower would send the text of an exception, and
+errors of tables name values. So failures are only logged on this machine, and the server receives
+the word "failed".
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from .parcel import Parcel
 __all__ = ["app"]
 
 FAILED, CARRIED = "failed", "carried"
-# Seconds that an answer waits for files of the party's process, and between two checks. The next question comes seconds later.
+# Seconds that an answer waits for files of the party's process, and between two checks. The next
+# question comes seconds later.
 LINGER, LOOK = 10.0, 0.5
 log = logging.getLogger("flwr")
 app = ClientApp()
@@ -60,7 +65,7 @@ def exchange(message: Message, context: Context) -> Message:
 
 
 def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -> Parcel:
-    """Put the server's files into the exchange, and take the files that the party's process puts there.
+    """Put the server's files into the exchange, and take the files of the party's process.
 
     An obstacle to one file is logged. It does not stop other files.
 
@@ -136,7 +141,7 @@ def advanced(asked: Parcel, name: str, folder: Path) -> Parcel:
 
 
 def simulated(context: Context) -> Path:
-    """The run folder of a simulated node: the n-th by name in the folder that the run's settings name.
+    """The run folder of a simulated node: the n-th by name in the folder of the run's settings.
 
     Raises:
         RunError: the node is not simulated.

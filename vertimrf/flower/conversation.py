@@ -1,8 +1,11 @@
-"""The server's side of a run over Flower. It asks every party's node until the run is done, and carries the files.
+"""The server's side of a run over Flower.
 
-Parties answer at different times: a person compares the plan's fingerprint, a message takes a minute to compute, a machine
-restarts. So there are no rounds that wait for all parties. Every node is asked by itself, and every question carries the files
-for that node. Questions and answers may be repeated, because the runs on both sides give the same files again.
+It asks every party's node until the run is done, and carries the files.
+
+Parties answer at different times: a person compares the plan's fingerprint, a message takes a
+minute to compute, a machine restarts. So there are no rounds that wait for all parties. Every node
+is asked by itself, and every question carries the files for that node. Questions and answers may be
+repeated, because the runs on both sides give the same files again.
 """
 
 from __future__ import annotations
@@ -50,10 +53,12 @@ class Pace:
     """Times of the server, all in seconds.
 
     Attributes:
-        pause: pause between two questions to a node without progress. It doubles each time, up to ``longest``.
+        pause: pause between two questions to a node without progress. It doubles each time, up to
+            ``longest``.
         longest: longest pause.
         reply: time after which a question without answer is asked again.
-        patience: time without progress after which the server ends and says what it waits for. It may be run again.
+        patience: time without progress after which the server ends and says what it waits for. It
+            may be run again.
         look: time between two checks for answers at the SuperLink.
     """
 
@@ -66,7 +71,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class _Question:
-    """A question without answer yet: its message, the time when its node came online, and the names of its files."""
+    """An open question: its message, when its node came online, and the names of its files."""
 
     message: str
     online: str
@@ -93,7 +98,8 @@ class Conversation:
     ) -> None:
         self._grid, self._run, self._pace = grid, run, pace or Pace()
         self._clock, self._sleep = clock, sleep
-        # The node of each party. Only one node may speak for a party: two would answer each other's questions.
+        # The node of each party. Only one node may speak for a party: two would answer each other's
+        # questions.
         self._seats: dict[str, int] = {}
         # Refused nodes, with the time when they came online. A node that restarts may try again.
         self._refused: dict[int, str] = {}
@@ -131,7 +137,7 @@ class Conversation:
         return next((party for party, seated in self._seats.items() if seated == node.node_id), "")
 
     def _greet(self, nodes: Mapping[int, Any]) -> None:
-        """Forget nodes that left, ask restarted nodes again, and assign nodes that the SuperLink knows by name."""
+        """Forget nodes that left, ask restarted nodes again, and assign nodes with a known name."""
         self._seats = {party: seated for party, seated in self._seats.items() if seated in nodes}
         started = {node_id: node.last_activated_at for node_id, node in nodes.items()}
         self._refused = {
@@ -148,7 +154,10 @@ class Conversation:
                 self._seat(node, node.name)
 
     def _seat(self, node: Any, party: str) -> bool:
-        """Assign a node to a party. Returns whether it may speak for the party; if not, it is refused until it restarts."""
+        """Assign a node to a party.
+
+        Returns whether it may speak for the party; if not, it is refused until it restarts.
+        """
         if node.name and node.name != party:
             why = f"it is registered as {node.name!r} and says that it is {party!r}."
         elif party not in self._run.parties:
@@ -219,7 +228,10 @@ class Conversation:
         return news
 
     def _take(self, node: Any, content: Any) -> bool:
-        """Take an answer. Returns whether it had a file that was lacking, or identified the node."""
+        """Take an answer.
+
+        Returns whether it had a file that was lacking, or identified the node.
+        """
         known = self._party_of(node)
         try:
             parcel = Parcel.from_records(content)

@@ -1,7 +1,8 @@
-"""The content of a Flower message: files of a run by name, their party, and the files that the server still lacks.
+"""The content of a Flower message: files of a party, and what the server still lacks.
 
-A file is sent as an array of bytes, because Flower sends arrays in pieces of 5 MB. So a file of any size passes Flower's limits.
-Flower does not decode the bytes: the format of a file describes its content.
+A file is sent as an array of bytes, because Flower sends arrays in pieces of 5 MB. So a file of any
+size passes Flower's limits. Flower does not decode the bytes: the format of a file describes its
+content.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ class Parcel:
     """The content of one message.
 
     Attributes:
-        party: the party of the node. From a node, as it says; from the server, as it knows, and empty if it does not.
-        word: progress of the party in one word: the name of a step of its run, "done" or "failed". Empty from the server.
-        wants: names and largest sizes in bytes of the party's files that the server lacks. Empty from a party.
+        party: the party of the node. From a node, as it says; from the server, as it knows, and
+            empty if it does not.
+        word: progress of the party in one word: the name of a step of its run, "done" or "failed".
+            Empty from the server.
+        wants: names and largest sizes in bytes of the party's files that the server lacks. Empty
+            from a party.
         files: files by name.
 
     Raises:

@@ -1,8 +1,11 @@
-"""The server's app. ``flwr run`` starts it at the SuperLink, and it asks the nodes until its run folder has a result.
+"""The server's app.
 
-The settings come from ``--run-config``: ``run-folder``, the server's run folder on the SuperLink's machine; ``pause``,
-``longest-pause``, ``reply-within`` and ``patience``, seconds as in :class:`vertimrf.flower.conversation.Pace`. Every node
-receives them too, so they must not be secret. The app may be stopped at any time and run again. It continues from the run folder.
+``flwr run`` starts it at the SuperLink, and it asks the nodes until its run folder has a result.
+
+The settings come from ``--run-config``: ``run-folder``, the server's run folder on the SuperLink's
+machine; ``pause``, ``longest-pause``, ``reply-within`` and ``patience``, seconds as in
+:class:`vertimrf.flower.conversation.Pace`. Every node receives them too, so they must not be
+secret. The app may be stopped at any time and run again. It continues from the run folder.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ def main(grid: Grid, context: Context) -> None:
     """Hold the conversation of one run.
 
     Raises:
-        VertiMRFError: no run folder is named, the run cannot go on, or there was no progress for as long as the patience.
+        VertiMRFError: no run folder is named, the run cannot go on, or there was no progress for as
+            long as the patience.
     """
     settings = context.run_config
     folder = str(settings.get("run-folder", ""))

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import MessageError
+from ..errors import MALFORMED, MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
 from ..named_model import Model
 from ..plan.schema import Schema
 from ..privacy.standing import Standing
+from ..runs.files import RESULT
 from ..server.server import Result
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ __all__ = ["Pairs", "Released", "Report", "Run"]
 
 Array = npt.NDArray[np.float64]
 REMEDY = "give the JSON file that the run wrote"
-# Folder of the results in a server's run folder.
-RESULT = "result"
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +172,7 @@ class Run:
                     f"{where} belongs to another run than the model; give both files of one run."
                 )
             return cls(model, _read(figures, model.schema))
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
+        except MALFORMED as error:
             if isinstance(error, MessageError):
                 raise
             raise MessageError(f"{where} is malformed ({error}); {REMEDY}.") from None

@@ -1,1 +1,1 @@
-"""One conversation for each role: a folder whose files are its whole state, taken as far as it goes by every call."""
+"""Runs of the protocol, one folder per role. Its files are the whole state of the role."""

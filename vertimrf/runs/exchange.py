@@ -1,10 +1,12 @@
-"""A folder or object store that all roles can reach, as the way between them: named bytes, each put by one role.
+"""An exchange: a folder or object store through which all roles send their files.
 
-Under ``parties/NAME/`` lies what a party gives to the server, under ``server/NAME/`` what the server gives to that party. The
-last 32 bytes of a file are the SHA-256 of those before them: an upload that was cut off is not there yet, and is made again by
-whose it is. Nothing in an exchange is trusted. Links in it are not followed and nothing but regular files is read; what else lies
-at the name of a run's file is named and passed over, and the files of all others go on. Who may write to an exchange can hold a
-run up, and no more.
+``parties/NAME/`` holds the files from a party to the server, ``server/NAME/`` those from the server
+to that party. The last 32 bytes of a file are the SHA-256 of the bytes before them. So an upload
+that was cut off is recognised, and its sender writes it again.
+
+Nothing in an exchange is trusted. Links are not followed, and only regular files are read. Anything
+else in the place of a run's file is reported and skipped, and all other files are exchanged.
+Whoever can write to an exchange can delay a run, and no more.
 """
 
 from __future__ import annotations
@@ -12,49 +14,48 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError
 from ..files.shared_folder import SharedFolder
-from .files import file_name
+from .files import SERVER, file_name
 
 if TYPE_CHECKING:
-    from .party_run import PartyRun
-    from .server_run import ServerRun
+    from .steps import Run
 
-__all__ = ["Exchange", "by_hand", "check_apart", "party_turn", "server_turn"]
+__all__ = ["Exchange", "by_hand", "check_apart", "take_turn"]
 
 LOG = logging.getLogger("vertimrf")
 DIGEST = 32
 
 
 class Store(Protocol):
-    """Where an exchange keeps its bytes; names have slashes. See :class:`vertimrf.files.shared_folder.SharedFolder`."""
+    """Storage of an exchange, such as :class:`~vertimrf.files.shared_folder.SharedFolder`."""
 
-    def read(self, name: str, most: int) -> bytes | None:
-        """A file's bytes, of a larger one ``most`` and one more; None if it is not there."""
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """The content of a file, cut after ``max_bytes`` + 1 bytes. None if there is no file."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file, over what is there."""
+        """Write a file. An existing file is replaced."""
 
     def stamp(self, name: str) -> object:
-        """Something that is equal as long as a file has not been changed; None if there is none."""
+        """A value that stays equal until the file changes. None if there is no file."""
 
 
 class RemoteStore:
-    """Whatever file system or object store pyarrow can open.
+    """Storage in a file system or object store that pyarrow can open.
 
     Args:
         system: a ``pyarrow.fs.FileSystem``.
-        root: the place in it.
+        root: path within it.
     """
 
     def __init__(self, system: Any, root: str) -> None:
         self._fs, self._root = system, root
 
-    def read(self, name: str, most: int) -> bytes | None:
+    def read(self, name: str, max_bytes: int) -> bytes | None:
         """See :class:`Store`."""
         info = self._info(name)
         if info is None:
@@ -64,7 +65,7 @@ class RemoteStore:
                 f"{self._root}/{name} is not a file; it is ignored until you remove it."
             )
         with self._fs.open_input_stream(f"{self._root}/{name}") as file:
-            data: bytes = file.read(min(info.size, most) + 1)
+            data: bytes = file.read(min(info.size, max_bytes) + 1)
             return data
 
     def write(self, name: str, data: bytes) -> None:
@@ -80,7 +81,7 @@ class RemoteStore:
         return None if info is None or not info.is_file else (info.size, info.mtime_ns)
 
     def _info(self, name: str) -> Any:
-        """What the file system says of a name; None if there is nothing."""
+        """What the file system says about a name. None if there is nothing."""
         from pyarrow import fs
 
         info = self._fs.get_file_info(f"{self._root}/{name}")
@@ -88,21 +89,23 @@ class RemoteStore:
 
 
 class Exchange:
-    """The place.
+    """An exchange.
 
     Args:
-        place: a folder, or a URI that ``pyarrow.fs.FileSystem.from_uri`` takes, such as ``s3://bucket/run``.
+        place: a folder, or a URI for ``pyarrow.fs.FileSystem.from_uri``, such as
+            ``s3://bucket/run``.
 
     Attributes:
-        folder: the place, if it is a folder on this machine.
+        place: the folder or URI as text.
+        folder: the folder, if the place is one on this machine.
 
     Raises:
-        ExchangeError: there is no such place, or it cannot be reached.
+        ExchangeError: the place does not exist, or cannot be reached.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
         self.place = str(place)
-        # By path, the digest of what was put there and found there later, and the stamp of the file that had it.
+        # By path, the digest of the file that was put, and the stamp of that file.
         self._put: dict[str, tuple[bytes, object]] = {}
         self.folder: Path | None = None
         system: Any = None
@@ -127,19 +130,19 @@ class Exchange:
             )
 
     def put(self, sender: str | None, party: str, name: str, data: bytes) -> str | None:
-        """Put a file; one that is there, whole and the same, stays. Another one is replaced: nobody else writes that name.
+        """Put a file into the exchange. The same file stays, and another one is replaced.
 
         Args:
-            sender: the party that it is from; None for the server.
-            party: that party, or for the server's files the one that they are for.
-            name: what it is.
-            data: its bytes.
+            sender: the party that sends the file; None for the server.
+            party: the party that sends or, from the server, receives the file.
+            name: name of the file.
+            data: content of the file.
 
         Returns:
-            A sentence about another file that was there and was replaced; None if there was none.
+            A sentence about another file that was replaced. None if there was none.
 
         Raises:
-            ObstacleError: a folder is there, or a link or file on the way to it.
+            ObstacleError: a folder has this name, or a link or file is on the path.
             ExchangeError: the place cannot be reached.
         """
         path = _path(sender, party, name)
@@ -150,16 +153,16 @@ class Exchange:
             if stamp is not None and self._put.get(path) == (digest, stamp):
                 return None
             try:
-                found = self._store.read(path, len(data) + DIGEST)
+                present = self._store.read(path, len(data) + DIGEST)
             except ObstacleError:
-                # What cannot be replaced either is named by the attempt to.
+                # If it cannot be replaced, writing raises the error.
                 other = True
             else:
-                if found == data + digest:
+                if present == data + digest:
                     self._put[path] = digest, stamp
                     return None
-                other = found is not None and (
-                    len(found) > len(data) + DIGEST or _whole(found) is not None
+                other = present is not None and (
+                    len(present) > len(data) + DIGEST or _content(present) is not None
                 )
             self._store.write(path, data + digest)
         except OSError as error:
@@ -168,27 +171,31 @@ class Exchange:
             return None
         return (
             f"{self.place} had something else at {path} than this run's {name}, and it was replaced: somebody else writes there, "
-            "or another run does; give each run a place of its own."
+            "or another run does. Give each run its own folder."
         )
 
-    def get(self, sender: str | None, party: str, name: str, most: int) -> bytes | None:
-        """A file's bytes; None if it is not there, or not whole yet. One that is larger is given up to one byte more.
+    def get(self, sender: str | None, party: str, name: str, max_bytes: int) -> bytes | None:
+        """The content of a file in the exchange.
 
         Args:
             sender, party, name: as in :meth:`put`.
-            most: bytes that it may have.
+            max_bytes: largest size, bytes.
+
+        Returns:
+            The content. None if there is no file, or no complete one. A larger file is cut after
+            ``max_bytes`` + 1 bytes.
 
         Raises:
-            ObstacleError: something is there that is no file, or is on the way to it and no folder.
+            ObstacleError: there is something else than a file, or a parent is not a folder.
             ExchangeError: the place cannot be reached.
         """
         try:
-            found = self._store.read(_path(sender, party, name), most + DIGEST)
+            data = self._store.read(_path(sender, party, name), max_bytes + DIGEST)
         except OSError as error:
             raise self._unreachable(error) from None
-        if found is None or len(found) > most + DIGEST:
-            return None if found is None else found[: most + 1]
-        return _whole(found)
+        if data is None or len(data) > max_bytes + DIGEST:
+            return None if data is None else data[: max_bytes + 1]
+        return _content(data)
 
     def _unreachable(self, error: Exception) -> ExchangeError:
         return ExchangeError(
@@ -197,14 +204,14 @@ class Exchange:
 
 
 def check_apart(folder: Path, place: Path) -> None:
-    """Refuse a run folder within the place where files are exchanged, and that place within a run folder.
+    """Refuse a run folder within an exchange, and an exchange within a run folder.
 
     Args:
-        folder: the run's.
-        place: the exchange's.
+        folder: the run folder.
+        place: the folder of the exchange.
 
     Raises:
-        RunError: one lies within the other, whatever links lead there.
+        RunError: one lies within the other, directly or through links.
     """
     for inner, outer in ((folder, place), (place, folder)):
         real, other = Path(os.path.realpath(inner)), Path(os.path.realpath(outer))
@@ -213,94 +220,73 @@ def check_apart(folder: Path, place: Path) -> None:
             for path in (real, *real.parents)
         ):
             raise RunError(
-                f"{inner} lies within {outer}: a run folder is its owner's alone, and a place where files are exchanged is not; "
-                "name a place beside it."
+                f"{inner} lies within {outer}: only its owner may read a run folder, but others read an exchange. "
+                "Name a folder outside of it."
             )
 
 
-def by_hand(run: PartyRun | ServerRun) -> tuple[list[str], list[str]]:
-    """Where files lie in an exchange: those that a role has for others, and those that it waits for."""
-    from .party_run import PartyRun
-
-    if isinstance(run, PartyRun):
-        return _paths(run.name, run.name, run.outgoing()), _paths(None, run.name, run.wants())
-    gives = [path for party, files in run.outgoing().items() for path in _paths(None, party, files)]
-    return gives, [
-        path for party, files in run.wants().items() for path in _paths(party, party, files)
-    ]
+def by_hand(run: Run) -> tuple[list[str], list[str]]:
+    """Paths in an exchange of a role's files for others, and of the files that it waits for."""
+    given, wanted, server = run.given(), run.wanted(), run.role == SERVER
+    return (
+        [_path(None if server else name, name, file) for name in given for file in given[name]],
+        [_path(name if server else None, name, file) for name in wanted for file in wanted[name]],
+    )
 
 
-def party_turn(run: PartyRun, exchange: Exchange, release: bool = True) -> None:
-    """Get what is there for a party, take it as far as it goes, and put what it has for the server.
+def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
+    """Get the files for a role, advance its run, and put its files for others.
 
     Args:
-        run: the party's.
-        exchange: the place.
-        release: as for :meth:`PartyRun.advance`.
+        run: the role's run.
+        exchange: the exchange.
+        release: as in :meth:`Run.take`.
 
     Raises:
-        VertiMRFError: as :meth:`PartyRun.advance`; what there is all the same was put.
-        ObstacleError: something is in the way of a file; all others were got and put.
+        VertiMRFError: the role's work failed. The files that there are have been put.
+        ObstacleError: there is an obstacle to a file. All other files were exchanged.
         ExchangeError: the place cannot be reached.
-        RunError: the run folder lies within the place, or the place within it.
+        RunError: the run folder lies within the exchange, or the exchange within it.
     """
+    if exchange.folder is not None:
+        check_apart(run.folder, exchange.folder)
     turn = _Turn(run, exchange)
-    came = turn.get_all(None, run.name, run.wants(again=True))
+    received = turn.get_all(run.wanted(again=True))
     try:
-        sent: Mapping[str, bytes] = run.advance(came, release)
+        given = run.take(received, release)
     except VertiMRFError:
-        turn.put_all(run.name, {run.name: run.outgoing()})
+        turn.put_all(run.given())
         raise
-    turn.put_all(run.name, {run.name: sent})
-    turn.end()
-
-
-def server_turn(run: ServerRun, exchange: Exchange) -> None:
-    """Get what is there for the server, take it as far as it goes, and put what it has for every party.
-
-    Raises:
-        VertiMRFError: as :meth:`ServerRun.advance`; what there is all the same was put.
-        ObstacleError: something is in the way of a file; all others were got and put.
-        ExchangeError: the place cannot be reached.
-        RunError: the run folder lies within the place, or the place within it.
-    """
-    turn = _Turn(run, exchange)
-    wanted = run.wants(again=True)
-    came = {party: turn.get_all(party, party, names) for party, names in wanted.items()}
-    try:
-        sent = run.advance(came)
-    except VertiMRFError:
-        turn.put_all(None, run.outgoing())
-        raise
-    turn.put_all(None, sent)
+    turn.put_all(given)
     turn.end()
 
 
 class _Turn:
-    """One turn's way through an exchange: it goes on past what is in the way, and puts that down in the run's folder."""
+    """One exchange of files. It continues after obstacles, and records them in the run folder."""
 
-    def __init__(self, run: PartyRun | ServerRun, exchange: Exchange) -> None:
-        if exchange.folder is not None:
-            check_apart(run.folder, exchange.folder)
+    def __init__(self, run: Run, exchange: Exchange) -> None:
         self._run, self._exchange = run, exchange
         self._obstacles: dict[str, None] = {}
         self._replaced: list[str] = []
 
-    def get_all(self, sender: str | None, party: str, wants: Mapping[str, int]) -> dict[str, bytes]:
-        """Those files that are there."""
-        out: dict[str, bytes] = {}
-        for name, most in wants.items():
-            try:
-                data = self._exchange.get(sender, party, name, most)
-            except ObstacleError as error:
-                self._obstacles[str(error)] = None
-            else:
-                out |= {} if data is None else {name: data}
+    def get_all(self, wanted: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, bytes]]:
+        """The wanted files that exist, by party."""
+        out: dict[str, dict[str, bytes]] = {party: {} for party in wanted}
+        for party, names in wanted.items():
+            sender = party if self._run.role == SERVER else None
+            for name, max_bytes in names.items():
+                try:
+                    data = self._exchange.get(sender, party, name, max_bytes)
+                except ObstacleError as error:
+                    self._obstacles[str(error)] = None
+                else:
+                    out[party] |= {} if data is None else {name: data}
         return out
 
-    def put_all(self, sender: str | None, sent: Mapping[str, Mapping[str, bytes]]) -> None:
-        """All files, by whom they are of or for; then puts down what was in the way in this turn."""
-        for party, files in sent.items():
+    def put_all(self, given: Mapping[str, Mapping[str, bytes]]) -> None:
+        """Put all files, by party, and record the obstacles."""
+        for party, files in given.items():
+            sender = None if self._run.role == SERVER else party
             for name, data in files.items():
                 try:
                     other = self._exchange.put(sender, party, name, data)
@@ -313,13 +299,9 @@ class _Turn:
         self._run.note_exchange([*self._obstacles, *self._replaced])
 
     def end(self) -> None:
-        """Fail if something was in the way."""
+        """Raise an error if there was an obstacle."""
         if self._obstacles:
             raise ObstacleError(" ".join(self._obstacles))
-
-
-def _paths(sender: str | None, party: str, names: Iterable[str]) -> list[str]:
-    return [_path(sender, party, name) for name in names]
 
 
 def _path(sender: str | None, party: str, name: str) -> str:
@@ -328,9 +310,7 @@ def _path(sender: str | None, party: str, name: str) -> str:
     return f"{'server' if sender is None else 'parties'}/{file_name(party)}/{name}"
 
 
-def _whole(found: bytes) -> bytes | None:
-    """The bytes before the digest, if it is theirs."""
-    data = found[:-DIGEST]
-    return (
-        data if len(found) >= DIGEST and hashlib.sha256(data).digest() == found[-DIGEST:] else None
-    )
+def _content(file: bytes) -> bytes | None:
+    """The content of a file in an exchange. None if its digest does not fit."""
+    data = file[:-DIGEST]
+    return data if len(file) >= DIGEST and hashlib.sha256(data).digest() == file[-DIGEST:] else None

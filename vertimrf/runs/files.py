@@ -1,7 +1,8 @@
-"""What goes between parties and server in a run: names of files, how large each may be, and whether it is what it ought to be.
+"""The files that parties and server send each other in a run: their names and checks.
 
-A file is named for what it is. Parties send an offer and a message, and the first of the plan the envelopes of the secret; the
-server sends the plan, and passes the envelopes on. Nothing else goes anywhere.
+Each party sends its offer (a public key) and its message. The first party of the plan also sends
+the envelopes of the secret. The server sends the plan, and forwards the envelopes. No other files
+are sent.
 """
 
 from __future__ import annotations
@@ -20,69 +21,80 @@ __all__ = [
     "MESSAGE",
     "OFFER",
     "PLAN",
+    "RESULT",
+    "SERVER",
     "check_envelopes",
     "file_name",
     "read_offer",
     "read_plan",
 ]
 
+SERVER = "the server"
+# Folder of the results in the server's run folder.
+RESULT = "result"
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
-# Longer names of parties are cut and told apart by a digest: file systems take 255 bytes.
-LONGEST = 100
-# Characters of names that stand for themselves. Some file systems do not tell capital letters from small ones.
+# Longer names of parties are cut and get a digest, because file systems allow 255 bytes.
+MAX_LENGTH = 100
+# Characters that stay as they are. Some file systems do not distinguish capital letters from small
+# ones.
 PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-")
 
 
 def file_name(party: str) -> str:
-    """A party's name as a file's: nothing in it leads out of a folder, and no two are alike, even where case is not told."""
+    """A unique file name for a party's name. It cannot lead out of a folder."""
     name = "".join(
         c if c in PLAIN else "".join(f"%{byte:02X}" for byte in c.encode()) for c in party
     )
     return (
         name
-        if len(name) <= LONGEST
-        else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
+        if len(name) <= MAX_LENGTH
+        else f"{name[:MAX_LENGTH]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
     )
 
 
 def read_offer(party: str, data: bytes) -> Offer:
-    """A party's offer.
+    """Read a party's offer.
 
     Raises:
-        MessageError: not an offer, or not this party's.
+        MessageError: the data is no offer, or another party's.
     """
     offer = Offer.from_json(parse_json(data, "The offer", "offer", MessageError))
     if offer.party != party:
         raise MessageError(
-            f"The offer is that of {called(offer.party)}, not of {party!r}; each gives its own."
+            f"The offer is that of {called(offer.party)}, not of {party!r}; each party must send its own."
         )
     return offer
 
 
 def read_plan(key: PrivateKey, data: bytes) -> Plan:
-    """A plan that a party may be asked to accept.
+    """Read a plan that a party may accept.
+
+    Args:
+        key: the party's private key.
+        data: the plan file.
 
     Raises:
-        PlanError: not a plan, or one that does not name this party with its key, or that gives records away.
+        PlanError: the data is no plan, the plan lacks this party's key, or its encoder is not
+            private.
     """
     plan = Plan.from_json(parse_json(data, "The plan", "plan", PlanError))
     plan.sealing_keys().check(key)
     if plan.sketch is not None and plan.sketch.claimed_share:
         raise PlanError(
-            "The plan asks for the published encoder, which gives complete records away: refuse it."
+            "The plan asks for the published encoder, which gives complete records away: do not accept it."
         )
     return plan
 
 
 def check_envelopes(plan: Plan, data: bytes) -> None:
-    """Look at envelopes from outside, as who relays them can: one for every other party of this plan, from its first.
+    """Check envelopes without opening them. There must be one for each party but the first.
 
     Raises:
-        MessageError: no envelopes, or of another plan or party.
+        MessageError: the data are no envelopes, or those of another plan or party.
     """
     content = parse_json(data, "The file of envelopes", "file of envelopes", MessageError)
     if not isinstance(content, dict) or not isinstance(content.get("envelopes"), dict):
-        raise MessageError("The file of envelopes holds none; have it sent again.")
+        raise MessageError("The file of envelopes holds none; ask for it again.")
     envelopes = content["envelopes"]
     sender, *others = plan.party_names
     if sorted(envelopes) != sorted(others):

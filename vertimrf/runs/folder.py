@@ -1,7 +1,7 @@
-"""A run's folder on disk: settings, what came, what was refused, and that one process at a time works on it.
+"""The folder of a run on disk: settings, received files, refusals and a lock.
 
-Everything in it is written whole or not at all, and what others are told of is synced before they are. There is no file that
-says how far the run has come: that follows from which files are there.
+Every file is written whole or not at all. A file that others will learn of is synced to the disk
+before. No file says how far the run has come: the files that are there say it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tomli_w
 
@@ -24,31 +25,35 @@ from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 __all__ = ["RunFolder", "create", "read_settings", "settings_as"]
 
 LOG = logging.getLogger("vertimrf")
-T = TypeVar("T")
+T = TypeVar("T", bound="DataclassInstance")
 
 SETTINGS, KEY, LOCK, STOPPED = "run.toml", "key", ".lock", "stopped"
 RECEIVED, REFUSED = "received", "refused"
-# Refusals that are of no party's file; no party's files are so called, for names of parties are kept without dots.
+# Names of refusals that belong to no file of a party. File names of parties have no dots
+# (file_name).
 IN_EXCHANGE, OTHERS = "in.exchange", "of.others"
 
 
 class RunFolder:
-    """A folder that a role's run lives in.
+    """The run folder of one role.
 
     Args:
-        path: where it is.
+        path: the folder.
         role: "party" or "server".
 
     Raises:
-        RunError: it is no run folder of that role.
+        RunError: the folder is not a run folder of that role.
     """
 
     def __init__(self, path: str | os.PathLike[str], role: str) -> None:
         self.path = Path(path).absolute()
-        self._held = 0
+        self._locks = 0
         self.settings = read_settings(self.path)
         if self.settings.get("role") != role:
             raise RunError(
@@ -57,32 +62,34 @@ class RunFolder:
 
     @property
     def key(self) -> PrivateKey:
-        """The private key of whose run this is."""
+        """The private key of this role."""
         return PrivateKey.load(self.path / KEY)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other process off the folder; what one that was killed left half-written is gone then.
+        """Lock the folder against other processes.
+
+        Half-written files of killed processes are removed.
 
         Raises:
-            RunError: another process is at work in it.
+            RunError: another process works in the folder.
         """
-        if self._held:
+        if self._locks:
             yield
             return
         with locked(self.path):
-            self._held += 1
+            self._locks += 1
             try:
                 self._tidy()
                 yield
             finally:
-                self._held -= 1
+                self._locks -= 1
 
     def read(self, *place: str) -> bytes | None:
-        """A file's bytes; None if it is not there.
+        """The content of a file. None if there is no file.
 
         Raises:
-            RunError: there is something else, such as a folder, or it cannot be read.
+            RunError: it is not a file, or cannot be read.
         """
         path = self.path.joinpath(*place)
         try:
@@ -94,10 +101,10 @@ class RunFolder:
             raise unreadable(path, error) from None
 
     def has(self, *place: str) -> bool:
-        """Whether a file or folder is there.
+        """Whether a file or folder exists.
 
         Raises:
-            RunError: a folder on the way to it cannot be read, or is not a folder.
+            RunError: one of its parents is not a folder, or cannot be read.
         """
         path = self.path.joinpath(*place)
         try:
@@ -109,46 +116,48 @@ class RunFolder:
         return True
 
     def write(self, data: bytes, *place: str, private: bool = False) -> None:
-        """Write a file of this role's own, synced."""
+        """Write a file, and sync it to the disk."""
         path = self.path.joinpath(*place)
         with _unobstructed():
             self._make(path.parent)
             write_bytes(path, data, private=private, synced=True)
 
     def drop_drafts(self, *place: str) -> None:
-        """Remove what killed processes left in a folder that is written to without the lock."""
+        """Remove half-written files of killed processes from a folder that needs no lock."""
         folder = self.path.joinpath(*place)
         for path in folder.iterdir() if folder.is_dir() else ():
             if DRAFT.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
-    def take(self, data: bytes, most: int, check: Callable[[bytes], object], *place: str) -> None:
-        """Put what came into the folder, once it is found to be what it ought to be. What is there stays.
+    def take(
+        self, data: bytes, max_bytes: int, check: Callable[[bytes], object], *place: str
+    ) -> None:
+        """Check a received file, and keep it. The first valid file stays.
 
         Args:
-            data: what came.
-            most: bytes that it may have.
-            check: raises a typed error where it is not what it ought to be.
-            place: what it is, behind whose it is.
+            data: content of the file.
+            max_bytes: largest size, bytes.
+            check: raises a typed error if the content is wrong.
+            place: the file's place in ``received``: the sender's folder, if any, and the name.
 
         Raises:
-            VertiMRFError: it is too large, is not that, or is not what came before.
+            VertiMRFError: the file is too large or wrong, or differs from the one that came before.
         """
         path = self.path.joinpath(RECEIVED, *place)
         what = f"The {place[-1]}" + "".join(f" of {owner!r}" for owner in place[:-1])
         refusal = self.path.joinpath(REFUSED, *place)
-        came = self.read(RECEIVED, *place)
-        if came is not None:
-            if came != data:
+        first = self.read(RECEIVED, *place)
+        if first is not None:
+            if first != data:
                 raise MessageError(
-                    f"{what} came again and is another one: the first stays, and this one is not looked at. If the first was not "
-                    f"the sender's own, delete {path}."
+                    f"{what} came again and is another one: the first stays, and this one is ignored. If the first was not "
+                    f"from the sender, delete {path}."
                 )
             refusal.unlink(missing_ok=True)
             return
-        if len(data) > most:
+        if len(data) > max_bytes:
             raise MessageError(
-                f"{what} has {len(data):,} bytes, more than the {most:,} that one can have; it is not looked at."
+                f"{what} has {len(data):,} bytes; at most {max_bytes:,} are possible. It is ignored."
             )
         check(data)
         self.write(data, RECEIVED, *place)
@@ -156,7 +165,10 @@ class RunFolder:
 
     @contextmanager
     def refusing(self, *place: str) -> Iterator[None]:
-        """Record why a file is not taken, one refusal for every place, and go on: no file from outside stops a run."""
+        """Record why a file is refused, and go on.
+
+        A received file never stops a run. Each place keeps one refusal.
+        """
         try:
             yield
         except VertiMRFError as error:
@@ -166,16 +178,19 @@ class RunFolder:
                 self._note(refusal, *place)
 
     def note_exchange(self, sentences: Sequence[str]) -> None:
-        """Put down what is in the way where files are exchanged, for whoever asks for the state; nothing, once nothing is."""
-        told = "\n".join(sentences).encode()
-        if not told:
+        """Record obstacles in the exchange, for the state of the run.
+
+        No sentences remove the record.
+        """
+        text = "\n".join(sentences).encode()
+        if not text:
             self.path.joinpath(REFUSED, IN_EXCHANGE).unlink(missing_ok=True)
-        elif self.read(REFUSED, IN_EXCHANGE) != told:
-            self._note(told, IN_EXCHANGE)
+        elif self.read(REFUSED, IN_EXCHANGE) != text:
+            self._note(text, IN_EXCHANGE)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Put down why this role's own work fails, for whoever asks for the state, until it does not fail."""
+        """Record why this role's work fails, for the state of the run, until it succeeds."""
         try:
             yield
         except VertiMRFError as error:
@@ -186,7 +201,7 @@ class RunFolder:
             (self.path / STOPPED).unlink(missing_ok=True)
 
     def refusals(self) -> tuple[str, ...]:
-        """Sentences about what was not taken."""
+        """Why files were refused, in sentences."""
         files = sorted(
             path
             for path in (self.path / REFUSED).rglob("*")
@@ -197,25 +212,28 @@ class RunFolder:
         )
 
     def stopped(self) -> str | None:
-        """Why this role's own work failed when last tried."""
+        """Why this role's work failed the last time. None if it did not."""
         data = self.read(STOPPED)
         return None if data is None else data.decode(errors="replace")
 
-    def _note(self, told: bytes, *place: str) -> None:
+    def _note(self, text: bytes, *place: str) -> None:
         with _unobstructed():
             self._make(self.path.joinpath(REFUSED, *place).parent)
-            write_bytes(self.path.joinpath(REFUSED, *place), told)
+            write_bytes(self.path.joinpath(REFUSED, *place), text)
 
     def _make(self, folder: Path) -> None:
-        """A folder within the run's, which is there from now on."""
+        """Make a folder within the run folder, and sync it to the disk."""
         if not folder.is_dir():
             self._make(folder.parent)
             folder.mkdir(mode=0o700, exist_ok=True)
             sync(folder.parent)
 
     def _tidy(self) -> None:
-        """Remove what killed processes left. Nothing of it was ever used: it would have its own name."""
-        # Not where accepted plans are put down: that is done without the lock, while others may hold it.
+        """Remove half-written files of killed processes.
+
+        Nothing used them: a finished file has its final name.
+        """
+        # Not those of accepted plans. They are written without the lock, perhaps at this moment.
         inside = [path for name in (RECEIVED, REFUSED) for path in (self.path / name).rglob("*")]
         for path in [*self.path.iterdir(), *inside]:
             if not DRAFT.fullmatch(path.name):
@@ -232,19 +250,19 @@ def create(
     owner: str | None,
     files: Mapping[str, bytes],
 ) -> None:
-    """Make a run folder; one that is there with the same settings stays as it is.
+    """Make a run folder. A folder with the same settings stays as it is.
 
     Args:
-        path: where to; its parent must exist.
-        settings: written as TOML, last of all: without them it is no run folder.
-        owner: the party whose key pair is made; None for the server's.
+        path: the folder. Its parent must exist.
+        settings: written as TOML, after all other files: without settings it is not a run folder.
+        owner: name of the party; None for the server.
         files: other files of the run, by name.
 
     Raises:
-        RunError: the folder is of another run, or has other files.
+        RunError: the folder belongs to another run, or has other files.
     """
     folder = Path(path).absolute()
-    # As it will be read back, with lists for tuples.
+    # As it will be read: tuples become lists.
     text = tomli_w.dumps({name: value for name, value in settings.items() if value is not None})
     wanted = tomllib.loads(text)
     if not folder.parent.is_dir():
@@ -254,17 +272,19 @@ def create(
     folder.mkdir(mode=0o700, exist_ok=True)
     with locked(folder):
         if (folder / SETTINGS).exists():
-            found = read_settings(folder)
+            present = read_settings(folder)
             other = sorted(
-                name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name)
+                name
+                for name in present.keys() | wanted.keys()
+                if present.get(name) != wanted.get(name)
             )
             other += sorted(
                 name for name, data in files.items() if (folder / name).read_bytes() != data
             )
             if other:
                 raise RunError(
-                    f"{folder} is a run with another {', '.join(other)}: leave the options out to go on with it, edit "
-                    f"{folder / SETTINGS}, or name a new folder."
+                    f"{folder} is a run with another {', '.join(other)}: to continue it, leave the options out or edit "
+                    f"{folder / SETTINGS}; for a new run, name a new folder."
                 )
             return
         here = [
@@ -274,7 +294,7 @@ def create(
         ]
         if here:
             raise RunError(
-                f"{folder} is no run folder and has other files ({here[0].name}); name a new one."
+                f"{folder} is no run folder and has other files ({here[0].name}); name a new folder."
             )
         if not (folder / KEY).exists():
             PrivateKey.new(owner).save(folder / KEY)
@@ -285,50 +305,59 @@ def create(
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """A run folder's settings.
+    """Read the settings of a run folder.
 
     Raises:
-        RunError: it has none.
+        RunError: the folder has none, or they are not TOML.
     """
     if not (folder / SETTINGS).is_file():
         raise RunError(
-            f"{folder} is no run folder: it has no {SETTINGS}; `vertimrf run party` or `vertimrf run server` with its options "
-            "makes one."
+            f"{folder} is no run folder: it has no {SETTINGS}. `vertimrf run party` and `vertimrf run server` make one from "
+            "their options."
         )
     try:
         return tomllib.loads(
             read_bytes(folder / SETTINGS, "run's settings", RunError, MAX_KEY).decode()
         )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{folder / SETTINGS} cannot be read ({error}); mend it.") from None
+        raise RunError(f"{folder / SETTINGS} cannot be read ({error}); correct it.") from None
 
 
 def settings_as(kind: type[T], settings: Mapping[str, Any], folder: Path) -> T:
-    """A run's settings as the dataclass of its role, every field of its type.
+    """Check the settings of a run against the dataclass of its role.
+
+    Args:
+        kind: the dataclass.
+        settings: settings as read from TOML.
+        folder: the run folder, for errors.
+
+    Returns:
+        The dataclass with these settings.
 
     Raises:
-        RunError: one is missing, unknown, or of another type.
+        RunError: a setting is missing, unknown, or of another type.
     """
     where = folder / SETTINGS
     given = {name: value for name, value in settings.items() if name != "role"}
     hints = get_type_hints(kind)
-    if unknown := sorted(given.keys() - hints.keys()):
+    names = [field.name for field in fields(kind)]
+    if unknown := sorted(given.keys() - set(names)):
         raise RunError(
-            f"{where} has a setting {unknown[0]!r}, which no run has; its settings are {', '.join(hints)}."
+            f"{where} has a setting {unknown[0]!r}, which no run has; its settings are {', '.join(names)}."
         )
     for name, value in given.items():
         if not _fits(value, hints[name]):
-            raise RunError(f"{where}: {name} cannot be {value!r}; mend it.")
+            raise RunError(f"{where}: {name} cannot be {value!r}; correct it.")
     try:
         return kind(**{name: _frozen(value) for name, value in given.items()})
     except TypeError:
         raise RunError(
-            f"{where} lacks a setting that every such run has; its settings are {', '.join(hints)}."
+            f"{where} lacks a setting without default; the settings of a run are {', '.join(names)}."
         ) from None
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value out of TOML is of a type such as ``str``, ``int | None`` or ``tuple[str, ...]``."""
+    """Whether a TOML value has a type such as ``str``, ``int | None`` or ``tuple[str, ...]``."""
     if get_origin(hint) is UnionType:
         return any(_fits(value, one) for one in get_args(hint))
     if get_origin(hint) is tuple:
@@ -343,30 +372,30 @@ def _frozen(value: Any) -> Any:
 
 
 def unreadable(path: Path, error: OSError) -> RunError:
-    """The error of a file of the run that cannot be read."""
-    return RunError(
-        f"{path} cannot be read ({error.strerror}): it is no file of a run; move it away."
-    )
+    """The error for a file of the run that cannot be read."""
+    return RunError(f"{path} cannot be read ({error.strerror}): it is no file of a run; move it.")
 
 
 @contextmanager
 def _unobstructed() -> Iterator[None]:
-    """Say in words what is where a file or folder of the run belongs, and is not one."""
+    """Turn errors about a file or folder in the place of another into a sentence."""
     try:
         yield
     except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
         where = error.filename2 or error.filename
         raise RunError(
-            f"{where} is in the way of a file of the run ({error.strerror}): move it away."
+            f"{where} is in the place of a file of the run ({error.strerror}): move it."
         ) from None
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, which the kernel lets go of when its holder ends, however it ends.
+    """Hold the lock of a folder.
+
+    The operating system releases it when the process ends, in whatever way.
 
     Raises:
-        RunError: another process holds it.
+        RunError: another process holds the lock.
     """
     try:
         handle = os.open(
@@ -375,13 +404,13 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
             raise
-        raise RunError(f"{folder / LOCK} is no lock ({error.strerror}): move it away.") from None
+        raise RunError(f"{folder / LOCK} is no lock ({error.strerror}): move it.") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunError(
-                f"Another process is at work in {folder}: let it end, or end it; `vertimrf status {folder}` tells how far it is."
+                f"Another process is at work in {folder}: wait for it, or end it. `vertimrf status {folder}` shows the progress."
             ) from None
         yield
     finally:

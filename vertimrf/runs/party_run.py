@@ -1,9 +1,10 @@
-"""A party's run: everything that it does from its key pair to its message, from a folder, at whatever pace files come.
+"""A party's run, from its key pair to its message, in a folder.
 
-The folder's files are the state. A party releases nothing before its operator has accepted the plan's fingerprint, which
-everybody compares by a way that the server does not control. What it releases is on record on this machine before it is given to
-anybody (:mod:`vertimrf.party.releases`), and is given again as it is. On another machine, or where the record is lost, the
-folder's key and the same table give the same bytes.
+The files in the folder are the state of the run. A party releases nothing before its operator
+accepts the plan's fingerprint, which all roles compare over a channel that the server does not
+control. A release is recorded on this machine before anybody receives it
+(:mod:`vertimrf.party.releases`), and the recorded bytes are given again. If the record is lost, or
+on another machine, the folder's key and the same table give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart
-from .files import ENVELOPES, MESSAGE, OFFER, PLAN, read_plan
+from .files import ENVELOPES, MESSAGE, OFFER, PLAN, SERVER, read_plan
 from .folder import RECEIVED, SETTINGS, RunFolder, create, settings_as
-from .steps import LEFT_OUT, SERVER, FileIn, FileOut, Run, Step
+from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
     from ..party.party import Party
@@ -41,13 +42,14 @@ SECRET, ACCEPTANCE, ACCEPTED = "secret", "acceptance", "accepted"
 
 @dataclass(frozen=True, kw_only=True)
 class PartySettings(ReadOptions):
-    """What a party's run needs to know that no plan says: how its table is read, and what follows.
+    """Settings of a party's run: how its table is read, and the following.
 
     Attributes:
         name: the party's name in the schema.
-        table: its records: a file, or a folder of them.
-        id: the column of record ids.
-        exchange: where files are exchanged (:mod:`vertimrf.runs.exchange`), if by a place that all can reach.
+        table: path of its table: a file, or a folder of files.
+        id: column of record ids.
+        exchange: folder or URI through which files are exchanged (:mod:`vertimrf.runs.exchange`).
+            None: no exchange.
     """
 
     name: str
@@ -60,11 +62,11 @@ class PartyRun(Run):
     """A party's run in its folder.
 
     Args:
-        folder: what :meth:`create` made.
+        folder: the run folder, which :meth:`create` makes.
         options: threads and progress.
 
     Raises:
-        RunError: no such folder, or its settings cannot be read.
+        RunError: there is no run folder, or its settings cannot be read.
     """
 
     def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
@@ -73,8 +75,8 @@ class PartyRun(Run):
         super().__init__(files, self.name, (RECEIVED, PLAN), {self.name: ()})
         if self._folder.key.party != self.name:
             raise RunError(
-                f"{self.folder / SETTINGS} has the name {self.name!r}, and the key beside it is that of "
-                f"{called(self._folder.key.party)}: mend the name."
+                f"{self.folder / SETTINGS} has the name {self.name!r}, but the key in the folder is that of "
+                f"{called(self._folder.key.party)}: correct the name."
             )
         self._options = options if options is not None else RunOptions()
 
@@ -90,27 +92,30 @@ class PartyRun(Run):
         exchange: str | None = None,
         options: RunOptions | None = None,
     ) -> PartyRun:
-        """Make a run folder with a key pair, or go on with the one that has these settings.
+        """Make a run folder with a new key pair, or continue a run with the same settings.
 
         Args:
-            folder: where to; for its owner alone.
-            options: threads and progress of this process; no part of the folder.
+            folder: the run folder. Only its owner may read it.
             name, table, id, exchange: as in :class:`PartySettings`.
             read: how the table is read.
+            options: threads and progress of this process. They are not kept in the folder.
+
+        Returns:
+            The run.
 
         Raises:
-            RunError: the folder is of another run, or has other files.
-            TableError: there is no such table, or no such format of ids.
-            MessageError: no party can have that name.
+            RunError: the folder belongs to another run, or has other files.
+            TableError: there is no such table.
+            MessageError: the name is not usable.
         """
         check_name(name)
-        where = Path(table).absolute()
-        if not where.exists():
-            raise TableError(f"There is no table {where}; name the party's file.")
+        path = Path(table).absolute()
+        if not path.exists():
+            raise TableError(f"There is no table {path}; name the party's file.")
         if exchange is not None and "://" not in exchange:
             check_apart(Path(folder), Path(exchange))
         settings = PartySettings(
-            name=name, table=str(where), id=id, exchange=exchange, **asdict(read)
+            name=name, table=str(path), id=id, exchange=exchange, **asdict(read)
         )
         create(folder, {"role": "party"} | asdict(settings), name, {})
         return cls(folder, options)
@@ -126,97 +131,78 @@ class PartyRun(Run):
         plan = self.plan
         return plan if plan is not None and self._is_accepted(plan) else None
 
-    def wants(self, again: bool = False) -> dict[str, int]:
-        """Names of the files that the run waits for, each with its largest size in bytes.
-
-        Args:
-            again: also the plan that came, until it is accepted: it may not be the server's.
-        """
-        return self._wants(again)[self.name]
-
     def advance(self, received: Mapping[str, bytes], release: bool = True) -> dict[str, bytes]:
-        """Take what came, do all that can be done now, and give all that there is for the server: always the same bytes.
+        """Take files from the server and return all files for it, by name, as :meth:`take` does.
 
-        Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
-
-        Args:
-            received: files from the server, by name: "plan", "envelopes"; any of them, any number of times.
-            release: False goes no further than the parties' secret, which comparing ids takes; no message is made.
-
-        Returns:
-            Files for the server, by name: "offer", and once there are, "envelopes", "message".
-
-        Raises:
-            RunError: another process is at work in the folder.
-            VertiMRFError: this party's own work failed, its table does not fit the plan, say; :meth:`state` has the sentence,
-                and :meth:`outgoing` what there is all the same.
-            OSError: the disk is full, or not writable; nothing is lost.
+        The server sends "plan" and "envelopes". A party sends "offer" and, once they exist,
+        "envelopes" and "message". Without ``release`` no message is made.
         """
-        return self._advance({self.name: received}, release)[self.name]
+        return self.take({self.name: received}, release)[self.name]
 
     def outgoing(self) -> dict[str, bytes]:
-        """What there is for the server, by name: the same bytes whenever it is asked for.
+        """All files for the server, by name. Their bytes never change.
 
         Raises:
             PrivacyError: the record of a release is damaged.
         """
-        return self._outgoing()[self.name]
+        return self.given()[self.name]
 
-    def accept(self, given: str) -> str:
-        """Accept the plan that has a fingerprint: the one that all others read out, by phone, say.
+    def accept(self, fingerprint: str) -> str:
+        """Accept the plan, given its fingerprint as the other roles read it out.
 
-        It can be done while another process is at work in the folder.
+        Another process may work in the folder at the same time.
 
         Args:
-            given: the whole fingerprint, in any case, with or without dashes and spaces.
+            fingerprint: the whole fingerprint, in any case, with or without dashes and spaces.
 
         Returns:
             A sentence that says what was accepted.
 
         Raises:
             RunError: no plan has come, or another one was accepted before.
-            MessageError: it has another fingerprint, or this is not a whole one.
-            PlanError: the plan does not hold this party's own key.
+            MessageError: the plan has another fingerprint, or the fingerprint is incomplete.
+            PlanError: the plan does not have this party's key.
         """
         plan = self.plan
         if plan is None:
             raise RunError(
-                f"No plan has come to {self.folder} yet; accept it when it has, and everybody has the same."
+                f"No plan has come to {self.folder} yet. Accept it once all roles have the same one."
             )
-        if not same_fingerprint(given, plan.fingerprint):
+        if not same_fingerprint(fingerprint, plan.fingerprint):
             raise MessageError(
-                f"{self.folder} has nothing of this fingerprint: the plan's is {plan.fingerprint}. One was changed on its way, "
-                f"or is of another run: it is not accepted. To have it sent again, delete {self.folder / RECEIVED / PLAN}."
+                f"{self.folder} has no plan with this fingerprint: its plan has {plan.fingerprint}. The plan was changed on its "
+                f"way, or belongs to another run, so it is not accepted. To receive it again, delete "
+                f"{self.folder / RECEIVED / PLAN}."
             )
         plan.sealing_keys().check(self._folder.key)
         if self._folder.has(ACCEPTED, PLAN) and not self._is_accepted(plan):
             raise RunError(
-                f"Another plan was accepted in {self.folder} before: make a new folder for another run."
+                f"Another plan was accepted in {self.folder} before. Make a new folder for another run."
             )
         self._folder.drop_drafts(ACCEPTED)
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
-        weak = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
-        told = " ".join([str(plan.standing), *weak])
-        return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {told}"
+        warnings = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
+        label = " ".join([str(plan.standing), *warnings])
+        return f"Accepted: the plan {plan.fingerprint}, which has this party's key. {label}"
 
     @property
     def released(self) -> bool:
-        """Whether the message is made and on record."""
+        """Whether the message is on record."""
         plan = self.accepted_plan
         return plan is not None and self._releases.made(plan.digest(), self._index)
 
     def agreed(self) -> tuple[Plan, PrivateKey, Secret]:
-        """The accepted plan, this party's private key and the parties' secret, which comparing ids takes.
+        """The accepted plan, this party's private key, and the parties' secret.
 
         Raises:
-            RunError: the plan is not accepted yet, or the secret has not come.
+            RunError: the plan is not accepted, or the secret has not come.
         """
         plan = self.accepted_plan
         secret = None if plan is None else self._secret()
         if plan is None or secret is None:
             waiting = " ".join(f"It {step.what}." for step in self.state().waits_for)
             raise RunError(
-                f"{self.folder} has not got the parties' secret yet, which this takes. {waiting}"
+                f"{self.folder} does not have the parties' secret yet, which is needed. {waiting}"
             )
         return plan, self._folder.key, secret
 
@@ -243,9 +229,9 @@ class PartyRun(Run):
             needs=(PLAN,),
             done=accepted is not None,
             did="the plan's fingerprint was compared and accepted",
-            todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, for nothing stops for "
-            f"them later; compare the plan's fingerprint, {fingerprint}, with the server and all other parties, by phone and in "
-            f"full, then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
+            todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, because the run will not "
+            f"stop for them; compare the plan's whole fingerprint, {fingerprint}, with the server and all other parties by "
+            f"phone; then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
             later="accept the plan",
             on="you",
         )
@@ -286,7 +272,10 @@ class PartyRun(Run):
         return read_plan(self._folder.key, data)
 
     def _open(self, envelopes: bytes) -> Secret:
-        """The secret out of this party's envelope, from the party that draws it in this run."""
+        """Open this party's envelope.
+
+        The party that draws the secret in this run must have sealed it.
+        """
         plan = self._agreed
         content = parse_json(envelopes, "The file of envelopes", "file of envelopes", MessageError)
         sender, secret = open_envelope(
@@ -299,7 +288,10 @@ class PartyRun(Run):
         return secret
 
     def _draw(self) -> None:
-        """The secret, then its envelopes, each once: others may have them."""
+        """Draw the secret, and seal it for the other parties.
+
+        Each is done once, because others may have the result.
+        """
         if not self._folder.has(SECRET):
             Secret.new().save(self.folder / SECRET)
         plan, secret = self._agreed, Secret.load(self.folder / SECRET)
@@ -307,23 +299,23 @@ class PartyRun(Run):
         self._folder.write((json.dumps(envelopes) + "\n").encode(), ENVELOPES)
 
     def _secret(self) -> Secret | None:
-        """The parties' secret, once this party has it: its own, or out of the envelope."""
+        """The parties' secret, drawn here or from the envelope. None before that."""
         if self._agreed.party_names[0] == self.name:
             return Secret.load(self.folder / SECRET) if self._folder.has(SECRET) else None
         envelopes = self._received(self.name, ENVELOPES)
         return None if envelopes is None else self._open(envelopes)
 
     def _release(self) -> None:
-        """The message, which is on record before this returns."""
+        """Make the message, and put it on record."""
         from ..party.party import Party
 
         plan, key, secret = self.agreed()
-        who = Party(plan, self.name, secret, options=self._options, key=key)
-        records = self._records(who, plan.records_per_person)
+        role = Party(plan, self.name, secret, options=self._options, key=key)
+        records = self._records(role, plan.records_per_person)
         self._releases.prepare()
         if short := check_space(self._releases.folder, plan.message_size(self._index)):
             raise PlanError(short)
-        who.release(records)
+        role.release(records)
 
     def _message(self) -> bytes:
         """The message on record."""
@@ -332,23 +324,23 @@ class PartyRun(Run):
         plan, index = self._agreed, self._index
         return self._releases.given(plan.digest(), index, lambda: price_in_words(plan, index))
 
-    def _records(self, who: Party, most: int) -> Table:
-        """This party's records, encoded; what they leave out of the table is put down for :meth:`state`."""
-        own = self.settings
-        self._options.progress.step(f"reading {own.table}")
-        records = who.encode(own.table, own.id, own)
-        told = [*records.dropped.lines()]
+    def _records(self, role: Party, max_records: int) -> Table:
+        """Encode this party's records, and write down for :meth:`state` which ones are left out."""
+        settings = self.settings
+        self._options.progress.step(f"reading {settings.table}")
+        records = role.encode(settings.table, settings.id, settings)
+        left_out = [*records.dropped.lines()]
         if records.persons is not None:
             from ..party.persons import beyond
 
-            dropped, persons = beyond(records.persons, most)
+            dropped, persons = beyond(records.persons, max_records)
             if dropped:
-                told.append(
-                    f"{dropped:,} records of {persons:,} persons with more than {most} are left out, the same at every party; "
+                left_out.append(
+                    f"{dropped:,} records of {persons:,} persons with more than {max_records} are left out, the same at every party; "
                     "this stays here."
                 )
-        # Also where it is nothing: what is done depends on no record.
-        self._folder.write("\n".join(told).encode(), LEFT_OUT, private=True)
+        # The file is written even if it is empty, so that no record decides whether it exists.
+        self._folder.write("\n".join(left_out).encode(), LEFT_OUT, private=True)
         return records
 
     @property

@@ -1,7 +1,8 @@
-"""The server's run: from everybody's offers to the synthetic table, from a folder, at whatever pace files come.
+"""The server's run, from the parties' offers to the synthetic table, in a folder.
 
-The server makes the plan once all offers are there, passes plan and envelopes on, and writes the table once all messages are
-there. Nobody trusts it with data, and nothing here reads any.
+The server makes the plan once all offers have come, forwards the plan and the envelopes, and writes
+the synthetic table once all messages have come. It is not trusted with data, and this module reads
+none.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import MessageError, PlanError, RunError
 from ..files import sealed
@@ -22,6 +23,7 @@ from ..files.atomic import MAX_KEY, check_space, draft_of, parse_json, sync, wri
 from ..keys import PublicKeys
 from ..message import Message, largest_message
 from ..options import RunOptions
+from ..plan.defaults import DOMAIN_SHARE
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
@@ -31,12 +33,14 @@ from .files import (
     MESSAGE,
     OFFER,
     PLAN,
+    RESULT,
+    SERVER,
     check_envelopes,
     file_name,
     read_offer,
 )
 from .folder import RunFolder, create, settings_as
-from .steps import SERVER, FileIn, FileOut, Run, Step
+from .steps import FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
     from ..server.server import Result
@@ -45,24 +49,28 @@ __all__ = ["ServerRun", "ServerSettings"]
 
 LOG = logging.getLogger("vertimrf")
 
-# Of a value in a table of text; more than most take.
-BYTES_A_VALUE = 12
-SCHEMA, RESULT, MODEL, REPORT = "schema.toml", "result", "model", "report.json"
+# Size of a value in a text table, bytes. Most values take less.
+BYTES_PER_VALUE = 12
+SCHEMA, MODEL, REPORT = "schema.toml", "model", "report.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings(PlanOptions):
-    """What a run needs to know beside the schema and everybody's keys: how it is planned, and what follows.
+    """Settings of the server's run: how the plan is made, and the following.
 
     Attributes:
         epsilon: privacy target of the run.
         workload: as in :class:`~vertimrf.plan.options.PlanOptions`, without weights.
-        rows: synthetic rows; default the noisy record count.
-        seed: of the sampling of synthetic rows only.
-        out: the synthetic table's file name, whose suffix says how it is written.
-        exchange: where files are exchanged (:mod:`vertimrf.runs.exchange`), if by a place that all can reach.
+        rows: number of synthetic rows. Default: the noisy record count.
+        seed: seed for the sampling of synthetic rows.
+        out: file name of the synthetic table. Its suffix is the format.
+        exchange: folder or URI through which files are exchanged (:mod:`vertimrf.runs.exchange`).
+            None: no exchange.
     """
 
+    # The schema names the parties, and its domains are found before the run.
+    split: ClassVar[None] = None  # type: ignore[misc]
+    domain_share: ClassVar[float] = DOMAIN_SHARE  # type: ignore[misc]
     epsilon: float
     workload: tuple[tuple[str, ...], ...] = ()
     rows: int | None = None
@@ -75,11 +83,11 @@ class ServerRun(Run):
     """The server's run in its folder.
 
     Args:
-        folder: what :meth:`create` made.
+        folder: the run folder, which :meth:`create` makes.
         options: threads and progress.
 
     Raises:
-        RunError: no such folder, or its settings cannot be read.
+        RunError: there is no run folder, or its settings cannot be read.
         SchemaError: its schema cannot be read.
     """
 
@@ -105,36 +113,42 @@ class ServerRun(Run):
         exchange: str | None = None,
         options: RunOptions | None = None,
     ) -> ServerRun:
-        """Make a run folder with a key pair, or go on with the one that has these settings.
+        """Make a run folder with a new key pair, or continue a run with the same settings.
 
         Args:
-            folder: where to; for its owner alone.
-            schema: public domains and who holds them, or the file; a copy goes into the folder.
+            folder: the run folder. Only its owner may read it.
+            schema: public domains and parties, or a schema file. The folder keeps a copy.
             epsilon, out, exchange: as in :class:`ServerSettings`.
-            planning: how the run is planned; its workload has no weights.
-            options: rows and seed, which the folder keeps; threads and progress, which are this process's.
+            planning: options of the plan. Its workload has no weights, and it has no split.
+            options: rows and seed, which the folder keeps; threads and progress of this process.
+
+        Returns:
+            The run.
 
         Raises:
-            RunError: the folder is of another run, or has other files.
-            SchemaError: no schema.
-            PlanError: no run can be planned with this.
+            RunError: the folder belongs to another run, or has other files.
+            SchemaError: the schema cannot be read.
+            PlanError: no plan can be made with these options.
             PrivacyError: no noise meets the target.
-            TableError: no table can be written under such a name.
+            TableError: the file name of the table is not usable.
         """
-        # Of the tables' folder, what names and writes results alone; nothing there is read by a server.
+        # The server only uses the part of ``tables`` that names and writes results.
         from ..tables.arrow import check_output
 
         if isinstance(planning.workload, Mapping):
-            raise PlanError("A run folder's workload has no weights: name its marginals alone.")
+            raise PlanError("The workload of a run has no weights: give a list of marginals.")
         loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
         options = options if options is not None else RunOptions()
-        known = {own.name: getattr(planning, own.name) for own in fields(PlanOptions)}
-        known["workload"] = tuple(tuple(marginal) for marginal in planning.workload or ())
-        known["delta"] = None if planning.delta is None else float(planning.delta)
+        if planning.split is not None:
+            raise PlanError("The schema of a run names its parties: leave split out.")
+        names = {field.name for field in fields(ServerSettings)}
+        given = {name: value for name, value in vars(planning).items() if name in names}
+        given["workload"] = tuple(tuple(marginal) for marginal in planning.workload or ())
+        given["delta"] = None if planning.delta is None else float(planning.delta)
         cap = planning.collusion_epsilon
-        known["collusion_epsilon"] = None if cap is None else float(cap)
+        given["collusion_epsilon"] = None if cap is None else float(cap)
         settings = ServerSettings(
-            **known,
+            **given,
             epsilon=float(epsilon),
             rows=options.rows,
             seed=options.seed,
@@ -145,10 +159,10 @@ class ServerRun(Run):
             check_apart(Path(folder), Path(exchange))
         if Path(out).name != out:
             raise PlanError(
-                f"The synthetic table is written into the run's folder: give {Path(out).name!r}, not {out!r}."
+                f"The synthetic table is written into the run's folder: give a file name such as {Path(out).name!r}, not {out!r}."
             )
         check_output(out)
-        # What cannot be planned is said now, not when all offers have come.
+        # Errors of the plan are raised now, not when all offers have come.
         planned = make(loaded, settings, None)
         for remark in (
             *target_in_words(planned.epsilon, planned.delta, planned.expected_records),
@@ -162,44 +176,28 @@ class ServerRun(Run):
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """The parties' names."""
+        """Names of the parties."""
         return tuple(name for name, _ in self.schema.parties)
 
     @property
     def result(self) -> Path | None:
-        """The folder of the synthetic table, the model and the report, once they are there."""
+        """The folder with the synthetic table, the model and the report. None before they exist."""
         return self.folder / RESULT if self._folder.has(RESULT) else None
 
-    def wants(self, again: bool = False) -> dict[str, dict[str, int]]:
-        """By party, names of the files that the run waits for, each with its largest size in bytes.
-
-        Args:
-            again: also offers that came, until the party's message proves whose they are.
-        """
-        return self._wants(again)
+    def wants(self) -> dict[str, dict[str, int]]:
+        """By party, the files that the run waits for, with their largest sizes in bytes."""
+        return self.wanted()
 
     def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
-        """Take what came, do all that can be done now, and give all that there is for every party: always the same bytes.
+        """Take files from parties and return all files for them, as :meth:`take` does.
 
-        Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
-
-        Args:
-            received: by party, files by name: "offer", "envelopes", "message"; any of them, any number of times.
-
-        Returns:
-            For every party, files by name: once there are, "plan", "envelopes".
-
-        Raises:
-            RunError: another process is at work in the folder.
-            VertiMRFError: the server's own work failed, since no model fits what came, say; :meth:`state` has the sentence, and
-                :meth:`outgoing` what there is all the same.
-            OSError: the disk is full, or not writable; nothing is lost.
+        A party sends "offer", "envelopes" and "message". The server sends "plan" and "envelopes".
         """
-        return self._advance(received)
+        return self.take(received)
 
     def outgoing(self) -> dict[str, dict[str, bytes]]:
-        """What there is for every party, by name: the same bytes whenever it is asked for."""
-        return self._outgoing()
+        """All files for the parties, by party and name. Their bytes never change."""
+        return self.given()
 
     def _steps(self) -> Iterator[Step]:
         plan, parties = self.plan, self.parties
@@ -259,7 +257,7 @@ class ServerRun(Run):
         plan = Plan.from_json(parse_json(data, where, "plan", PlanError))
         if plan.party_names != self.parties:
             raise RunError(
-                f"{where} has other parties than {self.folder / SCHEMA}: mend the schema."
+                f"{where} has other parties than {self.folder / SCHEMA}: correct the schema."
             )
         return plan
 
@@ -267,39 +265,36 @@ class ServerRun(Run):
         check_envelopes(self._agreed, data)
 
     def _check_message(self, party: str, data: bytes) -> None:
-        """What another party sealed is not this one's, whoever delivered it."""
+        """Open a message. The party itself must have sealed it."""
         plan = self._agreed
         message = Message.unseal(data, plan, self._folder.key, f"The message of {party!r}")
         if (sender := plan.party_names[message.party]) != party:
             raise MessageError(
-                f"What came as of {party!r} is that of {sender!r}; each gives its own."
+                f"The message that came from {party!r} is that of {sender!r}; each party must send its own."
             )
 
     def _check_offer(self, party: str, data: bytes) -> None:
+        """Read an offer. Its key must be no other role's."""
         offer = read_offer(party, data)
-        for other in self.parties:
-            theirs = self._received(other, OFFER)
-            if (
-                other != party
-                and theirs is not None
-                and read_offer(other, theirs).public == offer.public
-            ):
+        others = {
+            repr(other): read_offer(other, theirs)
+            for other in self.parties
+            if other != party and (theirs := self._received(other, OFFER)) is not None
+        }
+        for name, other_offer in (others | {SERVER: self._folder.key.offer}).items():
+            if other_offer.public == offer.public:
                 raise MessageError(
-                    f"The offer of {party!r} holds the key of {other!r}; everyone makes a key pair of its own."
+                    f"The offer of {party!r} holds the key of {name}; each role must make its own key pair."
                 )
-        if offer.public == self._folder.key.offer.public:
-            raise MessageError(
-                f"The offer of {party!r} holds the server's key; everyone makes a key pair of its own."
-            )
 
     def _make_plan(self) -> None:
-        """The plan, of everybody's offers and the settings."""
+        """Make the plan from the settings and all offers."""
         offers = [read_offer(party, self._received(party, OFFER) or b"") for party in self.parties]
         keys = PublicKeys.of([*offers, self._folder.key.offer], self.parties)
         make(self.schema, self.settings, keys).save(self.folder / PLAN)
 
     def _make_result(self) -> None:
-        """Table, model and report, of everybody's messages."""
+        """Make the synthetic table, its model and report from all messages."""
         from ..server.server import Server
 
         plan, key = self._agreed, self._folder.key
@@ -315,7 +310,7 @@ class ServerRun(Run):
         self._write(role.run(role.read(messages)))
 
     def _write(self, result: Result) -> None:
-        """Table, model and report, all of them or none."""
+        """Write the table, the model and the report: all of them or none."""
         from ..named_model import Model
         from ..tables.arrow import write_table
 
@@ -339,17 +334,19 @@ class ServerRun(Run):
 
 
 def result_bytes(plan: Plan, rows: int | None) -> float:
-    """About what a synthetic table and its model take on disk, at most."""
+    """Approximate upper limit of the size of a synthetic table and its model on disk, bytes."""
     from ..plan.forecast import model_cells
 
     sizes = plan.schema.sizes
-    return BYTES_A_VALUE * (rows or plan.expected_records) * len(sizes) + 8 * model_cells(
+    return BYTES_PER_VALUE * (rows or plan.expected_records) * len(sizes) + 8 * model_cells(
         sizes, plan.tau
     )
 
 
 def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> Plan:
-    """The plan of a run's settings, with a nonce of its own every time."""
+    """Make a plan from the settings of a run. Its nonce is new every time."""
     from ..plan.planner import make_plan
 
-    return make_plan(schema, settings.epsilon, settings, public_keys=keys)
+    names = [field.name for field in fields(PlanOptions)]
+    planning = PlanOptions(**{name: getattr(settings, name) for name in names})
+    return make_plan(schema, settings.epsilon, planning, public_keys=keys)

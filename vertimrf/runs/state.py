@@ -1,4 +1,7 @@
-"""How far a role's run has come, for people and programs: read off its folder, and off nothing else."""
+"""How far a role's run has come, for people and programs.
+
+Everything is read from the run folder.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 __all__ = ["DONE", "LATER", "READY", "WAITS", "RunState", "StepState"]
 
-# A step is done; can be taken by this role as things stand; waits for somebody else; or for the steps before it.
+# A step is done, can be done by this role now, waits for somebody else, or needs other steps first.
 DONE, READY, WAITS, LATER = "done", "ready", "waits", "later"
 
 
@@ -16,10 +19,10 @@ class StepState:
     """How far one step of a run has come.
 
     Attributes:
-        name: what it is about, such as "message".
+        name: subject of the step, such as "message".
         status: "done", "ready", "waits" or "later".
-        what: what was done, or has to be, in words.
-        on: whom a step waits for: "you", "the server" or a party's name in quotes; None if for nobody.
+        what: a sentence on what was done, or has to be done.
+        on: whom the step waits for: "you", "the server" or a party's name in quotes. None: nobody.
     """
 
     name: str
@@ -33,13 +36,14 @@ class RunState:
     """How far a run has come.
 
     Attributes:
-        role: whose folder it is: a party's name, or "the server".
-        folder: where it is.
-        steps: in the order in which they are taken.
-        refused: sentences about files that came and were not taken.
-        stopped: why this role's own last attempt failed; None if it did not.
-        left_out: a party's records that no release of its has, in sentences: exact, so for its operator alone.
-        plan: the plan's fingerprint, once there is one.
+        role: the party's name, or "the server".
+        folder: path of the run folder.
+        steps: the steps in order.
+        refused: sentences about files that came and were refused.
+        stopped: why this role's last work failed. None if it did not.
+        plan: fingerprint of the plan. None before there is one.
+        left_out: sentences about a party's records that its release does not contain. They are
+            exact, so they are for the party's operator only.
     """
 
     role: str
@@ -52,16 +56,16 @@ class RunState:
 
     @property
     def done(self) -> bool:
-        """Whether this role has nothing left to do but to hand out what it has."""
+        """Whether all steps are done. The role then only gives its files again."""
         return all(step.status == DONE for step in self.steps)
 
     @property
     def waits_for(self) -> tuple[StepState, ...]:
-        """The steps that wait for somebody."""
+        """The steps that wait for somebody else, or for the operator."""
         return tuple(step for step in self.steps if step.status == WAITS)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able form."""
+        """The state, JSON-able."""
         return {
             "role": self.role,
             "folder": self.folder,
@@ -76,7 +80,7 @@ class RunState:
         }
 
     def text(self) -> str:
-        """A few lines for people."""
+        """The state in a few lines."""
         lines = [f"{self.role}, in {self.folder}:"]
         lines += [f"  {step.status:6} {step.name}: {step.what}" for step in self.steps]
         lines += [f"  Refused: {sentence}" for sentence in self.refused]

@@ -1,9 +1,9 @@
 """The steps of a run, and what follows from them for both roles.
 
-Each role lists its steps as values of :class:`Step`: the file that a step takes, its work, and the file that it gives.
-:class:`Run` derives everything else from that list: which files are wanted, which are taken or refused, which work is
-done next, which files go to whom, and the state for people. An encoder with more messages needs more steps, and
-nothing else.
+Each role lists its steps as values of :class:`Step`: the file that a step takes, its work, and the
+file that it gives. :class:`Run` derives everything else from that list: which files are wanted,
+which are taken or refused, which work is done next, which files go to whom, and the state for
+people. An encoder with more messages needs more steps, and nothing else.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 from ..errors import MessageError
 from ..plan.plan import Plan
+from .files import SERVER
 from .folder import OTHERS, RECEIVED, RunFolder
 from .state import DONE, LATER, READY, WAITS, RunState, StepState
 
 __all__ = ["FileIn", "FileOut", "Run", "Step"]
 
-SERVER = "the server"
 # Records that no release of a party contains. The file is for the party's operator only.
 LEFT_OUT = "left-out"
 
@@ -35,7 +35,8 @@ class FileIn:
         name: name of the file.
         max_bytes: largest size, bytes.
         check: raises a typed error if the content is wrong.
-        again: whether to read it again although one came, because somebody else may have sent the first one.
+        again: whether to read it again although one came, because somebody else may have sent the
+            first one.
     """
 
     party: str
@@ -71,7 +72,8 @@ class Step:
         todo: sentence for a step that can be done now, or that waits for somebody.
         later: sentence for a step that needs other steps first. Empty: ``todo``.
         needs: names of the steps that must be done first.
-        on: whom the step waits for: "you", "the server" or a party's name in quotes. None: the role works by itself.
+        on: whom the step waits for: "you", "the server" or a party's name in quotes. None: the role
+            works by itself.
         takes: the file that makes the step done.
         work: makes the step done.
         releases: whether the work makes a release from the party's table.
@@ -106,7 +108,8 @@ class Run(ABC):
         folder: the run folder.
         role: the party's name, or "the server".
         plan: place of the plan's file in the folder.
-        inboxes: by party, the place of its files within ``received``. A party's own run has one inbox, in its name.
+        inboxes: by party, the place of its files within ``received``. A party's own run has one
+            inbox, in its name.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ class Run(ABC):
         plan: tuple[str, ...],
         inboxes: Mapping[str, tuple[str, ...]],
     ) -> None:
-        self._folder, self._role, self._plan_place, self._inboxes = folder, role, plan, inboxes
+        self.role, self._folder, self._plan_place, self._inboxes = role, folder, plan, inboxes
         self._plan: tuple[bytes, Plan] | None = None
 
     @abstractmethod
@@ -156,12 +159,18 @@ class Run(ABC):
 
     @property
     def encoder(self) -> str | None:
-        """The plan's encoder while there is work left, which may need compiled kernels. None before and after that."""
+        """The plan's encoder while there is work left, which may need compiled kernels.
+
+        None before and after that.
+        """
         plan = self.accepted_plan
         return None if plan is None or all(step.done for step in self._steps()) else plan.encoder
 
     def hold(self) -> Any:
-        """A context in which no other process can work on the folder. Without it, each call locks the folder by itself."""
+        """A context in which no other process can work on the folder.
+
+        Without it, each call locks the folder by itself.
+        """
         return self._folder.alone()
 
     def note_exchange(self, sentences: Sequence[str]) -> None:
@@ -170,10 +179,13 @@ class Run(ABC):
             self._folder.note_exchange(sentences)
 
     def state(self) -> RunState:
-        """How far the run has come. It can be asked at any time, also while another process works."""
+        """How far the run has come.
+
+        It can be asked at any time, also while another process works.
+        """
         plan = self.plan
         return RunState(
-            role=self._role,
+            role=self.role,
             folder=str(self.folder),
             steps=tuple(state for _, state in self._states()),
             refused=self._folder.refusals(),
@@ -187,8 +199,12 @@ class Run(ABC):
         undone = {step.name for step in steps if not step.done}
         return [(step, step.state(undone)) for step in steps]
 
-    def _wants(self, again: bool) -> dict[str, dict[str, int]]:
-        """By party, the files that steps wait for, with their largest sizes; with ``again``, those to read again as well."""
+    def wanted(self, again: bool = False) -> dict[str, dict[str, int]]:
+        """By party, the files that steps wait for, with their largest sizes in bytes.
+
+        Args:
+            again: also files to read again, because somebody else may have sent the first ones.
+        """
         out: dict[str, dict[str, int]] = {party: {} for party in self._inboxes}
         for step, state in self._states():
             file = step.takes
@@ -196,8 +212,8 @@ class Run(ABC):
                 out[file.party][file.name] = file.max_bytes
         return out
 
-    def _outgoing(self) -> dict[str, dict[str, bytes]]:
-        """By party, the files of all steps that are done."""
+    def given(self) -> dict[str, dict[str, bytes]]:
+        """By party, the files of all steps that are done. Their bytes never change."""
         out: dict[str, dict[str, bytes]] = {party: {} for party in self._inboxes}
         for file in [step.gives for step in self._steps() if step.done and step.gives is not None]:
             data = file.read()
@@ -205,10 +221,26 @@ class Run(ABC):
                 out[party] |= {} if data is None else {file.name: data}
         return out
 
-    def _advance(
+    def take(
         self, received: Mapping[str, Mapping[str, bytes]], release: bool = True
     ) -> dict[str, dict[str, bytes]]:
-        """Take files, do all work that is ready, and give all files."""
+        """Take files, do all work that can be done now, and return all files for others.
+
+        A file that is refused does not stop the run. It is logged, and :meth:`state` says why.
+
+        Args:
+            received: by party, files by name. Any of them, any number of times.
+            release: False leaves out work that releases something.
+
+        Returns:
+            By party, files by name. Their bytes never change.
+
+        Raises:
+            RunError: another process works in the folder.
+            VertiMRFError: this role's work failed, for example because a table does not fit the
+                plan. :meth:`state` has the sentence, and :meth:`given` the files that exist.
+            OSError: the disk is full or not writable. Nothing is lost.
+        """
         with self._folder.alone():
             for party, files in received.items():
                 for name, data in files.items():
@@ -219,7 +251,7 @@ class Run(ABC):
                     step, state = self._states()[i]
                     if state.status == READY and step.work and (release or not step.releases):
                         step.work()
-            return self._outgoing()
+            return self.given()
 
     def _take(self, party: str, name: str, data: bytes) -> None:
         """Take a file, refuse it, or ignore it if its step needs other steps first."""
@@ -236,7 +268,7 @@ class Run(ABC):
                     f"{party[:200]!r} is no party of this run; its parties are {parties}."
                 )
             if name not in files:
-                sender = repr(party) if self._role == SERVER else SERVER
+                sender = repr(party) if self.role == SERVER else SERVER
                 raise MessageError(
                     f"A file {name[:50]!r} came, and in this run {sender} sends only {', '.join(files)}."
                 )

@@ -234,7 +234,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     # So written, and checked first, both can run.
     refused(
         run(f"run party {folder}/left --id-format strip,lower"),
-        "run.toml: edit it there",
+        "run.toml says how the table is read: edit it there",
     )
     settings = folder / "left" / "run.toml"
     settings.write_text(
@@ -281,7 +281,7 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     table.to_csv(folder / "bad.csv", index=False)
     before = set(folder.iterdir())
     result = run(f"check {folder}/bad.csv --plan {folder}/plan.json --name right --id id")
-    refused(result, "4 problems", "nothing was released")
+    refused(result, "4 problems", "Nothing was released")
     problems = [line for line in result.output.splitlines() if line.startswith("Problem: ")]
     expected = ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id")
     for problem, words in zip(problems, expected, strict=True):
@@ -799,7 +799,7 @@ def test_a_deployment_of_different_people(folder):
     ("options", "words"),
     [
         ({"encoder": "grr", "population": "outer"}, ["outer population needs sketches"]),
-        ({"tables": 1, "population": "outer"}, ["One holder", "--population"]),
+        ({"tables": 1, "population": "outer"}, ["for one holder", "--population"]),
     ],
 )
 def test_populations_that_cannot_be(folder, options, words):

@@ -152,7 +152,7 @@ def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -
     if records > 1:
         if ledger.records_per_person > 1:
             raise PlanError(
-                f"This plan is for persons with up to {ledger.records_per_person} records, and its epsilon covers them: "
+                f"This plan is for persons with up to {ledger.records_per_person} records, and its epsilon covers them all: "
                 "leave --records-per-person out."
             )
         group = ledger.group_epsilon(records)

@@ -44,10 +44,10 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
 
-# Most rows of a batch. Up to MANY rows 2^HALVINGS times as many are proposed, and for more rows
-# 2^FEWER times. At least MIN_WEIGHED rows are weighted, because resampling from fewer is
+# Most rows of a batch. For one batch 2^HALVINGS times as many rows are proposed, and half as many for
+# each of several. At least MIN_WEIGHED rows are weighted, because resampling from fewer is
 # inaccurate.
-BATCH, HALVINGS, MANY, FEWER, MIN_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
+BATCH, HALVINGS, MIN_WEIGHED = 1 << 16, 3, 1 << 12
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
 # Bounds on the marginals that thinning balances: cells per row, cells and lookups (one or two
@@ -97,7 +97,7 @@ def sample(
     batches = math.ceil(rows / BATCH)
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
-    halvings = HALVINGS if rows <= MANY else FEWER
+    halvings = HALVINGS - (batches > 1)
     codes = np.empty((len(model.sizes), rows), np.uint16)
     balanced = _balanced_marginals(model.sizes, rows, batches, halvings)
     done, lock = [0], threading.Lock()

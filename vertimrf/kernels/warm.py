@@ -158,8 +158,6 @@ JOBS = (
         "ids in NumPy arrays",
         (),
         (
-            (digest._fixed_bytes, (*KEY, READ_ONLY, int64, *RANGE, U1)),
-            (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1)),
         ),
     ),
 )

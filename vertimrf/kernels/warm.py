@@ -154,12 +154,6 @@ JOBS = (
         {PARTY, SERVER},
         ((eliminate.eliminate, (boolean[:, ::1], F1, int64, boolean[:, ::1], F1)),),
     ),
-    Job(
-        "ids in NumPy arrays",
-        (),
-        (
-        ),
-    ),
 )
 
 

@@ -205,7 +205,8 @@ def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
         raise TableError(
             f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
         )
-    return digested(key, pa.chunked_array([pa.array(ids)]), "Record ids")[0]
+    column = pa.array(ids if ids.dtype.kind in "iu" else ids.tolist())
+    return digested(key, pa.chunked_array([column]), "Record ids")[0]
 
 
 def cell_value(cell: pa.Scalar) -> Any:

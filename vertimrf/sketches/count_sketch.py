@@ -104,9 +104,9 @@ def adding(sizes: Floats, contrasted: bool) -> Floats:
 class CountSketchEncoder:
     """Count sketches of one party.
 
-    Call ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` and
-    ``unmerge`` partial encoders; then call ``result`` once. The counters are the same bit for bit,
-    however the records were divided.
+    Call ``update`` with chunks of any size, in any order, on any number of threads; ``merge``
+    partial encoders; then call ``result`` once. The counters are the same bit for bit, however the
+    records were divided.
 
     Args:
         plan: the public parameters.
@@ -195,26 +195,6 @@ class CountSketchEncoder:
         self._check_like(other)
         self._count(other._records)
         self._state += other._state
-        other._spent = True
-
-    def unmerge(self, other: CountSketchEncoder) -> None:
-        """Remove the records of another encoder that are in this one as well.
-
-        The other encoder cannot be used afterwards.
-
-        Args:
-            other: the encoder whose records are removed.
-
-        Raises:
-            PlanError: the other encoder belongs to another plan, party or secret, or has more
-                records.
-            PrivacyError: either encoder's result has been taken.
-        """
-        self._check_like(other)
-        if other._records > self._records:
-            raise PlanError(f"{other._records:,} records cannot be taken out of {self._records:,}.")
-        self._records -= other._records
-        self._state -= other._state
         other._spent = True
 
     def state(self) -> bytes:

@@ -166,13 +166,7 @@ def warm_of(domain: mbi.Domain, warm_start: Any) -> Any:
         if isinstance(warm_start, mbi.CliqueVector)
         else getattr(warm_start, "potentials", None)
     )
-    if potentials is None or potentials.domain != domain:
-        return None
-    tables = {
-        tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values)
-        for c in potentials.cliques
-    }
-    return warm_model(domain.shape, tables)
+    return warm_model(domain, potentials)
 
 
 def zeros_of(domain: mbi.Domain, constraint: mbi.Constraint) -> Factor:

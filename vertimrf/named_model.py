@@ -56,9 +56,9 @@ class Model:
     def __post_init__(self) -> None:
         if any(part.field.sizes != self.schema.sizes for part in self._parts):
             raise SchemaError("The model and its schema differ in their domains.")
-        if not {party for part in self.others for party in part.parties} <= {
-            name for name, _ in self.schema.parties
-        }:
+        if not {party for part in self.others for party in part.parties} <= set(
+            self.schema.party_names
+        ):
             raise SchemaError("The model and its schema differ in their parties.")
 
     def __repr__(self) -> str:
@@ -237,7 +237,7 @@ class Model:
     @property
     def _parts(self) -> tuple[PartModel, ...]:
         """Models of all people. The model of the people that all parties hold comes last."""
-        return (*self.others, PartModel(tuple(name for name, _ in self.schema.parties), self.field))
+        return (*self.others, PartModel(self.schema.party_names, self.field))
 
     @property
     def _total(self) -> float:

@@ -140,7 +140,7 @@ def open_tables(
     keys = IdKeys.drawn()
     if len(sources) == 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
-        rows_of = [list(schema.party_attributes(name)) for name, _ in schema.parties]
+        rows_of = [list(schema.party_attributes(name)) for name in schema.party_names]
         return schema, [
             Table(
                 schema.part(name),
@@ -268,7 +268,7 @@ def synthesize(
     Raises:
         VertiMRFError: the input is wrong. The message says what is wrong and how to correct it.
     """
-    options = options if options is not None else RunOptions()
+    options = options or RunOptions()
     check_target(epsilon, planning.delta)
     clock = Clock()
     options.progress.step("reading tables")
@@ -348,7 +348,7 @@ def run_protocol(
     Returns:
         The result of the server, with sizes of messages and timings.
     """
-    options = options if options is not None else RunOptions()
+    options = options or RunOptions()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
             return run_protocol(plan, tables, options, temporary, ring)

@@ -71,7 +71,7 @@ def merge(parts: Sequence[str], out: str) -> None:
     check_schema_file(out)
     merged = Schema.merge({path: Schema.load(path) for path in parts})
     merged.save(out)
-    names = [name for name, _ in merged.parties]
+    names = merged.party_names
     click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(names)}.")
     for attribute in merged.shared:
         holders = " and ".join(names[party] for party in merged.holders[attribute])

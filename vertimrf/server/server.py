@@ -198,7 +198,7 @@ class Server:
 
     def __init__(self, plan: Plan, options: RunOptions | None = None) -> None:
         self._plan = plan
-        self._options = options if options is not None else RunOptions()
+        self._options = options or RunOptions()
 
     def read(self, messages: Sequence[Message]) -> Estimates:
         """Estimate local and cross-party marginals (InitMRF and CarEst).

@@ -69,6 +69,16 @@ class Observation:
     sigma: float
     weights: Array
 
+    @classmethod
+    def of(cls, domain: Any, measurement: Any, weights: Array) -> Observation:
+        """The observation of mbi's measurement, given mbi's domain and the factor of every cell."""
+        return cls(
+            tuple(domain.attributes.index(a) for a in measurement.clique),
+            np.asarray(measurement.noisy_measurement, np.float64).ravel(),
+            float(measurement.stddev),
+            weights,
+        )
+
     def measurement(self, sizes: Sequence[int], total: float) -> Measurement:
         """The same measurement as counts with standard errors."""
         seen = self.weights != 0

@@ -84,8 +84,4 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
         ):
             raise NotOurs(f"the query {query!r} is none that the engine knows")
         seen = query.length
-    values = np.asarray(measurement.noisy_measurement, np.float64).ravel()
-    attributes = tuple(domain.attributes.index(a) for a in measurement.clique)
-    return Observation(
-        attributes, values, float(measurement.stddev), np.where(np.arange(cells) < seen, 1.0, 0.0)
-    )
+    return Observation.of(domain, measurement, np.where(np.arange(cells) < seen, 1.0, 0.0))

@@ -130,11 +130,12 @@ def domains(
     """
     from ..party.domain_record import DomainRecord, Search, cells_digest
     from ..party.persons import sample_rows
-    from ..party.private_domains import check_columns_of, close, find_domains, unfit
+    from ..party.private_domains import close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
     from ..tables.arrow import open_pieces
+    from ..tables.table import check_present
 
     check_schema_file(out)
     part = OpenSchema.load(schema_file)
@@ -149,7 +150,7 @@ def domains(
     if records_per_person > 1 and read.person is None:
         raise PlanError("--records-per-person needs --person, the column of person ids.")
     content = open_pieces(table, read).whole()
-    check_columns_of(part.wanted, content, table)
+    check_present(part.wanted, content.column_names, table)
     (party, _), *_ = part.schema.parties
 
     def find(wanted: Sequence[Any], secret: Callable[[str], bytes]) -> Any:

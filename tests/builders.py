@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import from_json
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event
+from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
 
@@ -53,6 +55,13 @@ def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
         Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy())
         for name, _ in schema.parties
     ]
+
+
+def decode(
+    codes: np.ndarray, attributes: Sequence[Attribute], rng: np.random.Generator
+) -> pa.Table:
+    """Decoded rows in one table."""
+    return pa.concat_tables(decode_pieces(codes, attributes, rng))
 
 
 def event_from_json(data: Any) -> Event:

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from builders import decode
 
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
-from vertimrf.server.rows import decode
 from vertimrf.tables.arrow import read_arrow, write_table
 
 SCHEMA = Schema.of(

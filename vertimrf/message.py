@@ -21,7 +21,7 @@ from .files import container, sealed
 from .files.atomic import read_bytes, write_bytes
 from .files.bits import pack_bits, packed_size, unpack_bits
 from .keys import PrivateKey, called, open_sealed, seal
-from .model.measurement import BinMap, Measurement
+from .model.measurement import BinMap, Measurement, binned_sizes
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
@@ -290,10 +290,7 @@ def _marginals(
                 one_way, plan.local[party].one_way_sigma, merging(plan.schema, name)
             )
         bins = tuple(merged.get(a) for a in attributes)
-        shape = tuple(
-            sizes[a] if m is None else int(m.max()) + 1
-            for a, m in zip(attributes, bins, strict=True)
-        )
+        shape = binned_sizes([sizes[a] for a in attributes], bins)
         contrasts = plan.local[party].contrasted(shape)
         sigma, units = float(entry["sigma"]), entry["units"]
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):

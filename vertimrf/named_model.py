@@ -20,7 +20,7 @@ from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.parts import PartModel, sample_parts
-from .server.rows import decode_pieces, with_holders
+from .server.rows import decode_rows
 from .tables.table import encode_columns
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Model:
     def __post_init__(self) -> None:
         if any(part.field.sizes != self.schema.sizes for part in self._parts):
             raise SchemaError("The model and its schema differ in their domains.")
-        if not {party for part in self.others for party in part.parties} <= {
-            name for name, _ in self.schema.parties
-        }:
+        if not {party for part in self.others for party in part.parties} <= set(
+            self.schema.party_names
+        ):
             raise SchemaError("The model and its schema differ in their parties.")
 
     def __repr__(self) -> str:
@@ -119,6 +119,7 @@ class Model:
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
             rules = self.schema.named(together, start=False)
             raise NoMassError(f"No record has {asked}: the schema rules it out by {rules}.")
+        part_of = None
         try:
             if self.others:
                 codes, part_of = sample_parts(self.schema, parts, rows, rng, kept)
@@ -129,15 +130,7 @@ class Model:
             raise NoMassError(
                 f"The model has no records with {asked}; ask for other values."
             ) from None
-        if not self.others:
-            return decode_pieces(codes, self.schema.attributes, rng)
-        holders = [part.parties for part in parts]
-        return decode_pieces(
-            codes,
-            self.schema.attributes,
-            rng,
-            lambda piece, rows: with_holders(piece, self.schema, holders, part_of[rows]),
-        )
+        return decode_rows(codes, self.schema, rng, [part.parties for part in parts], part_of)
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of the values of some columns.
@@ -189,12 +182,7 @@ class Model:
         names = self.schema.names
         return {
             "kind": "report",
-            "epsilon": self.ledger.epsilon,
-            "delta": self.ledger.delta,
-            **self.ledger.colluding_json(),
-            "private": self.ledger.private,
-            "standing": self.ledger.standing.to_json(),
-            "ledger": self.ledger.to_json()["entries"],
+            **self.ledger.report_json(),
             "cliques": [[names[i] for i in clique] for clique in self.field.tree.cliques],
             "junction_tree_cells": int(self.field.tree.cells),
         }
@@ -249,7 +237,7 @@ class Model:
     @property
     def _parts(self) -> tuple[PartModel, ...]:
         """Models of all people. The model of the people that all parties hold comes last."""
-        return (*self.others, PartModel(tuple(name for name, _ in self.schema.parties), self.field))
+        return (*self.others, PartModel(self.schema.party_names, self.field))
 
     @property
     def _total(self) -> float:

@@ -131,7 +131,7 @@ class Synthesizer:
     @property
     def _options(self) -> RunOptions:
         options: RunOptions | None = self._params["options"]
-        return options if options is not None else RunOptions()
+        return options or RunOptions()
 
     def fit(self, table: Source, *, epsilon: float) -> Synthesizer:
         """Measure a table with noise, and fit the model.

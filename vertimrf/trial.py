@@ -18,7 +18,7 @@ from .message import Message
 from .options import RunOptions
 from .party.party import Party
 from .party.persons import limited, sample_rows
-from .party.private_domains import check_columns_of, close, find_domains
+from .party.private_domains import close, find_domains
 from .party.secret import Secret
 from .plan.defaults import UNCOUNTED_DELTA, default_delta
 from .plan.open_schema import OpenSchema
@@ -37,7 +37,7 @@ from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.table import Table, encode_table, warn_of_strangers
+from .tables.table import Table, check_present, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,16 +140,15 @@ def open_tables(
     keys = IdKeys.drawn()
     if len(sources) == 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
-        rows_of = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
             Table(
                 schema.part(name),
                 every.digests,
-                np.ascontiguousarray(every.codes[rows]),
+                every.codes[list(schema.party_attributes(name))],
                 every.persons,
                 every.dropped,
             )
-            for (name, _), rows in zip(schema.parties, rows_of, strict=True)
+            for name in schema.party_names
         ]
     if len(schema.parties) == 1:
         schema = _deal_by_columns(schema, tables, id, read.person)
@@ -205,7 +204,7 @@ def with_found_domains(
             f"The schema's private domains ({names}) are yet to be found: `vertimrf schema domains`."
         )
     if len(tables) == 1:
-        check_columns_of(schema.wanted, tables[0], names[0])
+        check_present(schema.wanted, tables[0].column_names, names[0])
     if person is not None:
         tables = [
             sample_rows(table, person, records_per_person, name)
@@ -268,7 +267,7 @@ def synthesize(
     Raises:
         VertiMRFError: the input is wrong. The message says what is wrong and how to correct it.
     """
-    options = options if options is not None else RunOptions()
+    options = options or RunOptions()
     check_target(epsilon, planning.delta)
     clock = Clock()
     options.progress.step("reading tables")
@@ -348,7 +347,7 @@ def run_protocol(
     Returns:
         The result of the server, with sizes of messages and timings.
     """
-    options = options if options is not None else RunOptions()
+    options = options or RunOptions()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
             return run_protocol(plan, tables, options, temporary, ring)

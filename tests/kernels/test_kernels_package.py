@@ -53,7 +53,7 @@ TWICE = """
 import json, os
 from vertimrf.kernels.warm import JOBS, compile_missing, missing
 if __name__ == "__main__":
-    jobs = [job for job in JOBS if job.name in ("junction trees", "ids in NumPy arrays")]
+    jobs = [job for job in JOBS if job.name in ("junction trees", "tables")]
     told = []
     before = {job.name for job in missing()}
     compile_missing(jobs, lambda done, of: told.append([done, of]))
@@ -106,7 +106,7 @@ def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, env=environment, check=True
     )
-    names = ["ids in NumPy arrays", "junction trees"]
+    names = ["junction trees", "tables"]
     assert json.loads(done.stdout) == [True, names, [[1, 2], [2, 2]], True]
 
 

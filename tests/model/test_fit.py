@@ -567,8 +567,13 @@ def bad_fits() -> dict[str, tuple[dict[str, object], str]]:
         "zero total": ({**base, "total": 0.0}, "above zero"),
         "nan total": ({**base, "total": math.nan}, "finite"),
         "memory": (
-            {**base, "options": FitOptions(max_cells=5)},
-            r"attributes \(0, 1\) has 6 cells",
+            {
+                "sizes": (1 << 14, 1 << 14),
+                "measurements": [measurement((0,), np.full(1 << 14, 10.0))],
+                "total": 10.0 * (1 << 14),
+                "tree": junction_tree((1 << 14, 1 << 14), [(0, 1)]),
+            },
+            r"attributes \(0, 1\) has 268,435,456 cells",
         ),
         "tree of others": ({**base, "tree": junction_tree((2, 2), [])}, "junction tree is for"),
         "tree too small": ({**base, "tree": junction_tree((2, 3), [])}, "No clique"),

@@ -24,7 +24,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, SketchEvent, under_replacement
-from vertimrf.published.randomised_response import count_marginal, expected_sigma, respond
+from vertimrf.published.randomised_response import count_marginal, respond
 from vertimrf.sketches.parameters import ResponsePlan
 from vertimrf.trial import open_tables, run_protocol
 
@@ -187,22 +187,23 @@ def test_counts_agree_across_orders_and_special_sizes():
     assert error.max() < 0.3
 
 
-def test_expected_errors_of_an_even_table_and_theorem_3s_rate():
+def test_errors_of_an_even_table():
+    """sqrt(n (prod_i (K_i(v, v) + (u_i - 1) K_i(v, x)) / u_i - 1 / prod_i u_i)), as Theorem 3 has it."""
     rng = np.random.default_rng(12)
     plan = ResponsePlan(1.0, (4, 2, 3))
     cells = np.arange(24 * 400) % 24
     columns = [cells // 6, cells // 3 % 2, cells % 3]
     responses = [respond_to(rng, plan, i, column) for i, column in enumerate(columns)]
     _, sigma = count_marginal(plan, (0, 1, 2), responses)
-    assert np.sqrt((sigma**2).mean()) == pytest.approx(
-        expected_sigma(plan, (0, 1, 2), 9600), rel=1e-9
-    )
-    # Variance n / epsilon^(2 l): half the epsilon, 4^l times the variance.
-    for attributes in ((0,), (0, 1), (0, 1, 2)):
-        weak, weaker = (
-            expected_sigma(ResponsePlan(e, (4, 2, 3)), attributes, 1000) for e in (0.01, 0.005)
-        )
-        assert (weaker / weak) ** 2 == pytest.approx(4 ** len(attributes), rel=0.02)
+    second = 1.0
+    for size in plan.sizes:
+        kept, other = np.array([math.e, 1.0]) / (math.e + size - 1)
+        on, off = (1 - other) / (kept - other), -other / (kept - other)
+        same = on**2 * kept + off**2 * (1 - kept)
+        different = on**2 * other + off**2 * (1 - other)
+        second *= (same + (size - 1) * different) / size
+    expected = math.sqrt(9600 * (second - 1 / 24))
+    assert np.sqrt((sigma**2).mean()) == pytest.approx(expected, rel=1e-9)
 
 
 def test_marginals_that_cannot_be_counted_are_one_sentence():

@@ -409,7 +409,6 @@ def test_arrays_that_do_not_fit_are_refused(
         ({"pairs": (ScheduledPair(0, 0, 5),)}, "two different groups"),
         ({"pairs": (ScheduledPair(0, 5, 5),)}, "two of the 5 groups"),
         ({"pairs": (ScheduledPair(-1, 0, 5),)}, "two of the 5 groups"),
-        ({"pairs": (ScheduledPair(True, 0, 5),)}, "two of the 5 groups"),
         ({"pairs": (ScheduledPair(0, 1, 0),)}, "0 keys"),
         ({"pairs": (ScheduledPair(0, 1, 2**31 + 1),)}, "at most 2"),
         ({"sizes": (4, 2, 3, 17, 0)}, "Group 4 has 0 values"),

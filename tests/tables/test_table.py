@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from builders import KEYS
+from builders import KEYS, decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
@@ -27,7 +27,7 @@ from vertimrf.errors import SchemaError, TableError
 from vertimrf.files.atomic import replacing, write_text
 from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
-from vertimrf.server.rows import decode, decode_pieces
+from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table
 from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import decode
 from commands import good, refused
 
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
-from vertimrf.server.rows import decode
 from vertimrf.tables.arrow import write_table
 from vertimrf.utility.figures import utility
 from vertimrf.utility.trees import SCIKIT, learners

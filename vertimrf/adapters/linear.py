@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -68,6 +68,16 @@ class Observation:
     values: Array
     sigma: float
     weights: Array
+
+    @classmethod
+    def of(cls, domain: Any, measurement: Any, weights: Array) -> Observation:
+        """The observation of mbi's measurement, given mbi's domain and the factor of every cell."""
+        return cls(
+            tuple(domain.attributes.index(a) for a in measurement.clique),
+            np.asarray(measurement.noisy_measurement, np.float64).ravel(),
+            float(measurement.stddev),
+            weights,
+        )
 
     def measurement(self, sizes: Sequence[int], total: float) -> Measurement:
         """The same measurement as counts with standard errors."""
@@ -134,24 +144,25 @@ def fitted(
     return model
 
 
-def warm_model(
-    sizes: Sequence[int], potentials: Mapping[tuple[int, ...], Array]
-) -> MarkovRandomField | None:
-    """A peer's potentials as a model to start from. None if they are all zero or not finite.
+def warm_model(domain: Any, potentials: Any) -> MarkovRandomField | None:
+    """A peer's potentials as a model to start from. None if there are none for this domain, or if they are all zero or not finite.
 
     Args:
-        sizes: number of values of every attribute.
-        potentials: logarithms by attributes, in the order of their axes.
+        domain: mbi's domain.
+        potentials: mbi's potentials, or None.
     """
+    if potentials is None or potentials.domain != domain:
+        return None
     factors = []
-    for attributes, logs in potentials.items():
+    for clique in potentials.cliques:
+        attributes = [domain.attributes.index(a) for a in clique]
+        logs = np.asarray(potentials[clique].values, np.float64)
         if attributes and np.any(logs):
-            order = np.argsort(attributes)
-            table = np.ascontiguousarray(np.asarray(logs, np.float64).transpose(order))
+            table = np.ascontiguousarray(logs.transpose(np.argsort(attributes)))
             factors.append(Factor(tuple(int(a) for a in np.sort(attributes)), table))
     if not factors or not all(np.isfinite(f.logs).all() for f in factors):
         return None
-    return product(sizes, factors)
+    return product(domain.shape, factors)
 
 
 def product(sizes: Sequence[int], factors: Sequence[Factor]) -> MarkovRandomField:

@@ -54,7 +54,9 @@ def estimate(
             else known_total
         )
         observed = [observation(domain, m) for m in loss_fn]
-        field = fitted(domain.shape, observed, float(total), fitting, warm_of(domain, potentials))
+        field = fitted(
+            domain.shape, observed, float(total), fitting, warm_model(domain, potentials)
+        )
     except NotOurs as reason:
         fell_back(reason)
         return mbi.estimation.mirror_descent(
@@ -82,19 +84,4 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
         ):
             raise NotOurs(f"the query {query!r} is none that the engine knows")
         seen = query.length
-    values = np.asarray(measurement.noisy_measurement, np.float64).ravel()
-    attributes = tuple(domain.attributes.index(a) for a in measurement.clique)
-    return Observation(
-        attributes, values, float(measurement.stddev), np.where(np.arange(cells) < seen, 1.0, 0.0)
-    )
-
-
-def warm_of(domain: mbi.Domain, potentials: Any) -> Any:
-    """A model to start from."""
-    if potentials is None or potentials.domain != domain:
-        return None
-    tables = {
-        tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values)
-        for c in potentials.cliques
-    }
-    return warm_model(domain.shape, tables)
+    return Observation.of(domain, measurement, np.where(np.arange(cells) < seen, 1.0, 0.0))

@@ -150,9 +150,7 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
         weights = np.where(np.arange(cells) < range(cells)[query.start :].start, 0.0, 1.0)
     else:
         raise NotOurs(f"the query {query!r} is none of mbi's own")
-    values = np.asarray(measurement.noisy_measurement, np.float64).ravel()
-    attributes = tuple(domain.attributes.index(a) for a in measurement.clique)
-    return Observation(attributes, values, float(measurement.stddev), weights)
+    return Observation.of(domain, measurement, weights)
 
 
 def warm_of(domain: mbi.Domain, warm_start: Any) -> Any:
@@ -166,13 +164,7 @@ def warm_of(domain: mbi.Domain, warm_start: Any) -> Any:
         if isinstance(warm_start, mbi.CliqueVector)
         else getattr(warm_start, "potentials", None)
     )
-    if potentials is None or potentials.domain != domain:
-        return None
-    tables = {
-        tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values)
-        for c in potentials.cliques
-    }
-    return warm_model(domain.shape, tables)
+    return warm_model(domain, potentials)
 
 
 def zeros_of(domain: mbi.Domain, constraint: mbi.Constraint) -> Factor:

@@ -71,7 +71,7 @@ def merge(parts: Sequence[str], out: str) -> None:
     check_schema_file(out)
     merged = Schema.merge({path: Schema.load(path) for path in parts})
     merged.save(out)
-    names = [name for name, _ in merged.parties]
+    names = merged.party_names
     click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(names)}.")
     for attribute in merged.shared:
         holders = " and ".join(names[party] for party in merged.holders[attribute])
@@ -130,11 +130,12 @@ def domains(
     """
     from ..party.domain_record import DomainRecord, Search, cells_digest
     from ..party.persons import sample_rows
-    from ..party.private_domains import check_columns_of, close, find_domains, unfit
+    from ..party.private_domains import close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
     from ..tables.arrow import open_pieces
+    from ..tables.table import check_present
 
     check_schema_file(out)
     part = OpenSchema.load(schema_file)
@@ -149,7 +150,7 @@ def domains(
     if records_per_person > 1 and read.person is None:
         raise PlanError("--records-per-person needs --person, the column of person ids.")
     content = open_pieces(table, read).whole()
-    check_columns_of(part.wanted, content, table)
+    check_present(part.wanted, content.column_names, table)
     (party, _), *_ = part.schema.parties
 
     def find(wanted: Sequence[Any], secret: Callable[[str], bytes]) -> Any:

@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
+from ..model.domain_compression import compressed_sizes
 from ..party.persons import unnamed
-from ..party.records import Composite, Encoder, merged_sizes
+from ..party.records import Composite, Encoder
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
@@ -154,7 +155,7 @@ class ClusterRecords:
     ) -> Iterator[npt.NDArray[np.int64]]:
         """See :class:`vertimrf.party.records.Records`. Each pass counts as many as keeps the tables small."""
         sizes = [attribute.size for attribute in self.attributes]
-        counted_sizes = merged_sizes(sizes, merged)
+        counted_sizes = compressed_sizes(sizes, merged)
         ends = itertools.accumulate(
             math.prod(counted_sizes[place] for place in places) for places in wanted
         )
@@ -164,7 +165,7 @@ class ClusterRecords:
             asked = [places for places, _ in some]
             count = functools.partial(work.count, sizes, asked, merged)
             counted = [self._submit("marginals", count, part) for part in self.parts]
-            yield from self._merged("marginals", counted, _added)
+            yield from self._answer(self._tree("marginals", counted, _added))
 
     def encoded(
         self,
@@ -253,11 +254,6 @@ class ClusterRecords:
                 for i in range(0, len(futures), ARITY)
             ]
         return futures[0]
-
-    def _merged(
-        self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]
-    ) -> Any:
-        return self._answer(self._tree(what, futures, merge))
 
 
 def encode_partitions(

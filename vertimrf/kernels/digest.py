@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .jit import in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, sip_round
 
-__all__ = ["KEY_BYTES", "digest_fixed", "digest_integers", "digest_strings"]
+__all__ = ["KEY_BYTES", "digest_integers", "digest_strings"]
 
 U64 = np.uint64
 KEY_BYTES = 16
@@ -185,71 +185,6 @@ def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-
         _hash_block(k0, k1, text, begins, lengths, scratch, out[block:stop])
 
 
-@kernel
-def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-untyped-def]
-    begins, lengths, scratch = (
-        np.empty(BLOCK, np.uint64),
-        np.empty(BLOCK, np.uint64),
-        np.empty(SCRATCH, np.uint64),
-    )
-    for block in range(first, last, BLOCK):
-        stop = min(block + BLOCK, last)
-        for i in range(block, stop):
-            end = (i + 1) * width
-            while end > i * width and flat[end - 1] == 0:
-                end -= 1
-            begins[i - block] = U64(i * width)
-            lengths[i - block] = U64(end - i * width)
-        _hash_block(k0, k1, flat, begins, lengths, scratch, out[block:stop])
-
-
-@kernel
-def _write_utf8(points, text, at):  # type: ignore[no-untyped-def]
-    """Write code points without trailing zeros as UTF-8 from ``text[at]`` on; returns where it ends."""
-    used = points.size
-    while used > 0 and points[used - 1] == 0:
-        used -= 1
-    for i in range(used):
-        p = points[i]
-        if p < 0x80:
-            text[at] = p
-            at += 1
-        elif p < 0x800:
-            text[at] = 0xC0 | (p >> 6)
-            text[at + 1] = 0x80 | (p & 0x3F)
-            at += 2
-        elif p < 0x10000:
-            text[at] = 0xE0 | (p >> 12)
-            text[at + 1] = 0x80 | ((p >> 6) & 0x3F)
-            text[at + 2] = 0x80 | (p & 0x3F)
-            at += 3
-        else:
-            text[at] = 0xF0 | (p >> 18)
-            text[at + 1] = 0x80 | ((p >> 12) & 0x3F)
-            text[at + 2] = 0x80 | ((p >> 6) & 0x3F)
-            text[at + 3] = 0x80 | (p & 0x3F)
-            at += 4
-    return at
-
-
-@kernel
-def _fixed_points(k0, k1, rows, first, last, out):  # type: ignore[no-untyped-def]
-    begins, lengths, scratch = (
-        np.empty(BLOCK, np.uint64),
-        np.empty(BLOCK, np.uint64),
-        np.empty(SCRATCH, np.uint64),
-    )
-    width = 4 * rows.shape[1]
-    text = np.empty(BLOCK * width, np.uint8)
-    for block in range(first, last, BLOCK):
-        stop = min(block + BLOCK, last)
-        for i in range(block, stop):
-            begin = (i - block) * width
-            begins[i - block] = U64(begin)
-            lengths[i - block] = U64(_write_utf8(rows[i], text, begin) - begin)
-        _hash_block(k0, k1, text, begins, lengths, scratch, out[block:stop])
-
-
 def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     """The two words of a key.
 
@@ -331,39 +266,4 @@ def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[
     )
     out = np.empty(wide.size, np.uint64)
     in_slices(out.size, SHARE, lambda begin, end: _integers(k0, k1, wide, signed, begin, end, out))
-    return out
-
-
-def digest_fixed(key: bytes, values: npt.NDArray) -> npt.NDArray[np.uint64]:
-    """Digests of fixed-width NumPy strings without trailing zeros; text (``U``) is hashed as UTF-8.
-
-    Args:
-        key: as for :func:`digest_strings`.
-        values: strings [shape=(n,), dtype S or U].
-
-    Returns:
-        Digests [shape=(n,), uint64].
-
-    Raises:
-        ValueError: the key has another length.
-    """
-    k0, k1 = key_words(key)
-    unit = np.uint8 if values.dtype.kind == "S" else np.uint32
-    width = values.dtype.itemsize // np.dtype(unit).itemsize
-    out = np.empty(values.size, np.uint64)
-    native = np.require(values.astype(values.dtype.newbyteorder("="), copy=False), None, ["C", "W"])
-    rows = (
-        np.frombuffer(native, unit).reshape(values.size, width)
-        if native.size and width
-        else np.zeros((values.size, 1), unit)
-    )
-    if unit is np.uint8:
-        flat = eight_or_more(rows.reshape(-1))
-        in_slices(
-            len(rows),
-            SHARE,
-            lambda begin, end: _fixed_bytes(k0, k1, flat, rows.shape[1], begin, end, out),
-        )
-    else:
-        in_slices(len(rows), SHARE, lambda begin, end: _fixed_points(k0, k1, rows, begin, end, out))
     return out

@@ -154,14 +154,6 @@ JOBS = (
         {PARTY, SERVER},
         ((eliminate.eliminate, (boolean[:, ::1], F1, int64, boolean[:, ::1], F1)),),
     ),
-    Job(
-        "ids in NumPy arrays",
-        (),
-        (
-            (digest._fixed_bytes, (*KEY, READ_ONLY, int64, *RANGE, U1)),
-            (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1)),
-        ),
-    ),
 )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from .measurement import Array, BinMap, Measurement, bin_table
+from .measurement import Array, BinMap, Measurement, bin_table, binned_sizes
 from .pair_marginals import merge_maps
 
 __all__ = ["Compression", "compress", "compressed_sizes", "compression_maps", "value_shares"]
@@ -51,8 +51,8 @@ class Compression:
         out: Array = table.take(self.classes, axis=axis) * self.shares.reshape(along)
         if bins is None:
             return out
-        shape = [int(bins.max()) + 1 if k == axis else n for k, n in enumerate(out.shape)]
-        return bin_table(out, [bins if k == axis else None for k in range(out.ndim)], shape)
+        maps = [bins if k == axis else None for k in range(out.ndim)]
+        return bin_table(out, maps, binned_sizes(out.shape, maps))
 
     def restricted(
         self, kept: npt.NDArray[np.int64]
@@ -106,9 +106,7 @@ def compression_maps(
 
 def compressed_sizes(sizes: Sequence[int], classes: Mapping[int, BinMap]) -> tuple[int, ...]:
     """Number of classes of every attribute; of values where it is not compressed."""
-    return tuple(
-        int(classes[a].max()) + 1 if a in classes else int(size) for a, size in enumerate(sizes)
-    )
+    return binned_sizes(sizes, map(classes.get, range(len(sizes))))
 
 
 def compress(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:

@@ -96,7 +96,6 @@ class FitOptions:
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is
             this small (root mean square).
         iterations: most iterations in a step.
-        max_cells: most cells of a clique.
         progress: called with step, iteration and gradient.
 
     Raises:
@@ -108,7 +107,6 @@ class FitOptions:
     steps: int = 50
     tolerance: float = 0.02
     iterations: int = 300
-    max_cells: int = MAX_CELLS
     progress: Callable[[int, int, float], None] | None = None
 
     def __post_init__(self) -> None:
@@ -168,7 +166,7 @@ def fit(
     values, classes = measurements, classes or {}
     sizes = compressed_sizes(sizes, classes)
     measurements = [compress(m, classes) for m in values]
-    tree = _covering(sizes, measurements, zeros, tree, options.max_cells)
+    tree = _covering(sizes, measurements, zeros, tree)
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
     factors = LogFactors(
         tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))]
@@ -205,7 +203,6 @@ def _covering(
     measurements: Sequence[Measurement],
     zeros: Sequence[Factor],
     tree: JunctionTree | None,
-    max_cells: int,
 ) -> JunctionTree:
     """A junction tree that covers all measurements and zeros; see :func:`fit`."""
     if tree is None:
@@ -213,9 +210,9 @@ def _covering(
     if tree.sizes != sizes:
         raise ModelError(f"The junction tree is for attribute sizes {tree.sizes}, not {sizes}.")
     for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True):
-        if cells > max_cells:
+        if cells > MAX_CELLS:
             raise ModelError(
-                f"The clique of attributes {clique} has {cells:,} cells, more than {max_cells:,}; measure fewer pairs."
+                f"The clique of attributes {clique} has {cells:,} cells, more than {MAX_CELLS:,}; measure fewer pairs."
             )
     for m in measurements:
         if tree.covering(m.attributes) < 0:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..errors import ModelError, NoMassError
 from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
-from .measurement import BinMap, bin_table
+from .measurement import BinMap, bin_table, binned_sizes
 from .pair_marginals import Merged, merge_maps, pair_marginals, summed
 from .propagation import Propagation
 from .proximal_step import NO_PROBABILITY, Dual, LogFactors
@@ -189,8 +189,7 @@ class MarkovRandomField:
         classes = {a: m.classes for a, m in merged.items()}
         for a, b in (wanted[i] for i in pairs):
             cells = math.prod(
-                self.tree.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1
-                for x in (a, b)
+                binned_sizes((self.tree.sizes[a], self.tree.sizes[b]), (classes[a], classes[b]))
             )
             self._check((a, b), cells, max_cells)
         tables = pair_marginals(
@@ -209,10 +208,7 @@ class MarkovRandomField:
                 self._check(names)
                 self._check(names, math.prod(self.tree.sizes[a] for a in names), max_cells)
                 table, left = self._of_classes(names, max_cells), list(attribute_maps)
-            shape = [
-                n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, left, strict=True)
-            ]
-            table = bin_table(table, left, shape)
+            table = bin_table(table, left, binned_sizes(table.shape, left))
             for axis, (a, done, bin_map) in enumerate(
                 zip(attributes, attribute_maps, given, strict=True)
             ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = [
     "Measurement",
     "best_measured",
     "bin_table",
+    "binned_sizes",
     "by_measurement",
     "padded",
 ]
@@ -126,11 +127,7 @@ class Measurement:
 
     def trimmed(self) -> Measurement:
         """The measurement without empty bins at the end of an axis."""
-        shape = [
-            n if bins is None else int(bins.max()) + 1
-            for n, bins in zip(self.counts.shape, self.bins, strict=True)
-        ]
-        kept = tuple(slice(n) for n in shape)
+        kept = tuple(map(slice, binned_sizes(self.counts.shape, self.bins)))
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
         return replace(self, counts=self.counts[kept], sigma=sigma[kept])
 
@@ -166,6 +163,14 @@ class Measurement:
         squares = self.squares(expected)
         noise = max(self.dimensions - math.sqrt(2 * self.dimensions), 0.0)
         return max(1 - noise / squares, 0.0) if squares > 0 else 0.0
+
+
+def binned_sizes(sizes: Iterable[int], maps: Iterable[BinMap | None]) -> tuple[int, ...]:
+    """Number of bins of each map value -> bin; the size where there is no map."""
+    return tuple(
+        int(size) if bins is None else int(bins.max()) + 1
+        for size, bins in zip(sizes, maps, strict=True)
+    )
 
 
 def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int]) -> Array:

@@ -25,7 +25,7 @@ from ..kernels import sample as draw
 from ..kernels.jit import for_each, in_slices
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
-from .measurement import BinMap
+from .measurement import BinMap, binned_sizes
 from .propagation import axis_map
 
 __all__ = [
@@ -138,10 +138,7 @@ def marginals_of_rows(
     out = []
     for i, attributes in enumerate(wanted):
         maps = [None] * len(attributes) if bins is None else bins[i]
-        shape = [
-            model.sizes[a] if m is None else int(m.max()) + 1
-            for a, m in zip(attributes, maps, strict=True)
-        ]
+        shape = binned_sizes([model.sizes[a] for a in attributes], maps)
         rows = [
             (codes[a] if m is None else m[codes[a]]).astype(np.int64)
             for a, m in zip(attributes, maps, strict=True)

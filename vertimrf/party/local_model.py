@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
+from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
 from ..plan.merging import merged_values
 from ..plan.plan import SCORE_GRID, LocalPlan
@@ -89,7 +90,7 @@ def release_local_model(
     maps = merged_values(
         {m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {}
     )
-    sizes = tuple(int(maps[a].max()) + 1 if a in maps else size for a, size in enumerate(sizes))
+    sizes = compressed_sizes(sizes, maps)
     budget = CliqueBudget(sizes, plan.largest_clique)
     for attributes in linked:
         budget.try_clique(attributes)

@@ -99,7 +99,7 @@ class Party:
         self._varying = plan.schema.varying(name)
         self._secret = secret
         self._clock = clock if clock is not None else Clock()
-        self._options = options if options is not None else RunOptions()
+        self._options = options or RunOptions()
         self._fixed = noise
         self._key = key
 

@@ -10,7 +10,7 @@ Every figure that is read from the data is an event of the ledger.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, in_records, some
 from .number_range import find_edges
 
-__all__ = ["Finding", "check_columns_of", "close", "find_domains", "none_found", "unfit"]
+__all__ = ["Finding", "close", "find_domains", "none_found", "unfit"]
 
 
 @dataclass(frozen=True)
@@ -138,18 +138,6 @@ def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
         "Give public bounds or values, or leave "
         f"{'them' if several else 'it'} out."
     )
-
-
-def check_columns_of(wanted: Mapping[str, PrivateDomain], table: pa.Table, where: str) -> None:
-    """Check that a table has the columns of private domains.
-
-    Raises:
-        SchemaError: it has not.
-    """
-    if absent := [name for name in wanted if name not in table.column_names]:
-        raise SchemaError(
-            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema."
-        )
 
 
 def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
+from ..model.domain_compression import compressed_sizes
 from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
@@ -23,7 +24,7 @@ from ..tables.impossible import breaking
 from ..tables.table import Table
 from .persons import limited
 
-__all__ = ["Composite", "InMemory", "Records", "count_marginals", "merged_sizes", "take_in"]
+__all__ = ["Composite", "InMemory", "Records", "count_marginals", "take_in"]
 
 Codes = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
@@ -194,11 +195,6 @@ class InMemory:
         return record_sum(key, self.table.digests, self.table.codes)
 
 
-def merged_sizes(sizes: Sequence[int], merged: Mapping[int, BinMap]) -> list[int]:
-    """Number of values of every attribute, after merging."""
-    return [int(merged[a].max()) + 1 if a in merged else size for a, size in enumerate(sizes)]
-
-
 def count_marginals(
     codes: Codes,
     sizes: Sequence[int],
@@ -220,7 +216,7 @@ def count_marginals(
         codes = codes.copy()
         for row, values in merged.items():
             codes[row] = values.astype(np.uint16)[codes[row]]
-        sizes = merged_sizes(sizes, merged)
+        sizes = compressed_sizes(sizes, merged)
     for paired, marginals in itertools.groupby(wanted, lambda attributes: len(attributes) == 2):
         if paired:
             yield from pair_tables(

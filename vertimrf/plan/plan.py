@@ -307,10 +307,10 @@ class Plan:
         """The kind of ``sketch``, as users ask for it."""
         return CountSketchPlan.encoder if self.sketch is None else self.sketch.encoder
 
-    @cached_property
+    @property
     def party_names(self) -> tuple[str, ...]:
         """The parties in schema order."""
-        return tuple(name for name, _ in self.schema.parties)
+        return self.schema.party_names
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""

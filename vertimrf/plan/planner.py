@@ -315,7 +315,7 @@ def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
     """
     if len(schema.parties) > 1:
         raise PlanError(
-            f"The schema names its parties ({', '.join(name for name, _ in schema.parties)}); leave --split out."
+            f"The schema names its parties ({', '.join(schema.party_names)}); leave --split out."
         )
     return schema.split(counts)
 
@@ -440,7 +440,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     if not several or not shares[2]:
         return Choice(NoSketches(), (), _without_sketches(shares))
     varying = tuple(
-        sorted(set(itertools.chain(*(schema.varying(name) for name, _ in schema.parties))))
+        sorted(set(itertools.chain(*(schema.varying(name) for name in schema.party_names))))
     )
     sizes = tuple(schema.sizes[i] for i in varying)
     if encoder == SharedKeyPlan.encoder:
@@ -480,7 +480,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
 
 def _publishing_parties(schema: Schema) -> int:
     """Number of parties with an attribute of several values; others get no budget."""
-    return sum(bool(schema.varying(name)) for name, _ in schema.parties)
+    return sum(bool(schema.varying(name)) for name in schema.party_names)
 
 
 def _plans(
@@ -488,7 +488,7 @@ def _plans(
 ) -> Callable[[float], Plan]:
     """The plan as a function of the approximate zCDP budget."""
     several = _publishing_parties(schema) > 1
-    columns = [schema.varying(name) for name, _ in schema.parties]
+    columns = [schema.varying(name) for name in schema.party_names]
     count, local, sketches = choice.shares
     # The paper's local limit is tau / (m u^2), which leaves room for cross-party attributes. Here
     # the server chooses among local and cross-party edges, so local graphs may be larger.

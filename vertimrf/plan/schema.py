@@ -214,6 +214,11 @@ class Schema:
         )
 
     @cached_property
+    def party_names(self) -> tuple[str, ...]:
+        """Names of the parties, in order."""
+        return tuple(name for name, _ in self.parties)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Attribute names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
@@ -251,7 +256,7 @@ class Schema:
             if name == party:
                 return tuple(self._places[attribute] for attribute in held)
         raise SchemaError(
-            f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}."
+            f"The schema has no party {party!r}; it has {', '.join(self.party_names)}."
         )
 
     def varying(self, party: str) -> tuple[int, ...]:
@@ -390,7 +395,7 @@ class Schema:
             "public": self.public,
             "party": [
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
-                for name, _ in self.parties
+                for name in self.party_names
             ],
             **(
                 {"impossible": [combination.to_json() for combination in self.impossible]}

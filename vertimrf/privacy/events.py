@@ -102,6 +102,43 @@ class Mechanism(
       [shape=(k,), float64], for orders above 1 [shape=(k,), float64].
     """
 
+    @property
+    def count(self) -> int:
+        return 1
+
+    @property
+    def rho(self) -> float:
+        return self.count * 0.5 * self.spread**2
+
+    @property
+    def spread(self) -> float:
+        raise NotImplementedError
+
+
+class _Symmetric(Mechanism, frozen=True):
+    """A mechanism with few outcomes, whose loss has the same distribution in both directions.
+
+    ``atoms`` has the log probability and the loss of every outcome [both shape=(k,), float64].
+    """
+
+    @property
+    def atoms(self) -> tuple[Floats, Floats]:
+        raise NotImplementedError
+
+    @property
+    def spread(self) -> float:
+        log_p, loss = self.atoms
+        return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
+
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
+        log_p, loss = self.atoms
+        grid = connect_the_dots(loss, np.exp(log_p), step)
+        return grid, grid
+
+    def renyi(self, orders: Floats) -> Floats:
+        log_p, loss = self.atoms
+        return self.count * _renyi(log_p, loss, log_p - loss, orders)
+
 
 class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
     """Integer queries with discrete Gaussian noise (Canonne, Kamath and Steinke, 2020).
@@ -122,10 +159,6 @@ class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
         _check_whole("a Gaussian event's count", self.count, MAX_REPETITIONS)
         least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
         _check_number("a Gaussian event's sigma", self.sigma, least, most)
-
-    @property
-    def rho(self) -> float:
-        return self.count * 0.5 * (self.sensitivity / self.sigma) ** 2
 
     @property
     def spread(self) -> float:
@@ -317,10 +350,6 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         return self.repetitions
 
     @property
-    def rho(self) -> float:
-        return self.repetitions * 0.5 * self.spread**2
-
-    @property
     def spread(self) -> float:
         if self.records > 1:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
@@ -387,7 +416,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         return out
 
 
-class GeometricEvent(Mechanism, frozen=True, tag="geometric"):
+class GeometricEvent(_Symmetric, frozen=True, tag="geometric"):
     """Integer counts with two-sided geometric noise (discrete Laplace): P(x) proportional to exp(-|x| / scale).
 
     Attributes:
@@ -423,24 +452,6 @@ class GeometricEvent(Mechanism, frozen=True, tag="geometric"):
         log_p[1:-1] += math.log(-math.expm1(-1 / self.scale))
         return log_p, (self.sensitivity - 2 * x) / self.scale
 
-    @property
-    def rho(self) -> float:
-        return self.count * 0.5 * self.spread**2
-
-    @property
-    def spread(self) -> float:
-        log_p, loss = self.atoms
-        return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
-
-    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
-        log_p, loss = self.atoms
-        grid = connect_the_dots(loss, np.exp(log_p), step)
-        return grid, grid
-
-    def renyi(self, orders: Floats) -> Floats:
-        log_p, loss = self.atoms
-        return self.count * _renyi(log_p, loss, log_p - loss, orders)
-
 
 class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
     """A stability histogram: noisy counts of the values that occur, released where they reach a threshold.
@@ -472,10 +483,6 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
         _check_whole(
             "a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1
         )
-
-    @property
-    def count(self) -> int:
-        return 1
 
     @property
     def noise(self) -> GeometricEvent:
@@ -511,10 +518,6 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
         )
 
     @property
-    def rho(self) -> float:
-        return self.noise.rho
-
-    @property
     def spread(self) -> float:
         return self.noise.spread
 
@@ -530,7 +533,7 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
         return np.full(len(orders), math.inf)
 
 
-class GRREvent(Mechanism, frozen=True, tag="grr"):
+class GRREvent(_Symmetric, frozen=True, tag="grr"):
     """All rows published with generalised randomised response, attribute by attribute.
 
     A value is kept with probability e^eps / (e^eps + u - 1). Otherwise it is replaced by one of the u - 1 other values.
@@ -557,10 +560,6 @@ class GRREvent(Mechanism, frozen=True, tag="grr"):
                 "A randomised-response event needs an attribute of at least 2 values."
             )
 
-    @property
-    def count(self) -> int:
-        return 1
-
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
         """Log probability and loss of a row all of whose values differ between the two records. Losses are exact
@@ -574,24 +573,6 @@ class GRREvent(Mechanism, frozen=True, tag="grr"):
         loss = np.arange(-len(changing), len(changing) + 1, dtype=np.float64) * self.epsilon
         possible = mass > 0
         return np.log(mass[possible]), loss[possible]
-
-    @property
-    def rho(self) -> float:
-        return 0.5 * self.spread**2
-
-    @property
-    def spread(self) -> float:
-        log_p, loss = self.atoms
-        return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
-
-    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
-        log_p, loss = self.atoms
-        grid = connect_the_dots(loss, np.exp(log_p), step)
-        return grid, grid
-
-    def renyi(self, orders: Floats) -> Floats:
-        log_p, loss = self.atoms
-        return _renyi(log_p, loss, log_p - loss, orders)
 
 
 # What an event of a ledger can be.

@@ -343,6 +343,17 @@ class Ledger:
         }
         return body | {"digest": json_digest(body).hex()}
 
+    def report_json(self) -> dict[str, Any]:
+        """The privacy spent, as the JSON fields of a report."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            **self.colluding_json(),
+            "private": self.private,
+            "standing": self.standing.to_json(),
+            "ledger": self.to_json()["entries"],
+        }
+
     def colluding_json(self) -> dict[str, float | None]:
         """The JSON field of the total under collusion: null if infinite; no field if nobody can collude."""
         spent = self.colluding_epsilon

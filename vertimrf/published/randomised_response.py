@@ -17,7 +17,7 @@ from ..errors import MessageError, PlanError
 from ..kernels.prf import fill_words, tail
 from ..sketches.parameters import ResponsePlan
 
-__all__ = ["count_marginal", "expected_sigma", "respond"]
+__all__ = ["count_marginal", "respond"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -124,32 +124,6 @@ def count_marginal(
         least, least_alone = least * min(same, different), least_alone * same
     variance = np.maximum(variance - counts, flat.size * min(least, least_alone - 1))
     return counts, np.sqrt(np.maximum(variance, 1 / 12))
-
-
-def expected_sigma(plan: ResponsePlan, attributes: Sequence[int], rows: float) -> float:
-    """Predict the standard error of a cell of :func:`count_marginal` for an even table (Theorem 3).
-
-    It is sqrt(n (prod_i (K_i(v, v) + (u_i - 1) K_i(v, x)) / u_i - 1 / prod_i u_i)), with K as in
-    :func:`count_marginal`. For small epsilon it tends to sqrt(n) prod_i sqrt(u_i - 1) / epsilon,
-    which is the variance n / epsilon^(2 l) of the theorem.
-
-    Args:
-        plan: the public parameters.
-        attributes: by their place in ``plan.sizes``, each once.
-        rows: number of records.
-
-    Returns:
-        The standard error, records.
-
-    Raises:
-        PlanError: as :func:`count_marginal`.
-    """
-    second = 1.0
-    shape = _shape(plan, attributes)
-    for size in shape:
-        same, different = _second_moments(plan, size)
-        second *= (same + (size - 1) * different) / size
-    return math.sqrt(max(rows * (second - 1 / math.prod(shape)), 0.0))
 
 
 def _shape(plan: ResponsePlan, attributes: Sequence[int]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..kernels.contingency import contingency, pair_tables
 from ..model.markov_random_field import MarkovRandomField
+from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
 from ..plan.attribute import Attribute
 from ..plan.schema import Schema
@@ -295,10 +296,7 @@ def _dependence(
     all_pairs = list(itertools.combinations(range(d), 2))
     # All pairs of a wide model take seconds. Pairs that the report has are computed again only if the truth is given.
     wanted = [pair for pair in all_pairs if truth is not None or np.isnan(model[pair])]
-    sizes = [
-        size if of is None else int(of.max()) + 1
-        for size, of in zip(schema.sizes, classes, strict=True)
-    ]
+    sizes = binned_sizes(schema.sizes, classes)
     true = off = None
     expected_noise = 0.0
     tables = expected_marginals(field, wanted, [(classes[a], classes[b]) for a, b in wanted])

@@ -213,7 +213,7 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
     model, report, schema = run.model, run.report, run.model.schema
     ledger, names = model.ledger, schema.names
     parties = [schema.party_of(a) for a in range(len(names))]
-    party_names = [name for name, _ in schema.parties]
+    party_names = schema.party_names
     charts = [
         Chart(name, column, Drawing(figures.marginal_chart(column, shown(name, 60))))
         for name, column in zip(names, content.columns, strict=True)

@@ -78,7 +78,7 @@ class PartyRun(Run):
                 f"{self.folder / SETTINGS} has the name {self.name!r}, but the key in the folder is that of "
                 f"{called(self._folder.key.party)}: correct the name."
             )
-        self._options = options if options is not None else RunOptions()
+        self._options = options or RunOptions()
 
     @classmethod
     def create(

@@ -98,7 +98,7 @@ class ServerRun(Run):
         super().__init__(
             files, SERVER, (PLAN,), {name: (file_name(name),) for name in self.parties}
         )
-        options = options if options is not None else RunOptions()
+        options = options or RunOptions()
         self._options = replace(options, rows=self.settings.rows, seed=self.settings.seed)
 
     @classmethod
@@ -138,7 +138,7 @@ class ServerRun(Run):
         if isinstance(planning.workload, Mapping):
             raise PlanError("The workload of a run has no weights: give a list of marginals.")
         loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
-        options = options if options is not None else RunOptions()
+        options = options or RunOptions()
         if planning.split is not None:
             raise PlanError("The schema of a run names its parties: leave split out.")
         names = {field.name for field in fields(ServerSettings)}
@@ -177,7 +177,7 @@ class ServerRun(Run):
     @property
     def parties(self) -> tuple[str, ...]:
         """Names of the parties."""
-        return tuple(name for name, _ in self.schema.parties)
+        return self.schema.party_names
 
     @property
     def result(self) -> Path | None:

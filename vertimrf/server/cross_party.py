@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..errors import MessageError, PlanError
 from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import Measurement, bin_table
+from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..options import RunOptions
 from ..plan.groups import Group, crossing_pairs, released_sizes
 from ..plan.plan import Plan
@@ -420,7 +420,7 @@ def cell_variance(
 def _cells(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> int:
     """Cells of a marginal over merged values."""
     merged = merged_at_parties(messages)
-    return math.prod(int(merged[a].max()) + 1 if a in merged else sizes[a] for a in attributes)
+    return math.prod(binned_sizes([sizes[a] for a in attributes], map(merged.get, attributes)))
 
 
 def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.int64]]:

@@ -14,31 +14,10 @@ from ..plan.attribute import Attribute
 from ..plan.defaults import HELD_BY
 from ..plan.schema import Schema
 
-__all__ = ["decode", "decode_pieces", "with_holders"]
+__all__ = ["decode_pieces", "decode_rows", "with_holders"]
 
 # Rows that are decoded at a time.
 PIECE_ROWS = 1 << 18
-
-
-def decode(
-    codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator
-) -> pa.Table:
-    """Decode codes to values of the original types.
-
-    Args:
-        codes: one row per attribute [shape=(d, n), integer].
-        attributes: domain of each row.
-        rng: draws numbers inside bins.
-
-    Returns:
-        An Arrow table. Categorical attributes have their declared values, integer attributes their
-        codes, numeric attributes values inside the bin (whole numbers, multiples of a step, dates
-        or times as declared). Missing values are null. Encoding the table gives ``codes`` again.
-
-    Raises:
-        TableError: a code is outside its attribute's domain.
-    """
-    return pa.concat_tables(decode_pieces(codes, attributes, rng))
 
 
 def decode_pieces(
@@ -47,14 +26,21 @@ def decode_pieces(
     rng: np.random.Generator,
     finish: Callable[[pa.Table, slice], pa.Table] = lambda piece, rows: piece,
 ) -> Iterator[pa.Table]:
-    """As :func:`decode`, in pieces, at least one. Values take several times the memory of codes.
+    """Decode codes to values of the original types, in pieces, at least one.
+
+    Values take several times the memory of codes.
 
     Args:
-        codes, attributes, rng: as for :func:`decode`.
+        codes: one row per attribute [shape=(d, n), integer].
+        attributes: domain of each row.
+        rng: draws numbers inside bins.
         finish: is called with each piece and its rows, and returns the piece to yield.
 
     Yields:
-        Arrow tables of successive rows.
+        Arrow tables of successive rows. Categorical attributes have their declared values, integer
+        attributes their codes, numeric attributes values inside the bin (whole numbers, multiples
+        of a step, dates or times as declared). Missing values are null. Encoding the tables gives
+        ``codes`` again.
 
     Raises:
         TableError: a code is outside its attribute's domain.
@@ -78,6 +64,33 @@ def decode_pieces(
             for attribute, row, bin_counts in zip(attributes, codes, counts, strict=True)
         }
         yield finish(pa.table(columns), rows)
+
+
+def decode_rows(
+    codes: npt.NDArray[np.integer],
+    schema: Schema,
+    rng: np.random.Generator,
+    party_sets: Sequence[Sequence[str]],
+    holders: npt.NDArray[np.integer] | None,
+) -> Iterator[pa.Table]:
+    """Decode the rows of a schema in pieces, with the parties that hold them.
+
+    Args:
+        codes, rng: as for :func:`decode_pieces`.
+        schema: attributes and parties.
+        party_sets, holders: as for :func:`with_holders`; no holders where all parties hold all rows.
+
+    Returns:
+        Arrow tables of successive rows.
+    """
+    if holders is None:
+        return decode_pieces(codes, schema.attributes, rng)
+    return decode_pieces(
+        codes,
+        schema.attributes,
+        rng,
+        lambda piece, rows: with_holders(piece, schema, party_sets, holders[rows]),
+    )
 
 
 def _decoded(
@@ -111,7 +124,7 @@ def with_holders(
     parties.
 
     Args:
-        table: rows from :func:`decode`.
+        table: rows from :func:`decode_pieces`.
         schema: attributes and parties.
         party_sets: sets of parties, by name.
         holders: index of each row's set [shape=(rows,), integer].

@@ -119,18 +119,11 @@ class Result:
 
     def pieces(self) -> Iterator[pa.Table]:
         """The rows of :attr:`table` in pieces. Values take several times the memory of codes."""
-        from .rows import decode_pieces, with_holders
+        from .rows import decode_rows
 
-        schema, holders, rng = self.plan.schema, self.holders, np.random.default_rng(self.seed)
-        if holders is None:
-            return decode_pieces(self.codes, schema.attributes, rng)
         party_sets = [*(part.parties for part in self.others), self.plan.party_names]
-        return decode_pieces(
-            self.codes,
-            schema.attributes,
-            rng,
-            lambda piece, rows: with_holders(piece, schema, party_sets, holders[rows]),
-        )
+        rng = np.random.default_rng(self.seed)
+        return decode_rows(self.codes, self.plan.schema, rng, party_sets, self.holders)
 
     def to_json(self) -> dict[str, Any]:
         """The run's report in values that JSON can represent: plan, privacy, timings, model size
@@ -144,12 +137,7 @@ class Result:
             "encoder": self.plan.encoder,
             "expected_records": self.plan.expected_records,
             "parties": {party: list(columns) for party, columns in self.plan.schema.parties},
-            "epsilon": self.ledger.epsilon,
-            "delta": self.ledger.delta,
-            **self.ledger.colluding_json(),
-            "private": self.ledger.private,
-            "standing": self.ledger.standing.to_json(),
-            "ledger": self.ledger.to_json()["entries"],
+            **self.ledger.report_json(),
             "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
             "rows": int(self.codes.shape[1]),
             "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
@@ -210,7 +198,7 @@ class Server:
 
     def __init__(self, plan: Plan, options: RunOptions | None = None) -> None:
         self._plan = plan
-        self._options = options if options is not None else RunOptions()
+        self._options = options or RunOptions()
 
     def read(self, messages: Sequence[Message]) -> Estimates:
         """Estimate local and cross-party marginals (InitMRF and CarEst).

@@ -470,7 +470,7 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     """Estimate all cells from products: steps 2 and 3 of the module's docstring."""
     layout, variances, covariances = products.layout, products.variances, products.covariances
     members = layout.members
-    weights, explained = _sums_predictions(members, variances, populations)
+    weights, explained = _sums_predictions(layout, variances, populations)
     cross = weights @ products.with_sums.T
     rest = covariances - cross - cross.T + weights @ products.common @ weights.T
     # Nothing is left of a group of one value, which is its sum.
@@ -543,12 +543,12 @@ def _blocks(parts: Sequence[Floats]) -> Sparse:
 
 
 def _sums_predictions(
-    members: Floats, variances: Floats, populations: _Populations
+    layout: _Layout, variances: Floats, populations: _Populations
 ) -> tuple[Floats, Floats]:
     """Best linear predictions of rows from groups' sums; contrasted groups have no sums.
 
     Args:
-        members: of :class:`_Layout`.
+        layout: of rows and values.
         variances: of rows [shape=(rows,)].
         populations: whose records the groups count.
 
@@ -556,6 +556,7 @@ def _sums_predictions(
         Weights of the sums in the prediction of a row [shape=(rows, groups)], and covariances of
         these predictions, in records [shape=(rows, rows)].
     """
+    members = layout.members
     summed = members.any(axis=0)
     of_group = populations.of_group[summed]
     everyone = of_group @ populations.common @ of_group.T
@@ -563,7 +564,7 @@ def _sums_predictions(
         members[:, summed] > 0, variances[:, None], populations.inside @ of_group.T
     )
     weights = np.zeros(members.shape)
-    noise = np.maximum(variances @ members - populations.records, 1.0)
+    noise = layout.sums_noise(variances, populations.records)
     weights[:, summed] = np.linalg.solve(everyone + np.diag(noise[summed]), with_sums.T).T
     return weights, weights[:, summed] @ with_sums.T
 
@@ -598,7 +599,7 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     everybody = _Populations(
         np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside)
     )
-    _, explained = _sums_predictions(layout.members, variances, everybody)
+    _, explained = _sums_predictions(layout, variances, everybody)
     left = np.maximum(variances - np.diag(explained), 1.0)
     out: Floats = np.sqrt(layout.spread_out(np.outer(left, left) / plan.numbers))
     return out

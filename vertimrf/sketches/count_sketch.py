@@ -22,7 +22,7 @@ from dataclasses import asdict
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import MessageError, PlanError, PrivacyError, TableError
+from ..errors import MessageError, PlanError, TableError
 from ..kernels.count_sketch import (
     NoiseTable,
     add_noise,
@@ -32,7 +32,7 @@ from ..kernels.count_sketch import (
     settle_noise,
 )
 from ..progress import Progress, Silent
-from .encoder import check_distinct, checked_records
+from .encoder import SingleUse, check_distinct, checked_records
 from .parameters import CountSketchPlan
 
 __all__ = [
@@ -101,12 +101,12 @@ def adding(sizes: Floats, contrasted: bool) -> Floats:
     return sizes.sum(keepdims=True) if contrasted else sizes
 
 
-class CountSketchEncoder:
+class CountSketchEncoder(SingleUse):
     """Count sketches of one party.
 
-    Call ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` and
-    ``unmerge`` partial encoders; then call ``result`` once. The counters are the same bit for bit,
-    however the records were divided.
+    Call ``update`` with chunks of any size, in any order, on any number of threads; ``merge``
+    partial encoders; then call ``result`` once. The counters are the same bit for bit, however the
+    records were divided.
 
     Args:
         plan: the public parameters.
@@ -125,15 +125,7 @@ class CountSketchEncoder:
             raise PlanError(
                 f"The plan has {len(plan.sizes)} groups; it has not all of {list(groups)}."
             )
-        if len(secret) != 32:
-            raise PrivacyError(
-                f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive."
-            )
-        key = hashlib.blake2b(secret, digest_size=16, person=b"vertimrf count").digest()
-        first, second = np.frombuffer(key, "<u8").astype(np.uint64)
-        self._key = first, second
-        identity = repr((COUNTING_VERSION, asdict(plan), tuple(groups))).encode()
-        self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
+        super().__init__(secret, b"vertimrf count", COUNTING_VERSION, asdict(plan), tuple(groups))
         self._plan = plan
         self._groups = tuple(groups)
         self._sizes = tuple(plan.sizes[group] for group in groups)
@@ -147,7 +139,6 @@ class CountSketchEncoder:
         self._layout = np.array(layout, np.int64).reshape(-1, 2)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         self._records = 0
-        self._spent = False
 
     def update(
         self,
@@ -195,26 +186,6 @@ class CountSketchEncoder:
         self._check_like(other)
         self._count(other._records)
         self._state += other._state
-        other._spent = True
-
-    def unmerge(self, other: CountSketchEncoder) -> None:
-        """Remove the records of another encoder that are in this one as well.
-
-        The other encoder cannot be used afterwards.
-
-        Args:
-            other: the encoder whose records are removed.
-
-        Raises:
-            PlanError: the other encoder belongs to another plan, party or secret, or has more
-                records.
-            PrivacyError: either encoder's result has been taken.
-        """
-        self._check_like(other)
-        if other._records > self._records:
-            raise PlanError(f"{other._records:,} records cannot be taken out of {self._records:,}.")
-        self._records -= other._records
-        self._state -= other._state
         other._spent = True
 
     def state(self) -> bytes:
@@ -369,18 +340,3 @@ class CountSketchEncoder:
                 "use scheduled pairs."
             )
         self._records += records
-
-    def _check_like(self, other: CountSketchEncoder) -> None:
-        if type(other) is not type(self) or other._identity != self._identity:
-            raise PlanError("Only encoders of the same plan, groups and secret can be merged.")
-        if other is self:
-            raise PlanError("An encoder cannot be merged with itself.")
-        self._check_unspent()
-        other._check_unspent()
-
-    def _check_unspent(self) -> None:
-        if self._spent:
-            raise PrivacyError(
-                "This encoder's sketches have been handed out, or merged into another encoder; one plan's hashes may "
-                "be published only once, so make a new plan for another release."
-            )

@@ -71,8 +71,49 @@ def cut_blocks(keys: int) -> list[tuple[int, int]]:
     return [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
 
 
-class Encoder:
-    """Base class of both encoders: checks chunks, merges, joins phantoms, gives its result once.
+class SingleUse:
+    """Keys of an encoder, and checks that its records are published once.
+
+    Args:
+        secret: 32 bytes derived from the parties' shared secret and the plan.
+        purpose: separates the keys of different encoders.
+        identity: what encoders must have in common to be merged.
+
+    Raises:
+        PrivacyError: a secret that is not 32 bytes.
+    """
+
+    def __init__(self, secret: bytes, purpose: bytes, *identity: object) -> None:
+        if len(secret) != 32:
+            raise PrivacyError(
+                f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive."
+            )
+        key = hashlib.blake2b(secret, digest_size=16, person=purpose).digest()
+        first, second = np.frombuffer(key, "<u8").astype(np.uint64)
+        self._key = first, second
+        self._identity = hashlib.blake2b(
+            repr(identity).encode(), digest_size=16, key=secret
+        ).digest()
+        self._spent = False
+
+    def _check_like(self, other: SingleUse) -> None:
+        if type(other) is not type(self) or other._identity != self._identity:
+            raise PlanError("Only encoders of the same plan, groups and secret can be merged.")
+        if other is self:
+            raise PlanError("An encoder cannot be merged with itself.")
+        self._check_unspent()
+        other._check_unspent()
+
+    def _check_unspent(self) -> None:
+        if self._spent:
+            raise PrivacyError(
+                "This encoder's sketches have been handed out, or merged into another encoder; one plan's hashes may "
+                "be published only once, so make a new plan for another release."
+            )
+
+
+class Encoder(SingleUse):
+    """Base class of both encoders of levels: checks chunks, merges, joins phantoms, gives its result once.
 
     Args:
         plan: the public sketch parameters.
@@ -95,17 +136,9 @@ class Encoder:
         sizes: Sequence[int],
         shapes: Sequence[tuple[int, int]],
     ) -> None:
-        if len(secret) != 32:
-            raise PrivacyError(
-                f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive."
-            )
-        key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
-        first, second = np.frombuffer(key, "<u8").astype(np.uint64)
-        self._key = first, second
-        identity = repr(
-            (ENCODING_VERSION, self._purpose, to_json(plan), tuple(attributes))
-        ).encode()
-        self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
+        super().__init__(
+            secret, self._purpose, ENCODING_VERSION, self._purpose, to_json(plan), tuple(attributes)
+        )
         self._plan = plan
         self._attributes = tuple(attributes)
         self._sizes = tuple(sizes)
@@ -117,7 +150,6 @@ class Encoder:
         # Number of records of each value so far, attribute after attribute; used to guess final
         # levels.
         self._counts = np.zeros(sum(sizes), np.int64)
-        self._spent = False
 
     def update(
         self,
@@ -155,12 +187,7 @@ class Encoder:
             PlanError: the other encoder belongs to another plan, party or secret.
             PrivacyError: either encoder's result has been taken.
         """
-        if type(other) is not type(self) or other._identity != self._identity:
-            raise PlanError("Only encoders of the same plan, attributes and secret can be merged.")
-        if other is self:
-            raise PlanError("An encoder cannot be merged with itself.")
-        self._check_unspent()
-        other._check_unspent()
+        self._check_like(other)
         np.maximum(self._state, other._state, out=self._state)
         self._counts += other._counts
         other._spent = True
@@ -259,13 +286,6 @@ class Encoder:
         self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
     ) -> None:
         raise NotImplementedError
-
-    def _check_unspent(self) -> None:
-        if self._spent:
-            raise PrivacyError(
-                "This encoder's sketches have been handed out, or merged into another encoder; one plan's hashes may "
-                "be published only once, so make a new plan for another release."
-            )
 
 
 def checked_records(

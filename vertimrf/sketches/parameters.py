@@ -185,7 +185,7 @@ class SketchPlan(CrossPartyRelease):
             _check_size(f"Group {group}", size)
         for number, pair in enumerate(self.pairs):
             for group in (pair.left, pair.right):
-                if type(group) is not int or not 0 <= group < len(self.sizes):
+                if not 0 <= group < len(self.sizes):
                     raise PlanError(
                         f"{_pair(number, pair)} needs two of the {len(self.sizes)} groups."
                     )
@@ -275,11 +275,6 @@ class CountSketchPlan(CrossPartyRelease):
     floor = 0
 
     def __post_init__(self) -> None:
-        integers = (self.repetitions, self.buckets, self.bits, *self.sizes)
-        if not all(isinstance(number, int) and not isinstance(number, bool) for number in integers):
-            raise PlanError(
-                "A count sketch's repetitions, buckets, bits and sizes are whole numbers."
-            )
         if not 1 <= self.repetitions <= MAX_REPETITIONS:
             raise PlanError(
                 f"Count sketches take 1 to {MAX_REPETITIONS:,} repetitions, not {self.repetitions}."
@@ -294,11 +289,7 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
-        possible = {
-            g
-            for g in self.contrasts
-            if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2
-        }
+        possible = {g for g in self.contrasts if 0 <= g < len(self.sizes) and self.sizes[g] == 2}
         if list(self.contrasts) != sorted(possible):
             raise PlanError(
                 f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}."
@@ -308,7 +299,7 @@ class CountSketchPlan(CrossPartyRelease):
                 f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one."
             )
         for weight in self.weights:
-            if type(weight) is not int or weight % 2 == 0 or not 1 <= weight <= MAX_WEIGHT:
+            if weight % 2 == 0 or not 1 <= weight <= MAX_WEIGHT:
                 raise PlanError(
                     f"A group's weight is an odd number from 1 to {MAX_WEIGHT}, not {weight}."
                 )
@@ -466,10 +457,6 @@ class SharedKeyPlan(CrossPartyRelease):
 
 
 def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
-    if not all(type(number) is int for number in (phantoms, floor, ceiling)):
-        raise PlanError(
-            f"Phantoms, floor and ceiling are whole numbers, not {phantoms!r}, {floor!r} and {ceiling!r}."
-        )
     if phantoms < 1:
         raise PlanError(
             f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private."
@@ -485,12 +472,12 @@ def _pair(number: int, pair: ScheduledPair) -> str:
 
 
 def _check_keys(where: str, keys: int) -> None:
-    if type(keys) is not int or not 1 <= keys <= MAX_KEYS:
+    if not 1 <= keys <= MAX_KEYS:
         raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
 
 
 def _check_size(where: str, size: int) -> None:
-    if type(size) is not int or not 1 <= size <= MAX_VALUES:
+    if not 1 <= size <= MAX_VALUES:
         raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
 
 
@@ -517,7 +504,7 @@ class ResponsePlan(CrossPartyRelease):
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise PlanError(f"Randomised responses need an epsilon above 0, not {self.epsilon}.")
         for attribute, size in enumerate(self.sizes):
-            if type(size) is not int or not 1 <= size <= 16:
+            if not 1 <= size <= 16:
                 raise PlanError(
                     f"Attribute {attribute} has {size} values; randomised responses take 1 to 16."
                 )

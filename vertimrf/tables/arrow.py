@@ -66,7 +66,7 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
         TableError: the file is missing, or the source is not a table.
     """
     if isinstance(source, str | os.PathLike):
-        return read_file(Path(source), read)
+        return open_pieces(source, read).whole(None)
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
@@ -122,9 +122,9 @@ class Pieces:
         if pending:
             yield pa.Table.from_batches(pending)
 
-    def whole(self) -> pa.Table:
-        """All rows and columns in memory, without unreadable rows."""
-        pieces = list(self.read(unreadable=lambda *_: None))
+    def whole(self, unreadable: Unreadable | None = lambda *_: None) -> pa.Table:
+        """All rows and columns in memory; see :meth:`read`. By default, unreadable rows are left out."""
+        pieces = list(self.read(unreadable=unreadable))
         return (
             pa.concat_tables(pieces)
             if pieces
@@ -280,26 +280,6 @@ def executed(source: Source) -> Source:
             f"The {type(source).__name__} cannot be read as a table ({one_line(error)})."
         ) from None
     return source
-
-
-def read_file(path: Path, read: ReadOptions) -> pa.Table:
-    """Read an Arrow table from a file."""
-    kind = file_kind(path)
-    with _reading(path):
-        if kind == "parquet":
-            table = pa.parquet.read_table(path)
-        elif kind == "arrow":
-            with pa.memory_map(str(path)) as file:
-                table = pa.ipc.open_file(file).read_all()
-                # Nothing else checks that offsets and indices stay within the data.
-                table.validate(full=True)
-        else:
-            names = csv_names(path, read)
-            table = pa.Table.from_batches(
-                csv_batches(path, read, names), pa.schema(dict.fromkeys(names, pa.string()))
-            )
-    check_names(table.column_names, str(path))
-    return table
 
 
 def file_kind(path: Path) -> str:

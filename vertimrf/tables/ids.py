@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
-from ..kernels.digest import KEY_BYTES, digest_fixed, digest_integers, digest_strings
+from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from .read_options import check_formats
 
 __all__ = [
@@ -201,13 +201,12 @@ def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
     ids = np.asarray(ids)
     if ids.ndim != 1:
         raise TableError(f"Record ids must be one row, not {ids.ndim}-dimensional.")
-    if ids.dtype.kind in "iu":
-        return digest_integers(key, ids)
-    if ids.dtype.kind in "SU":
-        return digest_fixed(key, ids)
-    raise TableError(
-        f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
-    )
+    if ids.dtype.kind not in "iuSU":
+        raise TableError(
+            f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
+        )
+    column = pa.array(ids if ids.dtype.kind in "iu" else ids.tolist())
+    return digested(key, pa.chunked_array([column]), "Record ids")[0]
 
 
 def cell_value(cell: pa.Scalar) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -529,13 +529,22 @@ def check_columns(
             raise SchemaError(
                 f"The {what} column {column!r} is an attribute of the schema; remove it there."
             )
-    if absent := [name for name in wanted if name not in names]:
-        raise SchemaError(
-            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema."
-        )
+    check_present(wanted, names, where)
     if extra := [name for name in names if name not in wanted and name not in (id, person)]:
         raise SchemaError(
             f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema."
+        )
+
+
+def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> None:
+    """Check that a table has some columns of the schema.
+
+    Raises:
+        SchemaError: a column is missing.
+    """
+    if absent := [name for name in wanted if name not in names]:
+        raise SchemaError(
+            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema."
         )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from builders import decode
 from planning import plan_with
 
 from vertimrf.errors import MessageError
@@ -46,7 +47,6 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema, read_schema
 from vertimrf.privacy.ledger import Ledger
-from vertimrf.server.rows import decode
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
 from vertimrf.tables.ids import IdKeys

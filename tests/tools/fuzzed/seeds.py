@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import tomli_w
+from builders import decode
 from planning import plan_with
 
 from vertimrf.errors import ModelError
@@ -39,7 +40,6 @@ from vertimrf.privacy.events import GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
-from vertimrf.server.rows import decode
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
 from vertimrf.tables.ids import IdKeys

@@ -17,7 +17,7 @@ from .errors import SchemaError, TableError
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
-from .plan.defaults import HELD_BY, INNER, OUTER
+from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import read_arrow, read_standing
@@ -73,8 +73,8 @@ def evaluate(
     """
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
-    if HELD_BY in table.column_names and HELD_BY not in schema.names:
-        table = table.drop_columns([HELD_BY])
+    if HOLDERS_COLUMN in table.column_names and HOLDERS_COLUMN not in schema.names:
+        table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:
         # Values of people that a table does not have are missing.
         schema = replace(

@@ -119,26 +119,26 @@ class DomainRecord:
         places = {name: {*files, _keyed(key, "cells", cells[name])} for name in wanted}
         named = {attribute.name for attribute in search.part.schema.attributes}
         before: list[_Kept] = []
-        for i, own in enumerate(kept):
-            name = own.finding.domain.name
-            if files[0] in own.places or (
-                name in named and places.get(name, {files[1]}) & own.places
+        for i, entry in enumerate(kept):
+            name = entry.finding.domain.name
+            if files[0] in entry.places or (
+                name in named and places.get(name, {files[1]}) & entry.places
             ):
-                _check_asked(own.finding.domain, wanted.get(name), self.path)
+                _check_asked(entry.finding.domain, wanted.get(name), self.path)
                 # A copy of a copy is known as well.
-                kept[i] = replace(own, places=own.places | places.get(name, set(files)))
+                kept[i] = replace(entry, places=entry.places | places.get(name, set(files)))
                 before.append(kept[i])
-        on_record = frozenset(own.finding.domain.name for own in before)
+        on_record = frozenset(entry.finding.domain.name for entry in before)
         missing = [domain for name, domain in wanted.items() if name not in on_record]
         asked = json.dumps([[_plain(domain.asked), cells[domain.name]] for domain in missing])
-        found = (
+        findings = (
             find(missing, lambda purpose: bytes.fromhex(_keyed(key, purpose, asked)))
             if missing
             else ()
         )
-        kept += [_Kept(finding, frozenset(places[finding.domain.name])) for finding in found]
+        kept += [_Kept(finding, frozenset(places[finding.domain.name])) for finding in findings]
         self._write(kept)
-        return (*(own.finding for own in before), *found), on_record
+        return (*(entry.finding for entry in before), *findings), on_record
 
     def _read(self) -> list[_Kept]:
         if not os.path.lexists(self.path):
@@ -156,7 +156,10 @@ class DomainRecord:
             ) from None
 
     def _write(self, kept: Sequence[_Kept]) -> None:
-        text = json.dumps({"kind": KIND, "found": [_to_json(own) for own in kept]}, indent=1) + "\n"
+        text = (
+            json.dumps({"kind": KIND, "found": [_to_json(entry) for entry in kept]}, indent=1)
+            + "\n"
+        )
         try:
             write_text(self.path, text, private=True, synced=True)
         except OSError as error:
@@ -215,12 +218,12 @@ def _check_asked(before: PrivateDomain, now: PrivateDomain | None, path: Path) -
 
 
 def _from_json(item: Any) -> _Kept:
-    found = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
+    domain = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
     entries = tuple(LedgerEntry.from_json(entry) for entry in item["entries"])
     if not all(isinstance(place, str) for place in item["places"]):
         raise TypeError("places")
     return _Kept(
-        Finding(PrivateDomain.from_json(item["asked"]), found, entries), frozenset(item["places"])
+        Finding(PrivateDomain.from_json(item["asked"]), domain, entries), frozenset(item["places"])
     )
 
 

@@ -151,8 +151,8 @@ class Releases:
 
     def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:
         """The bytes on record, if they are this release's."""
-        found, released = self._read(path, release.name, price)
-        if found.table != release.table:
+        record, released = self._read(path, release.name, price)
+        if record.table != release.table:
             raise PrivacyError(
                 "This plan's message was released already, from another table or under another secret: only the same records "
                 f"give the same message again. {_remedy(price)}"
@@ -162,12 +162,12 @@ class Releases:
     def _read(self, path: Path, name: str, price: Callable[[], str]) -> tuple[Release, bytes]:
         """What a record says, and the bytes in it."""
         what = f"The record of the message released for this plan, {path},"
-        found = None
+        record = None
         try:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
             intact = header["sha256"] == hashlib.sha256(released).hexdigest()
-            found = Release(
+            record = Release(
                 bytes.fromhex(header["plan"]), int(header["party"]), bytes.fromhex(header["table"])
             )
         except OSError as error:
@@ -176,12 +176,12 @@ class Releases:
             ) from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
-        if not intact or found is None or found.name != name:
+        if not intact or record is None or record.name != name:
             raise PrivacyError(
                 f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. "
                 f"{_remedy(price)}"
             )
-        return found, released
+        return record, released
 
     def _unwritable(self, error: OSError) -> PrivacyError:
         return PrivacyError(

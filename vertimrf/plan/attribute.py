@@ -416,10 +416,10 @@ class Attribute:
         elif bounds is not None or bins is not None:
             parts["edges"] = equal_edges(name, bounds, bins)
         kinds = {"values": "categorical", "codes": "integer", "edges": "numeric"}
-        found = [key for key in kinds if key in parts]
-        if len(found) != 1:
+        domains = [key for key in kinds if key in parts]
+        if len(domains) != 1:
             raise SchemaError(
-                f"Attribute {name!r} has {' and '.join(found) or 'no domain'}; "
+                f"Attribute {name!r} has {' and '.join(domains) or 'no domain'}; "
                 "give it exactly one of values, codes, edges, or bounds with bins."
             )
         for key in ("values", "edges"):
@@ -427,7 +427,7 @@ class Attribute:
                 if isinstance(parts[key], str) or not isinstance(parts[key], Sequence):
                     raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
                 parts[key] = tuple(parts[key])
-        return cls(kind=kinds[found[0]], **parts)  # type: ignore[arg-type]
+        return cls(kind=kinds[domains[0]], **parts)  # type: ignore[arg-type]
 
 
 def is_text(value: str) -> bool:

@@ -8,7 +8,7 @@ __all__ = [
     "DOMAIN_SHARE",
     "ENCODER",
     "ENCODERS",
-    "HELD_BY",
+    "HOLDERS_COLUMN",
     "INNER",
     "MAX_DELTA",
     "MAX_MESSAGE",
@@ -58,7 +58,7 @@ MAX_MESSAGE = 1 << 32
 INNER, OUTER = "inner", "outer"
 POPULATIONS = (INNER, OUTER)
 # The column that then says who holds somebody.
-HELD_BY = "held_by"
+HOLDERS_COLUMN = "held_by"
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
 
 

@@ -112,7 +112,7 @@ class OpenSchema:
     impossible: tuple[Impossible, ...] = ()
 
     def closed(
-        self, found: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
+        self, domains: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
     ) -> Schema:
         """The schema with the domains that were found, and what finding them has cost.
 
@@ -121,7 +121,7 @@ class OpenSchema:
             spent: ledger entries, one or more for everything that was looked for.
             public: False where the noise was no privacy noise.
         """
-        attributes = tuple(found.get(a.name, a) for a in self.schema.attributes)
+        attributes = tuple(domains.get(a.name, a) for a in self.schema.attributes)
         schema = self.schema
         return replace(
             schema,

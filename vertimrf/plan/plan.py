@@ -41,7 +41,7 @@ from ..sketches.parameters import (
     release_to_json,
 )
 from .defaults import (
-    HELD_BY,
+    HOLDERS_COLUMN,
     INNER,
     MAX_DELTA,
     MAX_MESSAGE,
@@ -288,9 +288,9 @@ class Plan:
                 "The outer population needs sketches that tell how many people parties have in common: several parties, and "
                 "scheduled pairs or count sketches; or leave the population at inner."
             )
-        if self.population == OUTER and HELD_BY in self.schema.names:
+        if self.population == OUTER and HOLDERS_COLUMN in self.schema.names:
             raise PlanError(
-                f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute."
+                f"Of the outer population a column {HOLDERS_COLUMN!r} says who holds somebody: rename the attribute."
             )
 
     @cached_property
@@ -563,7 +563,8 @@ class Plan:
             )
         if self.workload.marginals:
             named = [
-                " × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals
+                " × ".join(self.schema.names[a] for a in attributes)
+                for attributes, _ in self.workload.marginals
             ]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
         if self.population == OUTER:

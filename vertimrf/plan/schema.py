@@ -85,7 +85,7 @@ class Schema:
         place = self._places
         seen: dict[str, None] = {}
         names = set()
-        for party, held in self.parties:
+        for party, columns in self.parties:
             if not isinstance(party, str) or not party:
                 raise SchemaError(
                     f"A party's name is {party!r}; give every party a non-empty text name."
@@ -101,20 +101,20 @@ class Schema:
                     f"Two parties are called {party!r}; give every party a name of its own."
                 )
             names.add(party)
-            if not held:
+            if not columns:
                 raise SchemaError(
                     f"Party {party!r} has no attributes; give it some or leave it out."
                 )
-            if len(set(held)) < len(held):
-                twice = next(name for i, name in enumerate(held) if name in held[:i])
+            if len(set(columns)) < len(columns):
+                twice = next(name for i, name in enumerate(columns) if name in columns[:i])
                 raise SchemaError(
                     f"Attribute {twice!r} is twice at party {party!r}; keep it at one place."
                 )
-            if any(name not in place for name in held) or list(held) != sorted(
-                held, key=place.__getitem__
+            if any(name not in place for name in columns) or list(columns) != sorted(
+                columns, key=place.__getitem__
             ):
                 raise SchemaError(_DISORDER)
-            seen |= dict.fromkeys(held)
+            seen |= dict.fromkeys(columns)
         if tuple(seen) != self.names:
             raise SchemaError(_DISORDER)
         if together := contradiction(self.combinations, self.sizes):
@@ -150,7 +150,7 @@ class Schema:
     @classmethod
     def _of(
         cls,
-        held: Sequence[tuple[str, Sequence[Attribute]]],
+        parties: Sequence[tuple[str, Sequence[Attribute]]],
         public: bool,
         impossible: Iterable[Impossible],
     ) -> Schema:
@@ -158,8 +158,8 @@ class Schema:
         first: dict[str, tuple[Attribute, str]] = {}
         attributes = []
         clashes = []
-        for party, own in held:
-            for attribute in own:
+        for party, columns in parties:
+            for attribute in columns:
                 known, where = first.get(attribute.name, (attribute, party))
                 if where == party:
                     first[attribute.name] = attribute, party
@@ -172,7 +172,8 @@ class Schema:
             )
         place = {name: position for position, name in enumerate(first)}
         named = [
-            (party, sorted((a.name for a in own), key=place.__getitem__)) for party, own in held
+            (party, sorted((a.name for a in columns), key=place.__getitem__))
+            for party, columns in parties
         ]
         # Parts that are merged may state the same.
         stated = tuple(dict.fromkeys(impossible))
@@ -195,7 +196,7 @@ class Schema:
         """
         if not parts:
             raise SchemaError("There are no parts to merge; give each party's.")
-        held: dict[str, tuple[Attribute, ...]] = {}
+        parties: dict[str, tuple[Attribute, ...]] = {}
         source: dict[str, str] = {}
         for where, part in parts.items():
             for party, _ in part.parties:
@@ -203,10 +204,10 @@ class Schema:
                     raise SchemaError(
                         f"Party {party!r} is in {source[party]} and in {where}; give every party one part."
                     )
-                held[party], source[party] = part.part(party), where
+                parties[party], source[party] = part.part(party), where
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(
-            held, public=all(part.public for part in parts.values()), impossible=impossible
+            parties, public=all(part.public for part in parts.values()), impossible=impossible
         )
         return replace(
             merged,
@@ -247,9 +248,9 @@ class Schema:
         Raises:
             SchemaError: no such party.
         """
-        for name, held in self.parties:
+        for name, columns in self.parties:
             if name == party:
-                return tuple(self._places[attribute] for attribute in held)
+                return tuple(self._places[attribute] for attribute in columns)
         raise SchemaError(
             f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}."
         )
@@ -284,11 +285,11 @@ class Schema:
         Raises:
             SchemaError: no such party.
         """
-        held = self.party_attributes(party)
+        columns = self.party_attributes(party)
         return {
-            number: tuple((held.index(place), codes) for place, codes in combination)
+            number: tuple((columns.index(place), codes) for place, codes in combination)
             for number, combination in enumerate(self.combinations)
-            if all(place in held for place, _ in combination)
+            if all(place in columns for place, _ in combination)
         }
 
     def named(self, numbers: Iterable[int], start: bool = True) -> str:
@@ -325,9 +326,9 @@ class Schema:
     @cached_property
     def holders(self) -> tuple[tuple[int, ...], ...]:
         """Per attribute, the positions of the parties that hold it."""
-        parties = [set(held) for _, held in self.parties]
+        parties = [set(columns) for _, columns in self.parties]
         return tuple(
-            tuple(i for i, held in enumerate(parties) if name in held) for name in self.names
+            tuple(i for i, columns in enumerate(parties) if name in columns) for name in self.names
         )
 
     def party_of(self, attribute: int) -> int:
@@ -348,7 +349,7 @@ class Schema:
             default=None,
         )
 
-    def held_together(self, attributes: Iterable[int]) -> bool:
+    def at_one_party(self, attributes: Iterable[int]) -> bool:
         """Whether some party holds all of these attributes, given by position."""
         return self.holder(attributes) is not None
 

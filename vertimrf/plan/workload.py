@@ -49,7 +49,9 @@ class Workload:
         """
         if wanted is None:
             return cls()
-        weighted = wanted.items() if isinstance(wanted, Mapping) else [(own, 1.0) for own in wanted]
+        weighted = (
+            wanted.items() if isinstance(wanted, Mapping) else [(names, 1.0) for names in wanted]
+        )
         marginals: dict[tuple[int, ...], float] = {}
         for names, weight in weighted:
             if isinstance(names, str) or not names or len(set(names)) < len(names):
@@ -60,8 +62,8 @@ class Workload:
                 raise PlanError(
                     f"The workload's weight of {', '.join(names)} must be a number above 0, not {weight}."
                 )
-            own = tuple(sorted(schema.index(name) for name in names))
-            marginals[own] = marginals.get(own, 0.0) + float(weight)
+            attributes = tuple(sorted(schema.index(name) for name in names))
+            marginals[attributes] = marginals.get(attributes, 0.0) + float(weight)
         return cls(tuple(sorted(marginals.items())))
 
     def relevance(self, attributes: Sequence[int]) -> float:
@@ -73,25 +75,25 @@ class Workload:
         pairs = max(math.comb(len(attributes), 2), 1)
         most = max(weight for _, weight in self.marginals)
         inside = (
-            weight * math.comb(len({*own} & {*attributes}), 2) / pairs
-            for own, weight in self.marginals
+            weight * math.comb(len({*marginal} & {*attributes}), 2) / pairs
+            for marginal, weight in self.marginals
         )
         return max(*inside, MIN_RELEVANCE * most) / most
 
-    def part(self, held: Sequence[int]) -> Workload:
-        """As one party sees it, whose attributes are numbered by their place in ``held``."""
-        place = {attribute: i for i, attribute in enumerate(held)}
-        own = [
+    def part(self, columns: Sequence[int]) -> Workload:
+        """As one party sees it, whose attributes are numbered by their place in ``columns``."""
+        place = {attribute: i for i, attribute in enumerate(columns)}
+        inside = [
             (tuple(place[a] for a in attributes if a in place), weight)
             for attributes, weight in self.marginals
         ]
-        return Workload(tuple((attributes, weight) for attributes, weight in own if attributes))
+        return Workload(tuple((attributes, weight) for attributes, weight in inside if attributes))
 
     def to_json(self, schema: Schema) -> list[dict[str, Any]]:
         """JSON-able form."""
         return [
-            {"attributes": [schema.names[a] for a in own], "weight": weight}
-            for own, weight in self.marginals
+            {"attributes": [schema.names[a] for a in attributes], "weight": weight}
+            for attributes, weight in self.marginals
         ]
 
     @classmethod

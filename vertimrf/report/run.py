@@ -95,7 +95,7 @@ class _Pairs(msgspec.Struct):
     model_dependence: list[Figure]
 
 
-class _Found(msgspec.Struct):
+class _Estimates(msgspec.Struct):
     """What was measured, in a file."""
 
     one_way: list[_OneWay]
@@ -105,7 +105,8 @@ class _Found(msgspec.Struct):
 class _Measured(msgspec.Struct):
     """The part of a file on what was measured."""
 
-    found: _Found | None = None
+    # The file's key is "found".
+    estimates: _Estimates | None = msgspec.field(default=None, name="found")
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -149,10 +150,10 @@ class Overlap(msgspec.Struct, frozen=True):
     """How many people each set of parties holds.
 
     Attributes:
-        held_by: the sets.
+        holders: the sets; the file's key is "held_by".
     """
 
-    held_by: tuple[Holders, ...] = ()
+    holders: tuple[Holders, ...] = msgspec.field(default=(), name="held_by")
 
 
 class Report(msgspec.Struct, frozen=True, eq=False):
@@ -310,11 +311,13 @@ def _report(path: Path) -> Any:
 
 def _read(figures: dict[str, Any], schema: Schema, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
-    found = from_json(figures, _Measured, where, REMEDY, MessageError).found
+    estimates = from_json(figures, _Measured, where, REMEDY, MessageError).estimates
     parts = {
         "standing": Standing.from_json(figures.get("standing")),
-        "released": [] if found is None else [_released(one, schema) for one in found.one_way],
-        "pairs": None if found is None else _pairs(found.pairs, len(schema.names)),
+        "released": []
+        if estimates is None
+        else [_released(one, schema) for one in estimates.one_way],
+        "pairs": None if estimates is None else _pairs(estimates.pairs, len(schema.names)),
     }
     return from_json(figures | parts, Report, where, REMEDY, MessageError)
 

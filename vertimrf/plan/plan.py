@@ -495,8 +495,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """The text that parties and server compare to confirm one plan with the same keys.
-        """
+        """The text that parties and server compare to confirm one plan with the same keys."""
         return fingerprint(self.digest())
 
     def sealing_keys(self) -> PublicKeys:

@@ -1,9 +1,10 @@
-"""The record of domains that were found on this machine: no domain is searched for twice by
-mistake.
+"""The record of domains that were found on this machine, so that none is searched for twice.
 
 1. A search for domains takes a lock, so that one search runs at a time.
-2. Domains on record are not searched for again. Their recorded results are given, whatever the table is by then.
-3. Every new result, including "nothing found", is recorded and synced to disk before anybody sees it.
+2. Domains on record are not searched for again. Their recorded results are given, whatever the
+   table is by then.
+3. Every new result, including "nothing found", is recorded and synced to disk before anybody sees
+   it.
 
 A second search would spend epsilon again, because the first result cannot be taken back. A domain
 on record is recognised by its attribute's name together with any of the path of the schema part,

@@ -2,7 +2,8 @@
 
 1. A party makes the bytes of its release.
 2. It writes them to a record and syncs it to disk, *before* anybody sees them.
-3. It gives the recorded bytes, also whenever it is asked again. After a crash there is either no record, and nothing was sent, or a record with the same bytes.
+3. It gives the recorded bytes, also whenever it is asked again. After a crash there is either no
+   record, and nothing was sent, or a record with the same bytes.
 
 The hashes of a plan are the same in every release for it. Someone who sees two releases with
 different phantoms sees which levels the phantoms do not explain. This costs far more than two plans

@@ -1,4 +1,4 @@
-"""Distance of a synthetic table from the real one: mean total variation distance of marginals (VertiMRF, section 6)."""
+"""Mean total variation distance of marginals of two tables (VertiMRF, section 6)."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def evaluate(
     options: EvaluationOptions = ALL,
     read: ReadOptions = DEFAULT,
 ) -> dict[str, Any]:
-    """Compare a synthetic table with the real ones, if one machine may see all of them, or with one party's table.
+    """Compare a synthetic table with all real tables on one machine, or with one party's table.
 
     Args:
-        real: one table with all attributes, or several tables with some attributes each, which are joined by id.
+        real: one table with all attributes, or several tables with some attributes each, which are
+            joined by id.
         synthetic: a table of all attributes. An id column in it is ignored.
         id: id column of the real tables.
         schema: domains of all attributes.
@@ -54,17 +55,22 @@ def evaluate(
         read: how the real tables are read.
 
     Returns:
-        - ``"tvd"``: ``{"3": mean, ...}``. For comparison, ``"tvd_resampled"`` is the distance of as many records drawn from the
-          real ones, and ``"tvd_independent"`` that of the real columns, each shuffled by itself.
-        - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more than one.
-        - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
+        - ``"tvd"``: ``{"3": mean, ...}``. For comparison, ``"tvd_resampled"`` is the distance of as
+          many records drawn from the real ones, and ``"tvd_independent"`` that of the real columns,
+          each shuffled by itself.
+        - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more
+          than one.
+        - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest
+          first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
-        - ``"impossible"``, if the schema has any: numbers of real and synthetic records with each impossible combination.
+        - ``"impossible"``, if the schema has any: numbers of real and synthetic records with each
+          impossible combination.
         - ``"utility"``, with a label: see :func:`vertimrf.utility.figures.utility`.
-        - ``"records"``: ``{"real": n, "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
+        - ``"records"``: ``{"real": n, "synthetic": m}``, and ``"tables"``, the records of each real
+          table, if they differ.
         - ``"marginals"`` and ``"seed"`` as given.
-        - ``"standing"``: not private, because these are exact statistics of the real tables. ``"synthetic_standing"`` is the
-          privacy label of the synthetic table.
+        - ``"standing"``: not private, because these are exact statistics of the real tables.
+          ``"synthetic_standing"`` is the privacy label of the synthetic table.
         - ``"kind"``: "evaluation".
 
     Raises:
@@ -193,11 +199,12 @@ def read_real(
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
     """Join the real tables: all attributes of the records of a population.
 
-    In the outer population attributes may be missing: values of records that a table does not have. A column that several
-    parties hold is taken from the first table that has it.
+    In the outer population attributes may be missing: values of records that a table does not have.
+    A column that several parties hold is taken from the first table that has it.
 
     Returns:
-        Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records of each table.
+        Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records
+        of each table.
     """
     names, tables, keys = [], [], IdKeys.drawn()
     columns: list[str] = []
@@ -245,7 +252,8 @@ def read_real(
         joined |= {
             name: np.where(present, values[rows], np.nan) for name, values in by_name.items()
         }
-    # Digests have another order in every process. Sort by codes, so that a seed always draws the same records.
+    # Digests have another order in every process. Sort by codes, so that a seed always draws the
+    # same records.
     order = np.lexsort([*joined.values(), *codes])
     in_order = {name: joined[name][order] for name in schema.names if name in joined}
     return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]

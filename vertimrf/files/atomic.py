@@ -33,8 +33,8 @@ __all__ = [
     "write_text",
 ]
 
-# Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas and reports, which
-# list values. A file from somebody else must not fill the reader's memory.
+# Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas
+# and reports, which list values. A file from somebody else must not fill the reader's memory.
 MAX_KEY = 1 << 20
 MAX_JSON = 1 << 26
 # A draft has the name of its file after a dot, eight hexadecimal digits and another dot.
@@ -64,14 +64,15 @@ def replacing(
     once: bool = False,
     dir_fd: int | None = None,
 ) -> Iterator[BinaryIO]:
-    """Open a draft in the same folder, which replaces ``path`` when the block ends without an error.
+    """Open a draft in the same folder that replaces ``path`` when the block ends without an error.
 
     Args:
         path: the file to write.
         private: make the file readable by its owner only, from the moment it exists.
-        synced: make the file survive a power cut from the moment it exists. For data that cannot be restored or that
-            others are informed of.
-        once: keep a file that exists already, whoever made it. The file system must support hard links.
+        synced: make the file survive a power cut from the moment it exists. For data that cannot be
+            restored or that others are informed of.
+        once: keep a file that exists already, whoever made it. The file system must support hard
+            links.
         dir_fd: open folder to which the path is relative.
 
     Raises:
@@ -91,7 +92,8 @@ def replacing(
                 file.flush()
                 os.fsync(file.fileno())
         if once:
-            # The first of several processes makes the file, and may have removed the drafts of the others.
+            # The first of several processes makes the file, and may have removed the drafts of the
+            # others.
             with suppress(FileExistsError, FileNotFoundError):
                 os.link(draft, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         else:
@@ -143,7 +145,9 @@ def kind_of(mode: int) -> str:
 def open_regular(
     path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True
 ) -> BinaryIO:
-    """Open a regular file for reading. Other files, such as named pipes, are refused without waiting.
+    """Open a regular file for reading.
+
+    Other files, such as named pipes, are refused without waiting.
 
     Args:
         path: the file.
@@ -177,7 +181,8 @@ def read_bytes(
         most: largest size in bytes.
 
     Raises:
-        VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is too large.
+        VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is
+            too large.
     """
     try:
         with open_regular(path) as file:
@@ -201,7 +206,8 @@ def read_json(
     """Read a JSON file of limited size; arguments as in :func:`read_bytes`.
 
     Raises:
-        VertiMRFError: of the class ``error``: the file cannot be read, is too large, or is not JSON.
+        VertiMRFError: of the class ``error``: the file cannot be read, is too large, or is not
+            JSON.
     """
     return parse_json(read_bytes(path, what, error, most), str(path), what, error)
 

@@ -43,9 +43,9 @@ class Model:
             then have a last column "held_by", and nulls for values that no party holds.
 
     Example:
-        >>> model = Model.load("clinic.model")                                              # doctest: +SKIP
-        >>> model.sample(1000, given={"smoker": "yes"}).to_pandas()                         # doctest: +SKIP
-        >>> model.marginal(["smoker", "ward"])                                              # doctest: +SKIP
+        >>> model = Model.load("clinic.model")  # doctest: +SKIP
+        >>> model.sample(1000, given={"smoker": "yes"}).to_pandas()  # doctest: +SKIP
+        >>> model.marginal(["smoker", "ward"])  # doctest: +SKIP
     """
 
     schema: Schema

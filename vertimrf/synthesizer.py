@@ -93,8 +93,10 @@ class Synthesizer:
     Example:
         >>> import pandas as pd
         >>> from vertimrf import Attribute, Schema, Synthesizer
-        >>> schema = Schema.of({"all": [Attribute.integer("age", 3), Attribute.categorical("smoker", ["no", "yes"])]})
-        >>> table = pd.DataFrame({"age": [0, 1, 2, 1] * 500, "smoker": ["no", "yes", "no", "yes"] * 500})
+        >>> smoker = Attribute.categorical("smoker", ["no", "yes"])
+        >>> schema = Schema.of({"all": [Attribute.integer("age", 3), smoker]})
+        >>> rows = {"age": [0, 1, 2, 1] * 500, "smoker": ["no", "yes", "no", "yes"] * 500}
+        >>> table = pd.DataFrame(rows)
         >>> synthesizer = Synthesizer(schema).fit(table, epsilon=1.0)
         >>> synthesizer.ledger.epsilon <= 1.0
         True

@@ -5,11 +5,12 @@ exceptions on division) and keep IEEE semantics (no fastmath) unless a kernel as
 
 A first run waits for compilation, so kernels are cheap to compile:
 
-* Kernels are serial, and :func:`in_slices` runs them on Python threads. Numba's own parallel loops compile three to
-  eight times as slowly, and its threads spin while they wait.
-* Small functions are inlined by LLVM (``forceinline``), not by Numba (``inline="always"``), which would compile them
-  again at every call.
-* Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and their error messages.
+* Kernels are serial, and :func:`in_slices` runs them on Python threads. Numba's own parallel loops
+  compile three to eight times as slowly, and its threads spin while they wait.
+* Small functions are inlined by LLVM (``forceinline``), not by Numba (``inline="always"``), which
+  would compile them again at every call.
+* Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and
+  their error messages.
 
 NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels
 are loaded from it (``read_only.py``). If no cache location is writable and there is no such folder,

@@ -7,9 +7,10 @@ cells. A factor (or a marginal) is then of one of three kinds:
 
 * inner only: multiplied once into the block's start vector; read from the sum A of all rows;
 * outer only: a scalar per row, multiplied level by level; read from the row sums T;
-* crossing: a factor with outer attributes U belongs to the group of U. The factors of a group are first merged into one
-  matrix G [rows of U, J]; marginals are read from H [rows of U, J]. A table whose last axes are exactly the inner
-  attributes is such a matrix already, and is read and written in place. Large separators are of this kind.
+* crossing: a factor with outer attributes U belongs to the group of U. The factors of a group are
+  first merged into one matrix G [rows of U, J]; marginals are read from H [rows of U, J]. A table
+  whose last axes are exactly the inner attributes is such a matrix already, and is read and written
+  in place. Large separators are of this kind.
 
 A group acts at the level of its last outer attribute. The running product of a level is reused by
 all rows below it, and sums are carried upwards when the index of a level advances. So, whatever the
@@ -648,7 +649,8 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
 
 @kernel
 def absorb(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
-    """Add the measurements' parameters to the logs of the factors; arguments as :func:`potentials`."""
+    """Add the measurements' parameters to the factors' logs; arguments as :func:`potentials`.
+    """
     for f in range(factors.shape[0]):
         table = logs[factors[f, 0] : factors[f, 0] + factors[f, 1]]
         _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])

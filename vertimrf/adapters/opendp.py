@@ -19,6 +19,7 @@ __all__ = ["estimator"]
 def estimator(domain: mbi.Domain, loss_fn: Any, *, potentials: Any = None) -> mbi.MarkovRandomField:
     """Fit a model as ``opendp.extras.mbi.mirror_descent`` does.
 
-    See :func:`vertimrf.adapters.mbi1.estimate`.
+    Args:
+        domain, loss_fn, potentials: as in :func:`vertimrf.adapters.mbi1.estimate`.
     """
     return estimate(domain, loss_fn, potentials=potentials)

@@ -159,7 +159,13 @@ def _compare(
 def farthest_columns(
     real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The distance of every attribute, largest first."""
+    """The distance of every attribute, largest first.
+
+    Args:
+        real, synthetic: codes of two tables [each shape=(d, records), uint16].
+        sizes: number of codes of every attribute.
+        names: names of the attributes.
+    """
     distances = [
         {"columns": [name], "tvd": distance(real, synthetic, sizes, (i,))}
         for i, name in enumerate(names)
@@ -170,7 +176,11 @@ def farthest_columns(
 def farthest_pairs(
     real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The distance of every pair of attributes, largest first."""
+    """The distance of every pair of attributes, largest first.
+
+    Args:
+        real, synthetic, sizes, names: as in :func:`farthest_columns`.
+    """
     n, m = real.shape[1], synthetic.shape[1]
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     few = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= max(FEW_CELLS, n + m)]
@@ -201,6 +211,13 @@ def read_real(
 
     In the outer population attributes may be missing: values of records that a table does not have.
     A column that several parties hold is taken from the first table that has it.
+
+    Args:
+        sources: the tables.
+        id: column of record ids.
+        schema: attributes and parties.
+        read: how the tables are read.
+        population: "inner" or "outer".
 
     Returns:
         Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records

@@ -108,7 +108,12 @@ def replacing(
 def write_bytes(
     path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False
 ) -> None:
-    """Write bytes to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
+    """Write bytes to a file atomically.
+
+    Args:
+        path: the file.
+        data: its content.
+        private, synced: as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
@@ -120,7 +125,12 @@ def write_bytes(
 def write_text(
     path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False
 ) -> None:
-    """Write UTF-8 text to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
+    """Write UTF-8 text to a file atomically.
+
+    Args:
+        path: the file.
+        text: its content.
+        private, synced: as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
@@ -213,7 +223,13 @@ def read_json(
 
 
 def parse_json(data: bytes, where: str, what: str, error: type[VertiMRFError]) -> Any:
-    """Parse JSON; ``where`` names the file in errors, and ``what`` says what it should be.
+    """Parse JSON.
+
+    Args:
+        data: the content of a file.
+        where: name of the file, for errors.
+        what: what the file should be, for errors.
+        error: class of the error to raise.
 
     Raises:
         VertiMRFError: of the class ``error``: the data is not JSON.

@@ -649,8 +649,7 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
 
 @kernel
 def absorb(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
-    """Add the measurements' parameters to the factors' logs; arguments as :func:`potentials`.
-    """
+    """Add the measurements' parameters to the factors' logs; arguments as :func:`potentials`."""
     for f in range(factors.shape[0]):
         table = logs[factors[f, 0] : factors[f, 0] + factors[f, 1]]
         _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])

@@ -469,6 +469,11 @@ class Envelopes(msgspec.Struct, frozen=True):
     def from_json(cls, data: Any, kind: str, where: str) -> Envelopes:
         """Read envelopes of one kind.
 
+        Args:
+            data: parsed JSON.
+            kind: kind that the file must have.
+            where: name of the file, for errors.
+
         Raises:
             MessageError: the data holds no such envelopes.
         """

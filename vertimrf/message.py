@@ -117,7 +117,19 @@ class Message:
         return seal(self.to_bytes(plan), KIND, plan.digest(), plan.sealing_keys(), key, None)
 
     def save(self, path: str | Path, plan: Plan, key: PrivateKey) -> int:
-        """Write the sealed message; returns its size in bytes. Raises as :meth:`seal`."""
+        """Write the sealed message.
+
+        Args:
+            path: the file.
+            plan, key: as in :meth:`seal`.
+
+        Returns:
+            Size of the file in bytes.
+
+        Raises:
+            MessageError, PlanError: as :meth:`seal`.
+            OSError: the file cannot be written.
+        """
         data = self.seal(plan, key)
         write_bytes(path, data)
         return len(data)
@@ -141,7 +153,16 @@ class Message:
 
     @classmethod
     def unseal(cls, data: bytes, plan: Plan, key: PrivateKey, where: str = "message") -> Message:
-        """Open and validate what :meth:`seal` gave. Raises as :meth:`load`."""
+        """Open and validate a message that :meth:`seal` made.
+
+        Args:
+            data: bytes of the file.
+            plan, key: as in :meth:`load`.
+            where: name of the file, for errors.
+
+        Raises:
+            MessageError, PlanError: as :meth:`load`.
+        """
         sender, contents = open_sealed(data, KIND, plan.digest(), plan.sealing_keys(), key, where)
         message = cls.from_bytes(contents, plan, where)
         _check_owner(plan, message.party, sender, where)
@@ -151,8 +172,14 @@ class Message:
     def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
         """Read a message and check every field against the plan. Nothing in it is trusted.
 
+        Args:
+            data: the message before sealing.
+            plan: the agreed plan.
+            where: name of the file, for errors.
+
         Raises:
-            MessageError: truncated, altered, of another plan, or not what the plan asks for.
+            MessageError: the message is truncated or altered, of another plan, or not what the plan
+                asks for.
         """
         header, arrays = container.unpack(data, KIND, where)
         if header.get("plan") != plan.digest().hex():

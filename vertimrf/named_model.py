@@ -102,8 +102,18 @@ class Model:
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> Iterator[pa.Table]:
-        """The rows of :meth:`sample`, piece by piece, because values take several times the memory
-        of codes. Same arguments.
+        """Draw the rows of :meth:`sample` piece by piece, in less memory.
+
+        Values take several times the memory of codes.
+
+        Args:
+            rows, given, seed: as in :meth:`sample`.
+
+        Yields:
+            Tables of rows.
+
+        Raises:
+            SchemaError, ModelError, NoMassError: as :meth:`sample`.
         """
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})

@@ -112,6 +112,11 @@ def find_domains(
 def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) -> Schema:
     """Complete a schema with the domains and their cost.
 
+    Args:
+        schema: schema with private domains.
+        findings: a finding for every private domain.
+        public: False if the noise was fixed and gives no privacy.
+
     Raises:
         SchemaError: the search for some domains was without result; the message names them.
     """
@@ -143,8 +148,13 @@ def without_result(schema: OpenSchema, findings: Sequence[Finding]) -> str | Non
 def check_columns_of(wanted: Mapping[str, PrivateDomain], table: pa.Table, where: str) -> None:
     """Check that a table has the columns of private domains.
 
+    Args:
+        wanted: private domains by attribute name.
+        table: the table.
+        where: name of the table, for errors.
+
     Raises:
-        SchemaError: it has not.
+        SchemaError: a column is missing.
     """
     if absent := [name for name in wanted if name not in table.column_names]:
         raise SchemaError(

@@ -250,14 +250,28 @@ class Attribute:
         other: Value | None = None,
         ordered: bool = False,
     ) -> Attribute:
-        """An attribute with listed values."""
+        """An attribute with listed values.
+
+        Args:
+            name, values, missing, other, ordered: as in :class:`Attribute`.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
         return cls(
             name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered
         )
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
-        """An attribute whose column has the codes 0 to ``codes`` - 1."""
+        """An attribute whose column has the codes 0 to ``codes`` - 1.
+
+        Args:
+            name, codes, missing: as in :class:`Attribute`.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
         return cls(name, "integer", codes=codes, missing=missing)
 
     @classmethod
@@ -271,7 +285,14 @@ class Attribute:
         clamp: bool = False,
         missing: bool = False,
     ) -> Attribute:
-        """A numeric attribute with public bin edges."""
+        """A numeric attribute with public bin edges.
+
+        Args:
+            name, edges, integral, resolution, clamp, missing: as in :class:`Attribute`.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
         return cls(
             name,
             "numeric",
@@ -294,8 +315,14 @@ class Attribute:
         clamp: bool = False,
         missing: bool = False,
     ) -> Attribute:
-        """Dates, times of day or timestamps with public bin edges: numbers, objects of
-        :mod:`datetime`, or ISO 8601 texts.
+        """Dates, times of day or timestamps with public bin edges.
+
+        Args:
+            edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
+            name, calendar, timezone, resolution, clamp, missing: as in :class:`Attribute`.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
         """
         numbers = _instants(name, calendar, edges, timezone)
         return cls(

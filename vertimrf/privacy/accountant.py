@@ -475,7 +475,13 @@ class Loss:
         return _power(np.concatenate(parts), self.count)
 
     def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
-        """The spectrum at multiples of 2 pi / (length step), by a fast Fourier transform."""
+        """The spectrum at multiples of 2 pi / (length step), by a fast Fourier transform.
+
+        Args:
+            tilted: masses times exp(tilt loss), by grid point.
+            length: length of the transform.
+            frequencies: number of multiples, from 0 on.
+        """
         folded = np.bincount(
             (self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length,
             tilted.ravel(),

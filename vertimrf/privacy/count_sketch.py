@@ -294,7 +294,10 @@ def highest_order(orders: Floats, rho: float) -> int:
 def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
     """Log E l^k of a bucket's ratio l for k = 0 to ``most`` [shape=(most + 1,)].
 
-    ``weight`` is as in :func:`bucket_ratio`.
+    Args:
+        groups, variance: as in :func:`ratio_law`.
+        most: largest k.
+        weight: as in :func:`bucket_ratio`.
     """
     half = weight**2 * groups / (2 * variance)
     out = np.empty(most + 1)

@@ -76,6 +76,10 @@ def person_excess(groups: int, variance: float, buckets: int, records: int) -> f
     """Variance of the ratio of one repetition without shared buckets.
 
     To first order, it is records^2 times that of one record.
+
+    Args:
+        groups, variance, buckets: as in :func:`~.count_sketch.ratio_law`.
+        records: largest number of records per person.
     """
     single = excess(groups, variance)
     return records * math.expm1(records * math.log1p(single)) / buckets

@@ -92,7 +92,14 @@ def write_report(
 def write_page(
     run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None
 ) -> Standing:
-    """Write the page of a run. Arguments as in :func:`page`. Returns what the page may claim.
+    """Write the page of a run.
+
+    Args:
+        run, truth, label: as in :func:`page`.
+        out: the file to write.
+
+    Returns:
+        The privacy label of the page.
 
     Raises:
         PlanError: Matplotlib or Jinja is not installed.

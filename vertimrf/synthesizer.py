@@ -246,7 +246,14 @@ class Synthesizer:
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> pa.Table:
-        """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does."""
+        """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does.
+
+        Args:
+            rows, given, seed: as in :meth:`vertimrf.Model.sample`.
+
+        Returns:
+            The rows.
+        """
         with threads(self._options.num_threads):
             return self._fit().sample(rows, given=given, seed=seed)
 

@@ -134,10 +134,14 @@ def propensity(
 ) -> float:
     """AUC of trees that distinguish synthetic from real records.
 
-    They are trained on half of both and tested on the other half.
+    They are trained on half of both tables and tested on the other half. Of the longer table, only
+    as many records are used as the shorter one has.
 
-    Arguments as of :func:`predict`. Of the longer table only as many records are used as the
-    shorter one has.
+    Args:
+        learner: one of :func:`learners`.
+        real, synthetic: codes of two tables [each shape=(attributes, records), uint16].
+        attributes: domains of the codes.
+        seed: seed of the trees.
     """
     from sklearn.metrics import roc_auc_score
 

@@ -121,7 +121,8 @@ class Message:
 
         Args:
             path: the file.
-            plan, key: as in :meth:`seal`.
+            plan: the agreed plan, with everyone's public keys.
+            key: this party's private key.
 
         Returns:
             Size of the file in bytes.
@@ -157,7 +158,8 @@ class Message:
 
         Args:
             data: bytes of the file.
-            plan, key: as in :meth:`load`.
+            plan: the agreed plan, with everyone's public keys.
+            key: the server's private key.
             where: name of the file, for errors.
 
         Raises:

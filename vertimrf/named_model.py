@@ -107,7 +107,9 @@ class Model:
         Values take several times the memory of codes.
 
         Args:
-            rows, given, seed: as in :meth:`sample`.
+            rows: number of rows. Default: the expected number of records.
+            given: condition that all rows fulfil: a value or a list of values by column.
+            seed: seed of this draw. None means fresh entropy.
 
         Yields:
             Tables of rows.

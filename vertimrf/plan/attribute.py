@@ -253,7 +253,11 @@ class Attribute:
         """An attribute with listed values.
 
         Args:
-            name, values, missing, other, ordered: as in :class:`Attribute`.
+            name: column name.
+            values: the values, all text, all numbers or all true/false.
+            missing: whether missing values are a category, not an error.
+            other: replaces every value that is not listed.
+            ordered: whether adjacent values are similar.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -267,7 +271,9 @@ class Attribute:
         """An attribute whose column has the codes 0 to ``codes`` - 1.
 
         Args:
-            name, codes, missing: as in :class:`Attribute`.
+            name: column name.
+            codes: number of codes.
+            missing: whether missing values are a category, not an error.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -288,7 +294,12 @@ class Attribute:
         """A numeric attribute with public bin edges.
 
         Args:
-            name, edges, integral, resolution, clamp, missing: as in :class:`Attribute`.
+            name: column name.
+            edges: bin edges, increasing; the last bin includes its upper edge.
+            integral: whether values are whole numbers.
+            resolution: values are multiples of it; None if they are not.
+            clamp: whether values outside the edges count as the nearest edge.
+            missing: whether missing values are a category, not an error.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -318,8 +329,13 @@ class Attribute:
         """Dates, times of day or timestamps with public bin edges.
 
         Args:
-            edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
-            name, calendar, timezone, resolution, clamp, missing: as in :class:`Attribute`.
+            name: column name.
+            calendar: "date", "time" or "timestamp".
+            edges: bin edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
+            timezone: IANA name of the time zone of timestamps; None for local time.
+            resolution: values are multiples of it; None if they are not.
+            clamp: whether values outside the edges count as the nearest edge.
+            missing: whether missing values are a category, not an error.
 
         Raises:
             SchemaError: the parts are no valid domain.

@@ -249,7 +249,9 @@ class Synthesizer:
         """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does.
 
         Args:
-            rows, given, seed: as in :meth:`vertimrf.Model.sample`.
+            rows: number of rows. Default: the expected number of records.
+            given: condition that all rows fulfil: a value or a list of values by column.
+            seed: seed of this draw. None means fresh entropy.
 
         Returns:
             The rows.

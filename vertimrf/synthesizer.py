@@ -37,7 +37,7 @@ from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import encode_table
-from .trial import domain_budget, plan_for, taking_part, with_private_domains
+from .trial import domain_budget, plan_for, taking_part, with_domains
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,7 +174,7 @@ class Synthesizer:
                 spend = domain_budget(epsilon, planning)
                 # Only private domains need the whole table. Else it is read in pieces.
                 whole = [source.whole()] if schema.wanted else []
-                schema = with_private_domains(schema, whole, [name], spend, read.person, several)
+                schema = with_domains(schema, whole, [name], spend, read.person, several)
             schema = pooled(schema)
             (holder, _), *_ = schema.parties
             records = encode_table(

@@ -225,16 +225,13 @@ def attribute_graph(
     edges: Sequence[tuple[int, int]],
     dependence: Dependence,
 ) -> str:
-    """Attributes in a circle, party by party.
-
-    Lines join neighbours in the model's graph; wider lines mean more dependence.
+    """Attributes in a circle, with lines between neighbours; wider ones mean more dependence.
 
     Args:
         names: names of the attributes.
         parties: position of the first holder, by attribute.
         party_names: names of the parties, by position.
-        edges: pairs of neighbours, the most dependent first. Those of :func:`drawn_edges` are
-            drawn.
+        edges: pairs of neighbours, most dependent first, of which :func:`drawn_edges` are drawn.
         dependence: dependence of pairs.
     """
     d = len(names)

@@ -68,7 +68,7 @@ class Audit:
         name: what was audited.
         claim: epsilon that somebody claims at delta.
         exact: epsilon that the accountant gives.
-        found: epsilon that the distinguisher certainly exceeds, at CONFIDENCE.
+        lower_bound: epsilon that the distinguisher certainly exceeds, at CONFIDENCE.
         delta: at which all three are stated.
         trials: with the record; as many without.
         seconds: wall time.
@@ -78,7 +78,7 @@ class Audit:
     name: str
     claim: float
     exact: float
-    found: float
+    lower_bound: float
     delta: float
     trials: int
     seconds: float
@@ -92,9 +92,9 @@ class Audit:
         """The ledger's epsilon is never exceeded; a claim below it, as the published encoder's, plainly is."""
         head = f"{self.name}, {self.trials} trials, delta {self.delta:.1e}: "
         certain = f"{head}epsilon certainly exceeded"
-        broken = at_least(f"{certain}, against the published claim", self.found, self.claim)
+        broken = at_least(f"{certain}, against the published claim", self.lower_bound, self.claim)
         return [
-            at_most(f"{certain}, against the ledger's", self.found, self.exact),
+            at_most(f"{certain}, against the ledger's", self.lower_bound, self.exact),
             *([broken] if self.claim < self.exact else []),
             Verdict(f"{head}most that so many trials can show", self.reach),
             Verdict(f"{head}seconds", self.seconds),
@@ -111,9 +111,9 @@ def certain_epsilon(present: Floats, absent: Floats, delta: float) -> float:
     best, chosen = -1.0, (present, absent, 0.0)
     for one, other in ((present, absent), (-absent, -present)):
         for threshold in np.quantile(one[:half], 1 - np.geomspace(min(4 / half, 1), 1, 100)):
-            found = _bound(one[:half], other[:half], threshold, delta, CAUTION)
-            if found > best:
-                best, chosen = found, (one, other, threshold)
+            bound = _bound(one[:half], other[:half], threshold, delta, CAUTION)
+            if bound > best:
+                best, chosen = bound, (one, other, threshold)
     one, other, threshold = chosen
     return _bound(one[half:], other[half:], threshold, delta)
 
@@ -197,13 +197,13 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
         return evidence(np.array(touched), table, keys)
 
     exact = epsilon([event], delta).epsilon
-    found = certain_epsilon(*batches(number, run), delta)
+    lower_bound = certain_epsilon(*batches(number, run), delta)
     name = (
         "scheduled pairs, one record against none"
         if not others
         else f"scheduled pairs, among {others} others"
     )
-    return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
+    return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
 
 
 def audit_counts(
@@ -253,14 +253,14 @@ def audit_counts(
 
     priced = CountSketchEvent(int(of_group.sum()), stated or variance, buckets, repetitions)
     exact = epsilon([priced], delta).epsilon
-    found = certain_epsilon(*batches(number, run), delta)
+    lower_bound = certain_epsilon(*batches(number, run), delta)
     name = (
         "count sketches, one record against none"
         if not others
         else f"count sketches, among {others} others"
     )
     name += f", weights {min(weights)} to {max(weights)}" if weights else ""
-    return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
+    return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
 
 
 def audit_known(
@@ -308,9 +308,9 @@ def audit_known(
 
     priced = CountSketchEvent(stated or sum(weights), variance, buckets, repetitions).known_hashes
     exact = epsilon([priced], delta).epsilon
-    found = certain_epsilon(*batches(number, run), delta)
+    lower_bound = certain_epsilon(*batches(number, run), delta)
     name = "count sketches, buckets and signs known"
-    return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
+    return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
 
 
 def audit_published(
@@ -338,13 +338,13 @@ def audit_published(
             encoder.update(digest, codes)
         return evidence(np.concatenate(encoder.result()), table, keys)
 
-    found = certain_epsilon(*batches(number, run), delta)
+    lower_bound = certain_epsilon(*batches(number, run), delta)
     exact = epsilon([event], delta).epsilon
     return Audit(
         f"published encoder, {attributes} attributes",
         claim,
         exact,
-        found,
+        lower_bound,
         delta,
         number,
         time.perf_counter() - start,
@@ -391,10 +391,10 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
 
     ledger = plan.ledger()
     present, absent = np.array([(run(True), run(False)) for _ in range(number)]).T
-    found = certain_epsilon(present, absent, plan.delta)
+    lower_bound = certain_epsilon(present, absent, plan.delta)
     name = "count and " + ("all local marginals" if one_clique else "marginals of a local graph")
     return Audit(
-        name, target, ledger.epsilon, found, plan.delta, number, time.perf_counter() - start
+        name, target, ledger.epsilon, lower_bound, plan.delta, number, time.perf_counter() - start
     )
 
 

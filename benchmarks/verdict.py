@@ -27,9 +27,9 @@ __all__ = [
     "at_least",
     "at_most",
     "conclude",
-    "held",
     "load_bars",
     "show",
+    "with_bar",
 ]
 
 BARS = Path(__file__).with_name("bars.toml")
@@ -136,7 +136,7 @@ def load_bars() -> dict[str, tuple[Bar, ...]]:
     }
 
 
-def held(verdict: Verdict, sections: str, size: str) -> Verdict:
+def with_bar(verdict: Verdict, sections: str, size: str) -> Verdict:
     """A row with the bar that sections of ``bars.toml`` (names, with spaces between) have for it at this size, if any."""
     if size == SMOKE:
         return replace(verdict, bar="", holds=None)
@@ -150,7 +150,7 @@ def show(verdicts: Iterable[Verdict], sections: str = "", size: str = FULL) -> l
     """Print each as it comes, held to the bars of sections of ``bars.toml``; all of them."""
     out = []
     for verdict in verdicts:
-        out.append(held(verdict, sections, size))
+        out.append(with_bar(verdict, sections, size))
         print(out[-1], flush=True)
     return out
 

@@ -44,8 +44,14 @@ PLACES = 1 << 14
 
 
 def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
-    """A plan for a table whose columns are split equally between two parties, with every pair
-    across parties scheduled.
+    """A plan with every pair across two parties scheduled.
+
+    The columns of a table are split equally between the parties.
+
+    Args:
+        attributes: number of columns.
+        values: number of codes of each column.
+        keys: number of hash keys over all pairs.
 
     Raises:
         PlanError: there are fewer than two attributes, or fewer keys than pairs.

@@ -28,7 +28,13 @@ LISTED_SUBSETS = 100_000
 def distance(
     real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
 ) -> float:
-    """Total variation distance, half the sum of |p - q|, of one marginal."""
+    """Total variation distance, half the sum of |p - q|, of one marginal.
+
+    Args:
+        real, synthetic: codes of two tables [each shape=(d, records), uint16].
+        sizes: number of codes of every attribute.
+        attributes: positions of the marginal's attributes.
+    """
     n, m = real.shape[1], synthetic.shape[1]
     cells = math.prod(sizes[i] for i in attributes)
     if cells <= max(FEW_CELLS, n + m):
@@ -45,8 +51,15 @@ def distance(
 def occupied_counts(
     real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Counts of the cells that occur in either table. Memory grows with the records, not with the
-    domain.
+    """Counts of the cells that occur in either table.
+
+    Memory grows with the records, not with the domain.
+
+    Args:
+        real, synthetic, sizes, attributes: as in :func:`distance`.
+
+    Returns:
+        Counts of the real and of the synthetic table [both shape=(cells,), int64].
     """
     n = real.shape[1]
     keys = np.zeros(n + synthetic.shape[1], np.int64)

@@ -1,4 +1,4 @@
-"""Distance of a synthetic table from the real one: mean total variation distance of marginals (VertiMRF, section 6)."""
+"""Mean total variation distance of marginals of two tables (VertiMRF, section 6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .errors import SchemaError, TableError
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
-from .plan.defaults import HELD_BY, INNER, OUTER
+from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import read_arrow, read_standing
@@ -43,10 +43,11 @@ def evaluate(
     options: EvaluationOptions = ALL,
     read: ReadOptions = DEFAULT,
 ) -> dict[str, Any]:
-    """Compare a synthetic table with the real ones, if one machine may see all of them, or with one party's table.
+    """Compare a synthetic table with all real tables on one machine, or with one party's table.
 
     Args:
-        real: one table with all attributes, or several tables with some attributes each, which are joined by id.
+        real: one table with all attributes, or several tables with some attributes each, which are
+            joined by id.
         synthetic: a table of all attributes. An id column in it is ignored.
         id: id column of the real tables.
         schema: domains of all attributes.
@@ -54,17 +55,22 @@ def evaluate(
         read: how the real tables are read.
 
     Returns:
-        - ``"tvd"``: ``{"3": mean, ...}``. For comparison, ``"tvd_resampled"`` is the distance of as many records drawn from the
-          real ones, and ``"tvd_independent"`` that of the real columns, each shuffled by itself.
-        - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more than one.
-        - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
+        - ``"tvd"``: ``{"3": mean, ...}``. For comparison, ``"tvd_resampled"`` is the distance of as
+          many records drawn from the real ones, and ``"tvd_independent"`` that of the real columns,
+          each shuffled by itself.
+        - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more
+          than one.
+        - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest
+          first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
-        - ``"impossible"``, if the schema has any: numbers of real and synthetic records with each impossible combination.
+        - ``"impossible"``, if the schema has any: numbers of real and synthetic records with each
+          impossible combination.
         - ``"utility"``, with a label: see :func:`vertimrf.utility.figures.utility`.
-        - ``"records"``: ``{"real": n, "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
+        - ``"records"``: ``{"real": n, "synthetic": m}``, and ``"tables"``, the records of each real
+          table, if they differ.
         - ``"marginals"`` and ``"seed"`` as given.
-        - ``"standing"``: not private, because these are exact statistics of the real tables. ``"synthetic_standing"`` is the
-          privacy label of the synthetic table.
+        - ``"standing"``: not private, because these are exact statistics of the real tables.
+          ``"synthetic_standing"`` is the privacy label of the synthetic table.
         - ``"kind"``: "evaluation".
 
     Raises:
@@ -73,8 +79,8 @@ def evaluate(
     """
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
-    if HELD_BY in table.column_names and HELD_BY not in schema.names:
-        table = table.drop_columns([HELD_BY])
+    if HOLDERS_COLUMN in table.column_names and HOLDERS_COLUMN not in schema.names:
+        table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:
         # Values of people that a table does not have are missing.
         schema = replace(
@@ -153,7 +159,13 @@ def _compare(
 def farthest_columns(
     real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The distance of every attribute, largest first."""
+    """The distance of every attribute, largest first.
+
+    Args:
+        real, synthetic: codes of two tables [each shape=(d, records), uint16].
+        sizes: number of codes of every attribute.
+        names: names of the attributes.
+    """
     distances = [
         {"columns": [name], "tvd": distance(real, synthetic, sizes, (i,))}
         for i, name in enumerate(names)
@@ -164,7 +176,11 @@ def farthest_columns(
 def farthest_pairs(
     real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The distance of every pair of attributes, largest first."""
+    """The distance of every pair of attributes, largest first.
+
+    Args:
+        real, synthetic, sizes, names: as in :func:`farthest_columns`.
+    """
     n, m = real.shape[1], synthetic.shape[1]
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     few = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= max(FEW_CELLS, n + m)]
@@ -193,11 +209,19 @@ def read_real(
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
     """Join the real tables: all attributes of the records of a population.
 
-    In the outer population attributes may be missing: values of records that a table does not have. A column that several
-    parties hold is taken from the first table that has it.
+    In the outer population attributes may be missing: values of records that a table does not have.
+    A column that several parties hold is taken from the first table that has it.
+
+    Args:
+        sources: the tables.
+        id: column of record ids.
+        schema: attributes and parties.
+        read: how the tables are read.
+        population: "inner" or "outer".
 
     Returns:
-        Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records of each table.
+        Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records
+        of each table.
     """
     names, tables, keys = [], [], IdKeys.drawn()
     columns: list[str] = []
@@ -245,7 +269,8 @@ def read_real(
         joined |= {
             name: np.where(present, values[rows], np.nan) for name, values in by_name.items()
         }
-    # Digests have another order in every process. Sort by codes, so that a seed always draws the same records.
+    # Digests have another order in every process. Sort by codes, so that a seed always draws the
+    # same records.
     order = np.lexsort([*joined.values(), *codes])
     in_order = {name: joined[name][order] for name in schema.names if name in joined}
     return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]

@@ -1,21 +1,23 @@
 """X25519 key pairs of the parties and the server, and files sealed by one of them for another.
 
-Every party and the server make a key pair. The plan holds all public keys, so its fingerprint, which people compare,
-covers them. No other trust in the transport is needed: a relay can withhold files, but can neither read nor change
-them, nor pass off its own as another's.
+Every party and the server make a key pair. The plan holds all public keys, so its fingerprint,
+which people compare, covers them. No other trust in the transport is needed: a relay can withhold
+files, but can neither read nor change them, nor pass off its own as another's.
 
-The key of a file is derived from two key agreements, as in the authenticated mode of RFC 9180 (HPKE). (The cryptography
-library has only the other modes.) The first is between an ephemeral key and the receiver's key. So each file has a key
-of its own, and the sender's key alone cannot open the file later. The second is between the sender's key and the
-receiver's key. So nobody else can have made the file. HKDF-SHA256 takes both agreements, both static public keys and
-the whole header of the file (kind, plan, names, ephemeral key). Another name, plan or kind gives another key.
+The key of a file is derived from two key agreements, as in the authenticated mode of RFC 9180
+(HPKE). (The cryptography library has only the other modes.) The first is between an ephemeral key
+and the receiver's key. So each file has a key of its own, and the sender's key alone cannot open
+the file later. The second is between the sender's key and the receiver's key. So nobody else can
+have made the file. HKDF-SHA256 takes both agreements, both static public keys and the whole header
+of the file (kind, plan, names, ephemeral key). Another name, plan or kind gives another key.
 
-The ephemeral key is a function of the sender's private key, the header and the contents, as RFC 6979 derives the nonce
-of a signature. Sealing the same contents again gives the same bytes, from any copy of the key. Other contents have
-another file key.
+The ephemeral key is a function of the sender's private key, the header and the contents, as RFC
+6979 derives the nonce of a signature. Sealing the same contents again gives the same bytes, from
+any copy of the key. Other contents have another file key.
 
-Two limits follow. The receiver could have made the file as well, so a file proves its sender to nobody else. Anyone who
-obtains a receiver's private key can read all files sealed for it, including earlier ones.
+Two limits follow. The receiver could have made the file as well, so a file proves its sender to
+nobody else. Anyone who obtains a receiver's private key can read all files sealed for it, including
+earlier ones.
 """
 
 from __future__ import annotations
@@ -89,7 +91,10 @@ class Offer:
 
     @property
     def identity(self) -> str:
-        """Digest of the public key in hexadecimal; identifies the owner of release records on a machine."""
+        """Digest of the public key in hexadecimal.
+
+        It names the folder of the owner's release records.
+        """
         return hashlib.sha256(b"vertimrf identity" + self.public).hexdigest()
 
     def to_text(self) -> str:
@@ -254,7 +259,9 @@ class PublicKeys:
         return next((offer.public for offer in self.parties if offer.party == party), None)
 
     def check(self, key: PrivateKey) -> None:
-        """Check that the plan has the owner's public key. A swapped key leaves no other trace with its owner.
+        """Check that the plan has the public key of a private key.
+
+        Nothing else shows the owner that its key was swapped.
 
         Raises:
             PlanError: the plan has another key under this name, or lacks the name.
@@ -297,7 +304,9 @@ class PublicKeys:
 
 @dataclass(frozen=True)
 class KeyRing:
-    """All private keys of a run, for simulations and tests in one process. In a deployment everyone has only their own.
+    """All private keys of a run, for simulations and tests in one process.
+
+    In a deployment everyone has only their own.
 
     Attributes:
         parties: private keys by name, in plan order.
@@ -321,7 +330,9 @@ class KeyRing:
 def seal(
     contents: bytes, kind: str, plan: bytes, keys: PublicKeys, sender: PrivateKey, to: str | None
 ) -> bytes:
-    """Seal a file for one receiver. Only the receiver can read it, and only the sender can have made it.
+    """Seal a file for one receiver.
+
+    Only the receiver can read it, and only the sender can have made it.
 
     Sealing the same contents again gives the same bytes.
 
@@ -458,6 +469,11 @@ class Envelopes(msgspec.Struct, frozen=True):
     def from_json(cls, data: Any, kind: str, where: str) -> Envelopes:
         """Read envelopes of one kind.
 
+        Args:
+            data: parsed JSON.
+            kind: kind that the file must have.
+            where: name of the file, for errors.
+
         Raises:
             MessageError: the data holds no such envelopes.
         """
@@ -525,7 +541,10 @@ def check_name(name: str | None) -> None:
 def _file_key(
     with_ephemeral: bytes, with_sender: bytes, sender: bytes, receiver: bytes, head: bytes
 ) -> bytes:
-    """Key of one sealed file [32 bytes]. Both public keys have a fixed length, so the context is unambiguous."""
+    """Key of one sealed file [32 bytes].
+
+    Both public keys have a fixed length, so the context is unambiguous.
+    """
     info = b"vertimrf sealed 1" + sender + receiver + head
     return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(
         with_ephemeral + with_sender

@@ -1,7 +1,10 @@
-"""The message of a party to the server: noisy marginals and sketches. Versioned, checksummed, no pickle.
+"""The message of a party to the server: noisy marginals and sketches.
 
-A message file is sealed for the server (see :mod:`vertimrf.keys`). The noise protects records only from readers who do not know
-the parties' secret. The other parties know it, and could read each record's values from a sketch.
+Versioned, checksummed, no pickle.
+
+A message file is sealed for the server (:mod:`vertimrf.keys`). The noise protects records only from
+readers who do not know the parties' secret. The other parties know it, and could read each record's
+values from a sketch.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from .sketches.parameters import CrossPartyRelease, packed_bytes
 __all__ = ["LocalMarginal", "Message", "largest_message"]
 
 KIND = "party message"
-# Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of the plan's expected records.
+# Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of
+# the plan's expected records.
 OVERHEAD = 1 << 20
 MARGINAL_HEADER = 512
 RECORDS_OVER_EXPECTED = 100
@@ -43,18 +47,19 @@ class Message:
     """The whole release of a party. Nothing else leaves it.
 
     Attributes:
-        plan_digest: the plan it was made for [32 bytes].
+        plan_digest: digest of the plan that it was made for [32 bytes].
         party: index of the party in the plan.
-        private: False if the noise was fixed (tests only), or if the file's standing differs from the plan's. The run is then
-            marked as not private.
+        private: False if the noise was fixed (tests only), or if the privacy label differs from the
+            plan's. The run is then marked as not private.
         count: noisy record count. Only the first party sends it.
         marginals: measured marginals of LocMRF. Attributes are indices in the global schema.
-        bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
-        sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
-            Shared keys: per group, the same. Count sketches: per group, codes [shape=(values, numbers), uint8]. Randomised
-            responses: per group [shape=(1, records), uint8].
-        agreement: per attribute of this party that others hold too, where the plan asks for it, codes [shape=(1, numbers),
-            uint8] (:mod:`vertimrf.sketches.agreement`).
+        bins: per group of this party, in plan order, and per attribute of the group, the map code
+            -> bin [shape=(size,), int64].
+        sketches: one array per scheduled pair or group of this party, in plan order [uint8].
+            Scheduled pairs and shared keys: levels [shape=(bins, keys)]. Count sketches: codes of
+            counters [shape=(values, counters)]. Randomised responses: [shape=(1, records)].
+        agreement: per attribute of this party that others hold too, where the plan asks for it,
+            codes of counters [shape=(1, counters), uint8] (:mod:`vertimrf.sketches.agreement`).
     """
 
     plan_digest: bytes
@@ -67,7 +72,10 @@ class Message:
     agreement: tuple[npt.NDArray[np.uint8], ...] = ()
 
     def to_bytes(self, plan: Plan) -> bytes:
-        """The message before sealing. Sketch levels are packed as offsets above the plan's floor."""
+        """The message before sealing.
+
+        Sketch levels are packed as offsets above the plan's floor.
+        """
         header: dict[str, Any] = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
@@ -109,7 +117,20 @@ class Message:
         return seal(self.to_bytes(plan), KIND, plan.digest(), plan.sealing_keys(), key, None)
 
     def save(self, path: str | Path, plan: Plan, key: PrivateKey) -> int:
-        """Write the sealed message; returns its size in bytes. Raises as :meth:`seal`."""
+        """Write the sealed message.
+
+        Args:
+            path: the file.
+            plan: the agreed plan, with everyone's public keys.
+            key: this party's private key.
+
+        Returns:
+            Size of the file in bytes.
+
+        Raises:
+            MessageError, PlanError: as :meth:`seal`.
+            OSError: the file cannot be written.
+        """
         data = self.seal(plan, key)
         write_bytes(path, data)
         return len(data)
@@ -124,7 +145,8 @@ class Message:
             key: the server's private key.
 
         Raises:
-            MessageError: missing, truncated, altered, of another plan or party than it says, or not what the plan asks for.
+            MessageError: missing, truncated, altered, of another plan or party than it says, or not
+                what the plan asks for.
             PlanError: the plan has no keys, or another key for the server.
         """
         data = read_bytes(path, "message", MessageError, sealed.most_bytes(largest_message(plan)))
@@ -132,7 +154,17 @@ class Message:
 
     @classmethod
     def unseal(cls, data: bytes, plan: Plan, key: PrivateKey, where: str = "message") -> Message:
-        """Open and validate what :meth:`seal` gave. Raises as :meth:`load`."""
+        """Open and validate a message that :meth:`seal` made.
+
+        Args:
+            data: bytes of the file.
+            plan: the agreed plan, with everyone's public keys.
+            key: the server's private key.
+            where: name of the file, for errors.
+
+        Raises:
+            MessageError, PlanError: as :meth:`load`.
+        """
         sender, contents = open_sealed(data, KIND, plan.digest(), plan.sealing_keys(), key, where)
         message = cls.from_bytes(contents, plan, where)
         _check_owner(plan, message.party, sender, where)
@@ -142,8 +174,14 @@ class Message:
     def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
         """Read a message and check every field against the plan. Nothing in it is trusted.
 
+        Args:
+            data: the message before sealing.
+            plan: the agreed plan.
+            where: name of the file, for errors.
+
         Raises:
-            MessageError: truncated, altered, of another plan, or not what the plan asks for.
+            MessageError: the message is truncated or altered, of another plan, or not what the plan
+                asks for.
         """
         header, arrays = container.unpack(data, KIND, where)
         if header.get("plan") != plan.digest().hex():
@@ -183,7 +221,7 @@ def largest_message(plan: Plan) -> int:
 
 
 def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> None:
-    """Refuse a message under another party's key: its records would be taken for those of that party."""
+    """Refuse a message that is sealed with another party's key."""
     if plan.party_names[party] != sealed_by:
         raise MessageError(
             f"{where} holds what {plan.party_names[party]!r} releases, under the key of {called(sealed_by)}: each seals its "
@@ -273,7 +311,10 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
 def _marginals(
     entries: Sequence[dict[str, Any]], arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
 ) -> list[LocalMarginal]:
-    """Local marginals, each checked against the plan. The one-way marginals decide which values the larger ones merge."""
+    """Local marginals, each checked against the plan.
+
+    The one-way marginals determine which values the larger ones merge.
+    """
     sizes, name = plan.schema.sizes, plan.party_names[party]
     varying = plan.schema.varying(name)
     marginals: list[LocalMarginal] = []
@@ -306,7 +347,10 @@ def _marginals(
 def _check_marginals(
     marginals: list[LocalMarginal], local: LocalPlan, varying: Sequence[int], expected: int
 ) -> None:
-    """Refuse impossible counts, and more or more accurate measurements than the ledger has: these would void the guarantee."""
+    """Refuse impossible counts, and measurements beyond those in the ledger.
+
+    More measurements, or more accurate ones, would void the guarantee.
+    """
     one_way, larger = marginals[: len(varying)], marginals[len(varying) :]
     if [m.attributes for m in one_way] != [(a,) for a in varying] or any(
         len(m.attributes) < 2 for m in larger
@@ -327,7 +371,7 @@ def _check_marginals(
 
 
 def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
-    """Refuse counts that are farther below 0, or above what the plan expects, than noise can reach."""
+    """Refuse counts that are too far below 0 or above the expected records for noise."""
     if (
         least < -NOISE_REACHES * sigma
         or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma
@@ -343,7 +387,10 @@ def _standing(plan: Plan, private: bool) -> Standing:
 
 
 def _as_planned(plan: Plan, header: dict[str, Any]) -> bool:
-    """Whether a release has the standing of its plan. Any other standing makes the whole run not private."""
+    """Whether a release has the standing of its plan.
+
+    Any other standing makes the whole run not private.
+    """
     return Standing.from_json(header.get("standing")) == plan.standing
 
 
@@ -370,16 +417,21 @@ def _packed(
 
 @dataclass(frozen=True, eq=False)
 class LocalMarginal:
-    """A marginal as a party releases it: ``units * count + noise`` in every cell, or the same of contrasts.
+    """A marginal as a party releases it: ``units * count + noise`` in every cell.
+
+    Along some axes, it may have contrasts in place of counts.
 
     Attributes:
         attributes: strictly increasing attribute indices.
-        counts: units times the counts, plus noise [shape=(size, ...), int64]. The length along the axes of contrasts is 1.
+        counts: units times the counts, plus noise [shape=(size, ...), int64]. The length along the
+            axes of contrasts is 1.
         sigma: standard deviation of that noise.
-        units: number of units of measurement spent on the marginal.
-        bins: by attribute the map code -> merged value [shape=(size,), int64], or None if its values are not merged. Empty if no
-            values are. The maps follow from the party's one-way marginals (:mod:`vertimrf.plan.merging`), and are not sent.
-        contrasts: axes of two values along which counts are those of the first value minus those of the second.
+        units: number of units spent on the marginal.
+        bins: by attribute the map code -> merged value [shape=(size,), int64], or None if its
+            values are not merged. Empty if no values are. The maps follow from the party's one-way
+            marginals (:mod:`vertimrf.plan.merging`), and are not sent.
+        contrasts: axes of two values along which counts are those of the first value minus those of
+            the second.
     """
 
     attributes: tuple[int, ...]
@@ -400,6 +452,7 @@ class LocalMarginal:
         counts = self.counts / self.units
         for axis in self.contrasts:
             counts = np.concatenate([counts, -counts], axis) / 2
-        # The noise of a contrast is spread over its cells. The least squares loss of the cells equals that of the contrast.
+        # The noise of a contrast is spread over its cells. The least squares loss of the cells
+        # equals that of the contrast.
         sigma = self.error / 2 ** (len(self.contrasts) / 2)
         return Measurement(self.attributes, bins, counts, sigma, source, self.contrasts)

@@ -15,7 +15,7 @@ from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import expected_marginals, expected_records, sample
-from .plan.defaults import HELD_BY
+from .plan.defaults import HOLDERS_COLUMN
 from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
@@ -43,9 +43,9 @@ class Model:
             then have a last column "held_by", and nulls for values that no party holds.
 
     Example:
-        >>> model = Model.load("clinic.model")                                              # doctest: +SKIP
-        >>> model.sample(1000, given={"smoker": "yes"}).to_pandas()                         # doctest: +SKIP
-        >>> model.marginal(["smoker", "ward"])                                              # doctest: +SKIP
+        >>> model = Model.load("clinic.model")  # doctest: +SKIP
+        >>> model.sample(1000, given={"smoker": "yes"}).to_pandas()  # doctest: +SKIP
+        >>> model.marginal(["smoker", "ward"])  # doctest: +SKIP
     """
 
     schema: Schema
@@ -102,14 +102,26 @@ class Model:
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> Iterator[pa.Table]:
-        """The rows of :meth:`sample`, piece by piece, because values take several times the memory
-        of codes. Same arguments.
+        """Draw the rows of :meth:`sample` piece by piece, in less memory.
+
+        Values take several times the memory of codes.
+
+        Args:
+            rows: number of rows. Default: the expected number of records.
+            given: condition that all rows fulfil: a value or a list of values by column.
+            seed: seed of this draw. None means fresh entropy.
+
+        Yields:
+            Tables of rows.
+
+        Raises:
+            SchemaError, ModelError, NoMassError: as :meth:`sample`.
         """
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = (
-            self._held_by(conditions.pop(HELD_BY))
-            if self.others and HELD_BY in conditions
+            self._parts_of(conditions.pop(HOLDERS_COLUMN))
+            if self.others and HOLDERS_COLUMN in conditions
             else self._parts
         )
         kept = {
@@ -243,12 +255,12 @@ class Model:
     def _total(self) -> float:
         return sum(part.field.total for part in self._parts)
 
-    def _held_by(self, value: Any) -> tuple[PartModel, ...]:
+    def _parts_of(self, value: Any) -> tuple[PartModel, ...]:
         """The parts that fulfil a condition on "held_by"."""
         named = {"+".join(part.parties): part for part in self._parts}
         asked = [value] if isinstance(value, str) else list(value)
         if unknown := [name for name in asked if name not in named]:
-            raise SchemaError(f"{HELD_BY} is {', '.join(named)}, not {unknown[0]!r}.")
+            raise SchemaError(f"{HOLDERS_COLUMN} is {', '.join(named)}, not {unknown[0]!r}.")
         return tuple(named[name] for name in dict.fromkeys(asked))
 
     def _codes(self, name: str, value: Any) -> npt.NDArray[np.uint16]:

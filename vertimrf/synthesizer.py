@@ -37,7 +37,7 @@ from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import encode_table
-from .trial import domain_budget, plan_for, taking_part, with_found_domains
+from .trial import domain_budget, plan_for, taking_part, with_domains
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,8 +93,10 @@ class Synthesizer:
     Example:
         >>> import pandas as pd
         >>> from vertimrf import Attribute, Schema, Synthesizer
-        >>> schema = Schema.of({"all": [Attribute.integer("age", 3), Attribute.categorical("smoker", ["no", "yes"])]})
-        >>> table = pd.DataFrame({"age": [0, 1, 2, 1] * 500, "smoker": ["no", "yes", "no", "yes"] * 500})
+        >>> smoker = Attribute.categorical("smoker", ["no", "yes"])
+        >>> schema = Schema.of({"all": [Attribute.integer("age", 3), smoker]})
+        >>> rows = {"age": [0, 1, 2, 1] * 500, "smoker": ["no", "yes", "no", "yes"] * 500}
+        >>> table = pd.DataFrame(rows)
         >>> synthesizer = Synthesizer(schema).fit(table, epsilon=1.0)
         >>> synthesizer.ledger.epsilon <= 1.0
         True
@@ -172,7 +174,7 @@ class Synthesizer:
                 spend = domain_budget(epsilon, planning)
                 # Only private domains need the whole table. Else it is read in pieces.
                 whole = [source.whole()] if schema.wanted else []
-                schema = with_found_domains(schema, whole, [name], spend, read.person, several)
+                schema = with_domains(schema, whole, [name], spend, read.person, several)
             schema = pooled(schema)
             (holder, _), *_ = schema.parties
             records = encode_table(
@@ -244,7 +246,16 @@ class Synthesizer:
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> pa.Table:
-        """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does."""
+        """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does.
+
+        Args:
+            rows: number of rows. Default: the expected number of records.
+            given: condition that all rows fulfil: a value or a list of values by column.
+            seed: seed of this draw. None means fresh entropy.
+
+        Returns:
+            The rows.
+        """
         with threads(self._options.num_threads):
             return self._fit().sample(rows, given=given, seed=seed)
 

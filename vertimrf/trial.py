@@ -134,7 +134,7 @@ def open_tables(
         schema, tables = drafted([read_arrow(source, read) for source in sources], id, read.person)
     if isinstance(schema, OpenSchema):
         whole = [source.whole() for source in pieces] if schema.wanted else []
-        schema = with_found_domains(schema, whole, names, domains, read.person, records_per_person)
+        schema = with_domains(schema, whole, names, domains, read.person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
     keys = IdKeys.drawn()
@@ -172,7 +172,7 @@ def open_tables(
     return schema, parts
 
 
-def with_found_domains(
+def with_domains(
     schema: OpenSchema,
     tables: Sequence[pa.Table],
     names: Sequence[str],

@@ -64,7 +64,7 @@ class Bucket:
         message = Party(self.plan, self.party, self.secret).run(table)
         self.digests = table.digests[:targets].copy()
         index = self.plan.party_names.index(self.party)
-        own = self.plan.schema.party_attributes(self.party)
+        columns = self.plan.schema.party_attributes(self.party)
         truth = []
         for number, group in enumerate(self.plan.groups_of(index)):
             value = np.zeros(targets, np.int64)
@@ -75,7 +75,7 @@ class Bucket:
                 strict=True,
             )
             for attribute, bins, mapping in parts:
-                value = value * bins + mapping[table.codes[own.index(attribute), :targets]]
+                value = value * bins + mapping[table.codes[columns.index(attribute), :targets]]
             truth.append(value)
         self.truth = np.array(truth)
         self.plain = message.to_bytes(self.plan)
@@ -117,9 +117,9 @@ def _by_levels(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     for pair in sketch.pairs:
         for group in (pair.left, pair.right):
             if group in groups:
-                levels, own = next(mine)
+                levels, target_levels = next(mine)
                 for value, row in enumerate(levels):
-                    possible[groups.index(group)][value] &= (own <= row).all(axis=1)
+                    possible[groups.index(group)][value] &= (target_levels <= row).all(axis=1)
     return np.array(
         [np.where(table.sum(axis=0) == 1, table.argmax(axis=0), -1) for table in possible]
     )
@@ -148,10 +148,10 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     groups = plan.groups_of(plan.party_names.index(bucket.party))
     for group, table in zip(groups, published, strict=True):
         numbers = table.astype(np.float32) - (2**sketch.bits - 1) / 2
-        told = (numbers / numbers.std(axis=1, keepdims=True)) @ signs.T
+        scores = (numbers / numbers.std(axis=1, keepdims=True)) @ signs.T
         if group in sketch.contrasts:
-            told = np.outer(CONTRAST_SIGNS, told)
-        guessed.append(told.argmax(axis=0))
+            scores = np.outer(CONTRAST_SIGNS, scores)
+        guessed.append(scores.argmax(axis=0))
     return np.array(guessed)
 
 

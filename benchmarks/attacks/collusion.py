@@ -120,7 +120,7 @@ class Collusion:
         for group, table, sizes in zip(
             self.plan.groups_of(0), self.message.sketches, self.sizes, strict=True
         ):
-            told = np.log(np.maximum(sizes, 1.0))[:, None] + np.zeros(len(digests))
+            scores = np.log(np.maximum(sizes, 1.0))[:, None] + np.zeros(len(digests))
             if signs is not None:
                 weight = sketch.weight(group)
                 moved = adding(sizes, group in sketch.contrasts)
@@ -133,10 +133,10 @@ class Collusion:
                     weight * (numbers.astype(np.float32) @ signs.T)
                     - weight**2 * sketch.repetitions / 2
                 ) / sigma**2
-                told = told + (
+                scores = scores + (
                     np.outer(CONTRAST_SIGNS, summed) if group in sketch.contrasts else summed
                 )
-            guessed.append(told.argmax(axis=0))
+            guessed.append(scores.argmax(axis=0))
         return np.array(guessed)
 
     def _signs(
@@ -194,6 +194,6 @@ def rows() -> Iterator[Verdict]:
     yield from game.verdicts()
     yield at_least(
         f"{game.name}: epsilon certainly exceeded, against half the ledger's",
-        game.found,
+        game.lower_bound,
         game.exact / 2,
     )

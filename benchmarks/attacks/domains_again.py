@@ -61,7 +61,7 @@ def search(
     )
 
 
-def found(folder: Path, outs: list[str]) -> list[Schema]:
+def loaded(folder: Path, outs: list[str]) -> list[Schema]:
     return [Schema.load(folder / out) for out in outs]
 
 
@@ -96,7 +96,7 @@ def at_once(folder: Path, machines: int = 1) -> list[Schema]:
             for i, out in enumerate(outs)
         ]
     )
-    return found(folder, outs)
+    return loaded(folder, outs)
 
 
 def from_copies(folder: Path) -> list[Schema]:
@@ -114,7 +114,7 @@ def from_copies(folder: Path) -> list[Schema]:
     outs = [f"found{i}.toml" for i in range(len(given))]
     for out, (part, table) in zip(outs, given, strict=True):
         ended([search(folder, out, folder / "state", part, table)])
-    return found(folder, outs)
+    return loaded(folder, outs)
 
 
 def rows() -> Iterator[Verdict]:

@@ -152,9 +152,9 @@ def killed(folder: Path) -> Iterator[Verdict]:
     count = steps(folder)
     second, died = 0, 0
     for kill_at in range(count):
-        own, out = folder / f"{kill_at}.releases", folder / f"{kill_at}.killed"
-        died += child(own, out, kill_at).wait() == -signal.SIGKILL
-        later = Releases(own).once(RELEASE, lambda: os.urandom(1000), lambda: "dear.")
+        records, out = folder / f"{kill_at}.releases", folder / f"{kill_at}.killed"
+        died += child(records, out, kill_at).wait() == -signal.SIGKILL
+        later = Releases(records).once(RELEASE, lambda: os.urandom(1000), lambda: "dear.")
         second += out.exists() and out.read_bytes() != later
     name = f"double release: second messages after SIGKILL at each of {count} steps"
     yield Verdict(name, second, "0", second == 0 and died == count)

@@ -122,7 +122,7 @@ def hangs(work: Callable[[], object], pipe: Path) -> bool:
     return waited
 
 
-def own_plan(place: Path, others: Path, opened: Open) -> bool:
+def server_plan(place: Path, others: Path, opened: Open) -> bool:
     """The server's own folder, whose plan it then writes over."""
     (others / "plan").write_bytes(THEIRS)
     (place / "server").mkdir()
@@ -178,7 +178,7 @@ def read_pipe(place: Path, others: Path, opened: Open) -> bool:
     return hangs(lambda: got(opened(place)), pipe)
 
 
-def own_pipe(place: Path, others: Path, opened: Open) -> bool:
+def server_pipe(place: Path, others: Path, opened: Open) -> bool:
     """The same where a role looks at what it has put."""
     pipe = place / "parties" / "hospital" / "offer"
     pipe.parent.mkdir(parents=True)
@@ -197,14 +197,14 @@ def swapped(place: Path, others: Path, opened: Open) -> bool:
 
 
 POSITIONS: dict[str, Position] = {
-    "link to the server's own plan": own_plan,
+    "link to the server's own plan": server_plan,
     "link to somebody's drafts": drafts,
     "link to a party's run folder": dropped,
     "link above": above,
     "link to a file that is read": read_through,
     "link to a folder that is read": read_beneath,
     "pipe where a role reads": read_pipe,
-    "pipe where a role writes": own_pipe,
+    "pipe where a role writes": server_pipe,
     "folder swapped for a link": swapped,
 }
 

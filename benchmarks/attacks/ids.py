@@ -87,7 +87,7 @@ def twin(victim: str) -> str:
 
 def unkeyed(ids: Iterable[str]) -> npt.NDArray[np.uint64]:
     """The digests that parties once computed."""
-    return np.array([xxhash.xxh64_intdigest(own.encode()) for own in ids], np.uint64)
+    return np.array([xxhash.xxh64_intdigest(id.encode()) for id in ids], np.uint64)
 
 
 def plan_of(most: int) -> Plan:
@@ -115,8 +115,8 @@ def refused_with_twin(plan: Plan, secret: Secret, others: Sequence[str]) -> bool
 
 def changed_records(kept_with: npt.NDArray[np.bool_], kept_without: npt.NDArray[np.bool_]) -> int:
     """How many records take part either with the victim or without her; her own are the first."""
-    own = len(kept_with) - len(kept_without)
-    return int(kept_with[:own].sum() + (kept_with[own:] != kept_without).sum())
+    victims = len(kept_with) - len(kept_without)
+    return int(kept_with[:victims].sum() + (kept_with[victims:] != kept_without).sum())
 
 
 def two_persons(secret: Secret, plan: Plan) -> tuple[int, int]:
@@ -142,12 +142,12 @@ def two_persons(secret: Secret, plan: Plan) -> tuple[int, int]:
 
 def rows() -> Iterator[Verdict]:
     """Both games, against unkeyed digests and against a party."""
-    found = twin(VICTIM)
-    same = found != VICTIM and len(set(unkeyed([VICTIM, found]))) == 1
-    yield at_least(f"chosen ids: {found} has the unkeyed digest of {VICTIM}", float(same), 1)
+    second = twin(VICTIM)
+    same = second != VICTIM and len(set(unkeyed([VICTIM, second]))) == 1
+    yield at_least(f"chosen ids: {second} has the unkeyed digest of {VICTIM}", float(same), 1)
     others = [f"patient-{i:06d}" for i in range(500, 600)]
-    shown = len(set(unkeyed([*others, found, VICTIM]))) < len(others) + 2 and len(
-        set(unkeyed([*others, found]))
+    shown = len(set(unkeyed([*others, second, VICTIM]))) < len(others) + 2 and len(
+        set(unkeyed([*others, second]))
     ) > len(others)
     yield at_least(
         "chosen ids: a repeated unkeyed digest tells whether the victim is there", float(shown), 1
@@ -155,10 +155,10 @@ def rows() -> Iterator[Verdict]:
     one, several = plan_of(1), plan_of(MOST)
     # Always the same, among them some under which unkeyed digests keep two records of the victim.
     secrets = [Secret(hashlib.sha256(bytes([number])).digest()) for number in range(TRIES)]
-    told = sum(refused_with_twin(one, secret, others) for secret in secrets)
+    revealing = sum(refused_with_twin(one, secret, others) for secret in secrets)
     yield at_most(
         f"chosen ids: of {TRIES} parties that a twin is planted at, those that tell of the victim",
-        told,
+        revealing,
         0,
     )
     changed = [two_persons(secret, several) for secret in secrets]

@@ -107,8 +107,11 @@ class Victim:
 
     def by_program(self, secret: Path, key: Path | None = None) -> bytes:
         """The message that a program of one's own gives."""
-        plan, own = Plan.load(self.folder / "plan.json"), PrivateKey.load(key or self.run / "key")
-        party = party_module.Party(plan, NAMES[0], Secret.load(secret), key=own)
+        plan, private_key = (
+            Plan.load(self.folder / "plan.json"),
+            PrivateKey.load(key or self.run / "key"),
+        )
+        party = party_module.Party(plan, NAMES[0], Secret.load(secret), key=private_key)
         return party.release(party.encode(self.table, "id"))
 
     def copy(self, name: str, link: bool = False) -> Path:

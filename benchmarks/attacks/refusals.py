@@ -98,21 +98,21 @@ def rows() -> Iterator[Verdict]:
     ring = KeyRing.new(("hospital", "insurer"))
     plan = plan_of(ring)
     for refusing in (True, False):
-        told = 0
+        revealed = 0
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for number, row in enumerate(VICTIMS.values()):
                 there, absent = (
-                    released(plan, ring, table_of(folder, f"{number}{who}.csv", own), refusing)
-                    for who, own in (("with", row), ("without", ""))
+                    released(plan, ring, table_of(folder, f"{number}{who}.csv", record), refusing)
+                    for who, record in (("with", row), ("without", ""))
                 )
-                told += there != absent
+                revealed += there != absent
         if refusing:
             what = f"refusals: of {len(VICTIMS)} victims told from nobody by a party that refuses"
-            yield Verdict(what, told, f"{len(VICTIMS)}: it works", told == len(VICTIMS))
+            yield Verdict(what, revealed, f"{len(VICTIMS)}: it works", revealed == len(VICTIMS))
         else:
             yield at_most(
                 f"refusals: of {len(VICTIMS)} victims told from nobody by whether a message goes out",
-                told,
+                revealed,
                 0,
             )

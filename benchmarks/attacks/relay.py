@@ -155,28 +155,28 @@ def changed_envelopes(run: Deployment) -> Iterator[Position]:
     rewrapped = seal_secret(run.secret, digest, lies, liar)
     for victim in others:
         other = next(name for name in others if name != victim)
-        own, others_own = raw(run.envelopes, victim), raw(run.envelopes, other)
+        original, other_original = raw(run.envelopes, victim), raw(run.envelopes, other)
         variants = {
             "wrapped again with the same secret": raw(rewrapped, victim),
-            "another party's": others_own,
-            "another party's, renamed": with_header(others_own, to=victim),
+            "another party's": other_original,
+            "another party's, renamed": with_header(other_original, to=victim),
             "of another plan": raw(replayed, victim),
             "of another plan, renamed": with_header(raw(replayed, victim), plan=digest.hex()),
-            "in another party's name": with_header(own, **{"from": other}),
-            "in its receiver's name": with_header(own, **{"from": victim}),
-            "in the server's name": with_header(own, **{"from": None}),
-            "cut": own[:-1],
-            "with a byte changed": own[:-20] + bytes([own[-20] ^ 1]) + own[-19:],
+            "in another party's name": with_header(original, **{"from": other}),
+            "in its receiver's name": with_header(original, **{"from": victim}),
+            "in the server's name": with_header(original, **{"from": None}),
+            "cut": original[:-1],
+            "with a byte changed": original[:-20] + bytes([original[-20] ^ 1]) + original[-19:],
             "a message instead": run.sealed_messages[sealer],
         }
         for what, data in variants.items():
             envelope = {"kind": "envelopes", "envelopes": {victim: base64.b64encode(data).decode()}}
-            own_key = run.ring.parties[victim]
+            victim_key = run.ring.parties[victim]
             yield (
                 f"envelope for {victim!r}: {what}",
-                refused(lambda e=envelope, k=own_key: open_envelope(e, digest, keys, k)),
+                refused(lambda e=envelope, k=victim_key: open_envelope(e, digest, keys, k)),
             )
-        assert open_envelope(run.envelopes, digest, keys, own_key) == (sealer, run.secret)
+        assert open_envelope(run.envelopes, digest, keys, victim_key) == (sealer, run.secret)
 
 
 def changed_messages(run: Deployment) -> Iterator[Position]:

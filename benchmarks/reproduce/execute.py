@@ -66,12 +66,14 @@ def execute(run: Run, folder: Path) -> Result:
         positive = [
             1 if whole.sizes[label] == 2 else majority(whole.codes[label]) for label in labels
         ]
-        held_back = whole.part(test).codes
+        test_codes = whole.part(test).codes
         result["misclassification"] = misclassification(
-            made.codes, held_back, whole.sizes, labels, positive
+            made.codes, test_codes, whole.sizes, labels, positive
         )
         return result
-    owners = [next(i for i, own in enumerate(split) if a in own) for a in range(len(whole.sizes))]
+    owners = [
+        next(i for i, columns in enumerate(split) if a in columns) for a in range(len(whole.sizes))
+    ]
     ways = (2, *usual_ways(len(whole.sizes)))
     for way, mean in tvd(whole.codes, made.codes, whole.sizes, ways, run.marginals).items():
         result[f"tvd{way}"] = mean

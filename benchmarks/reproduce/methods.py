@@ -120,12 +120,12 @@ class VertiMRF:
     ) -> Outcome:
         """See :class:`Method`; options are ``local_share``, the fields of ``Treatment`` and those of ``make_plan``."""
         n = codes.shape[1]
-        held = [tuple(own) for own in split]
-        order = [attribute for own in held for attribute in own]
+        party_columns = [tuple(columns) for columns in split]
+        order = [attribute for columns in party_columns for attribute in columns]
         schema = Schema.of(
             {
-                f"party{i + 1}": [Attribute.integer(f"x{a}", sizes[a]) for a in own]
-                for i, own in enumerate(held)
+                f"party{i + 1}": [Attribute.integer(f"x{a}", sizes[a]) for a in columns]
+                for i, columns in enumerate(party_columns)
             }
         )
         planned = dict(self.plan)
@@ -140,8 +140,8 @@ class VertiMRF:
         planning = time.perf_counter() - start
         digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)
         tables = [
-            Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)]))
-            for i, own in enumerate(held)
+            Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(columns)]))
+            for i, columns in enumerate(party_columns)
         ]
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)

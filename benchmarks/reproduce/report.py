@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..peers.peer import PEERS
-from ..verdict import FULL, Verdict, held
+from ..verdict import FULL, Verdict, with_bar
 from . import quoted
 from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Message, Scale, message, useful
 from .methods import METHODS
@@ -78,17 +78,17 @@ class Page:
             self.scale.run("tvd", data, method, epsilon, seed, split, **options)
             for seed in range(self.scale.seeds)
         ]
-        return self._found(runs)
+        return self._results_of(runs)
 
     def sized(self, case: Message) -> Figures:
         """Finished runs of a case of message sizes."""
-        return self._found(
+        return self._results_of(
             [message(self.scale, case, seed) for seed in range(min(self.scale.seeds, 3))]
         )
 
     def useful(self, method: str) -> Figures:
         """Finished runs that were judged by what rows are good for."""
-        return self._found(
+        return self._results_of(
             [
                 self.scale.run("utility", self.scale.large, method, 0.8, seed)
                 for seed in range(self.scale.seeds)
@@ -97,9 +97,9 @@ class Page:
 
     def folds(self, data: str, method: str, epsilon: float) -> Figures:
         """Finished SVM runs over folds."""
-        return self._found(self.scale.svm(data, method, epsilon, 0))
+        return self._results_of(self.scale.svm(data, method, epsilon, 0))
 
-    def _found(self, runs: Sequence[Run]) -> Figures:
+    def _results_of(self, runs: Sequence[Run]) -> Figures:
         return [result for run in runs if (result := self.store.get(run)) is not None]
 
 
@@ -130,17 +130,19 @@ def curves_section(
     parts = []
     for data in page.scale.data:
         rows = [
-            [title(method)] + [spread(found, metric, wanted) for found in all_found]
+            [title(method)] + [spread(results, metric, wanted) for results in all_results]
             for method in page.scale.methods
-            if any(all_found := [lookup(data, method, epsilon) for epsilon in page.scale.epsilons])
+            if any(
+                all_results := [lookup(data, method, epsilon) for epsilon in page.scale.epsilons]
+            )
         ]
         claims = [lookup(data, "published", epsilon) for epsilon in page.scale.epsilons]
         if quotes and any(claims):
-            spent = [f"{mean(own, 'spent'):.3g}" if own else "–" for own in claims]
+            spent = [f"{mean(results, 'spent'):.3g}" if results else "–" for results in claims]
             rows.append(["(the ε of published sketches, by the ledger)", *spent])
-        if metric == "misclassification" and (found := lookup(data, "real", REAL_EPSILON)):
+        if metric == "misclassification" and (results := lookup(data, "real", REAL_EPSILON)):
             rows.append(
-                [title("real")] + [spread(found, metric, wanted)] * len(page.scale.epsilons)
+                [title("real")] + [spread(results, metric, wanted)] * len(page.scale.epsilons)
             )
         if quotes and rows:
             for name, values in (
@@ -186,10 +188,13 @@ def parties_section(page: Page) -> str:
     for data in dict.fromkeys((page.scale.small, page.scale.large)):
         rows = []
         for method in (*OURS, "published", "fo"):
-            found = [page.figures(data, method, 0.8, split) for split in page.scale.parties]
-            if any(found):
+            all_results = [page.figures(data, method, 0.8, split) for split in page.scale.parties]
+            if any(all_results):
                 rows.append(
-                    [title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)]
+                    [
+                        title(method),
+                        *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
+                    ]
                 )
         if rows:
             parts.append(f"**{data}**\n\n" + table(["method", *page.scale.parties], rows))
@@ -199,12 +204,17 @@ def parties_section(page: Page) -> str:
 def shares_section(page: Page) -> str:
     rows = []
     for method in (*OURS, "fo"):
-        found = [
+        all_results = [
             page.figures(page.scale.small, method, 0.8, local_share=share)
             for share in page.scale.shares
         ]
-        if any(found):
-            rows.append([title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)])
+        if any(all_results):
+            rows.append(
+                [
+                    title(method),
+                    *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
+                ]
+            )
     return (
         table(
             [f"{page.scale.small}: method \\ θ", *(f"{share:g}" for share in page.scale.shares)],
@@ -221,17 +231,17 @@ def costs_section(page: Page) -> str:
         ("published", {"keys": 8000})
     ]
     for method, options in cases:
-        found = page.figures(page.scale.large, method, 0.8, **options)
-        if not found or method.startswith("independent"):
+        results = page.figures(page.scale.large, method, 0.8, **options)
+        if not results or method.startswith("independent"):
             continue
-        sent = found[0]["message_bytes"]
-        at_party = np.median([own["party_seconds"] for own in found]) / max(len(sent), 1)
+        sent = results[0]["message_bytes"]
+        at_party = np.median([result["party_seconds"] for result in results]) / max(len(sent), 1)
         rows.append(
             [
                 title(method) + "".join(f", {name} = {value}" for name, value in options.items()),
                 f"{max(sent) / 1e6:.3g} MB" if sent else "–",
                 f"{at_party:.2g} s" if sent else "–",
-                f"{np.median([own['server_seconds'] for own in found]):.2g} s",
+                f"{np.median([result['server_seconds'] for result in results]):.2g} s",
             ]
         )
     if not rows:
@@ -250,12 +260,18 @@ def splits_section(page: Page) -> str:
     methods = [m for m in (*OURS, "published", "fo", "vertigan") if m in page.scale.methods]
     rows = []
     for split in page.scale.splits:
-        found = [page.figures(page.scale.small, method, 0.8, split) for method in methods]
-        if any(found):
+        all_results = [page.figures(page.scale.small, method, 0.8, split) for method in methods]
+        if any(all_results):
             paper = [
                 f"{value:.4f} ± {deviation:.3f}" for value, deviation in quoted.PAPER_SPLITS[split]
             ]
-            rows.append([split, *(spread(own, "tvd3", page.scale.seeds) for own in found), *paper])
+            rows.append(
+                [
+                    split,
+                    *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
+                    *paper,
+                ]
+            )
     quotes = ["paper: FM (quoted)", "paper: FO (quoted)", "paper: VertiGAN (quoted)"]
     return (
         table([f"{page.scale.small}, ε = 0.8", *map(title, methods), *quotes], rows) if rows else ""
@@ -269,15 +285,15 @@ def ablations_section(page: Page) -> str:
         rows = []
         for method in ("count-sketches", "one-round", "fo"):
             for label, options in variants:
-                found = [
+                all_results = [
                     page.figures(data, method, epsilon, **options)
                     for epsilon in page.scale.epsilons
                 ]
-                if any(found):
+                if any(all_results):
                     rows.append(
                         [
                             f"{title(method)}: {label}",
-                            *(spread(own, "tvd3", page.scale.seeds) for own in found),
+                            *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
                         ]
                     )
         if rows:
@@ -294,12 +310,12 @@ def message_verdicts(page: Page) -> list[Verdict]:
     out = []
     for case in page.scale.messages:
         data, method, epsilon, mb = case
-        if found := page.sized(case):
+        if results := page.sized(case):
             size = "" if mb is None else f", {mb:g} MB"
             name = (
                 f"{data}, epsilon {epsilon:g}, {names.get(method, title(method))}{size}: 3-way TVD"
             )
-            out.append(Verdict(name, mean(found, "tvd3")))
+            out.append(Verdict(name, mean(results, "tvd3")))
     return out
 
 
@@ -307,16 +323,16 @@ def messages_section(page: Page) -> str:
     cases = [case for case in page.scale.messages if page.sized(case)]
     rows = []
     for case, verdict in zip(cases, message_verdicts(page), strict=True):
-        found, row = page.sized(case), held(verdict, "message_size", FULL)
-        size = float(np.mean([max(own["message_bytes"]) for own in found])) / 1e6
+        results, row = page.sized(case), with_bar(verdict, "message_size", FULL)
+        size = float(np.mean([max(result["message_bytes"]) for result in results])) / 1e6
         rows.append(
             [
                 case[0],
                 f"{case[2]:g}",
                 title(case[1]),
                 f"{size:.3g}",
-                spread(found, "tvd3", 3),
-                str(len(found)),
+                spread(results, "tvd3", 3),
+                str(len(results)),
                 row.bar.removeprefix("<= "),
                 {True: "yes", False: "no", None: ""}[row.holds],
             ]
@@ -343,31 +359,33 @@ def messages_section(page: Page) -> str:
 def utility_section(page: Page) -> str:
     """A line a method; the last one is of real rows. Columns without a figure are left out."""
     lines = {
-        title(method): found for method in useful(page.scale) if (found := page.useful(method))
+        title(method): results for method in useful(page.scale) if (results := page.useful(method))
     }
     if not lines:
         return ""
     real = [
         {
             name.removeprefix("real "): value
-            for name, value in own.items()
+            for name, value in result.items()
             if name.startswith("real ")
         }
-        for own in page.useful(DEFAULT)
+        for result in page.useful(DEFAULT)
     ]
-    every = [own for found in lines.values() for own in found]
+    every = [result for results in lines.values() for result in results]
     shown = {
-        head: column for head, column in COLUMNS.items() if any(column[0] in own for own in every)
+        head: column
+        for head, column in COLUMNS.items()
+        if any(column[0] in result for result in every)
     }
 
-    def cell(found: Figures, name: str, digits: int) -> str:
-        values = [own[name] for own in found if name in own]
+    def cell(results: Figures, name: str, digits: int) -> str:
+        values = [result[name] for result in results if name in result]
         more = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
         return f"{np.mean(values):.{digits}f}{more}" if values else "–"
 
     rows = [
-        [name, *(cell(found, *column) for column in shown.values())]
-        for name, found in (*lines.items(), ("real rows", real))
+        [name, *(cell(results, *column) for column in shown.values())]
+        for name, results in (*lines.items(), ("real rows", real))
     ]
     return table([f"{page.scale.large}, ε = 0.8: rows of", *shown], rows)
 
@@ -398,14 +416,14 @@ def peers_section(page: Page) -> str:
     for epsilon in page.scale.bar_epsilons:
         rows = []
         for method in (DEFAULT, "centralized", *PEERS):
-            found = [page.figures(data, method, epsilon)[:1] for data in page.scale.data]
+            all_results = [page.figures(data, method, epsilon)[:1] for data in page.scale.data]
             cells = [
-                f"{own[0]['tvd2']:.4f} / {own[0]['tvd3']:.4f}, {own[0]['seconds']:.0f} s"
-                if own
+                f"{results[0]['tvd2']:.4f} / {results[0]['tvd3']:.4f}, {results[0]['seconds']:.0f} s"
+                if results
                 else "–"
-                for own in found
+                for results in all_results
             ]
-            rows += [[title(method), *cells]] if any(found) else []
+            rows += [[title(method), *cells]] if any(all_results) else []
         for name, of in quotes.items():
             cells = [
                 f"*{of[data, epsilon]:g}*" if (data, epsilon) in of else "–"
@@ -422,21 +440,21 @@ def accuracy(page: Page, short: bool = False) -> str:
     rows = []
     for data in page.scale.data:
         for epsilon in page.scale.bar_epsilons:
-            found = page.figures(data, DEFAULT, epsilon)
+            results = page.figures(data, DEFAULT, epsilon)
             others = [
                 (name, of.get((data, epsilon)))
                 for name, of in (("MST", quoted.MST), ("AIM", quoted.AIM))
             ]
             said = [f"central {name}: {figure:g}" for name, figure in others if figure is not None]
-            if not found or (short and (epsilon != 0.8 or not said)):
+            if not results or (short and (epsilon != 0.8 or not said)):
                 continue
             rows.append(
                 [
                     data,
                     f"{epsilon:g}",
-                    f"{spread(found, 'tvd3', len(found))} ({len(found)} seed{'s' if len(found) > 1 else ''})",
-                    f"{np.median([own['seconds'] for own in found]):.1f}",
-                    f"{max(max(own['message_bytes']) for own in found) / 1e6:.1f} MB",
+                    f"{spread(results, 'tvd3', len(results))} ({len(results)} seed{'s' if len(results) > 1 else ''})",
+                    f"{np.median([result['seconds'] for result in results]):.1f}",
+                    f"{max(max(result['message_bytes']) for result in results) / 1e6:.1f} MB",
                     "; ".join(
                         [
                             *said,
@@ -478,46 +496,46 @@ def bars(page: Page, size: str = FULL) -> list[Line]:
     def add(
         what: str,
         epsilon: float,
-        found: Figures,
+        results: Figures,
         metric: str,
         figure: str,
         less: float = 0.0,
         over: float = 1.0,
     ) -> None:
-        if found and np.isfinite(less) and over > 0:
-            values = [(result[metric] - less) / over for result in found]
+        if results and np.isfinite(less) and over > 0:
+            values = [(result[metric] - less) / over for result in results]
             deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
             data, method = what.split(": ", 1)
             verdict = Verdict(
                 f"{data}, epsilon {epsilon:g}, {method}: {figure}", float(np.mean(values))
             )
-            out.append(Line(what, epsilon, held(verdict, "tvd", size), len(values), deviation))
+            out.append(Line(what, epsilon, with_bar(verdict, "tvd", size), len(values), deviation))
 
     for data in page.scale.data:
         for epsilon in page.scale.bar_epsilons:
             for method, name in ((DEFAULT, "count sketches"), ("centralized", "Centralized")):
-                found = page.figures(data, method, epsilon)
-                every += found
-                add(f"{data}: {name}", epsilon, found, "tvd3", "3-way TVD")
+                results = page.figures(data, method, epsilon)
+                every += results
+                add(f"{data}: {name}", epsilon, results, "tvd3", "3-way TVD")
     for data in dict.fromkeys((page.scale.large, page.scale.small)):
         central = mean(page.folds(data, "centralized", 0.8), "misclassification")
-        found = page.folds(data, DEFAULT, 0.8)
+        results = page.folds(data, DEFAULT, 0.8)
         add(
             f"{data}: count sketches",
             0.8,
-            found,
+            results,
             "misclassification",
             "SVM misclassification above Centralized's",
             less=central,
         )
     small = page.scale.small
     two = mean(page.figures(small, DEFAULT, 0.8), "tvd3")
-    found = page.figures(small, DEFAULT, 0.8, "m=all")
-    every += found
+    results = page.figures(small, DEFAULT, 0.8, "m=all")
+    every += results
     add(
         f"{small}: count sketches",
         0.8,
-        found,
+        results,
         "tvd3",
         "a party per attribute, 3-way TVD over two parties'",
         over=two,
@@ -526,7 +544,7 @@ def bars(page: Page, size: str = FULL) -> list[Line]:
         slowest = Verdict(
             "slowest of these runs, seconds", max(result["seconds"] for result in every)
         )
-        out.append(Line(slowest.name, None, held(slowest, "tvd", size), len(every), None))
+        out.append(Line(slowest.name, None, with_bar(slowest, "tvd", size), len(every), None))
     return out
 
 
@@ -552,10 +570,10 @@ def bars_section(page: Page) -> str:
 
 def summary(page: Page) -> str:
     """The bars for a reader in a hurry: one row per thing, a column per epsilon."""
-    found = bars(page)
-    epsilons = sorted({line.epsilon for line in found if line.epsilon is not None})
+    lines = bars(page)
+    epsilons = sorted({line.epsilon for line in lines if line.epsilon is not None})
     rows: dict[str, dict[float, str]] = {}
-    for line in found:
+    for line in lines:
         if line.epsilon is not None:
             no = " **no**" if line.verdict.holds is False else ""
             bar = f" ({line.verdict.bar.replace('<=', '≤')}{no})" if line.verdict.bar else ""
@@ -565,8 +583,8 @@ def summary(page: Page) -> str:
             rows.setdefault(name, {})[line.epsilon] = f"{line.verdict.value:.3g}{bar}"
     head = ["3-way TVD, mean (bar)", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
     cells = [[name, *(row.get(epsilon, "") for epsilon in epsilons)] for name, row in rows.items()]
-    judged = [line.verdict.holds for line in found if line.verdict.holds is not None]
-    seconds = f"; the slowest run took {found[-1].verdict.value:.0f} s" if found else ""
+    judged = [line.verdict.holds for line in lines if line.verdict.holds is not None]
+    seconds = f"; the slowest run took {lines[-1].verdict.value:.0f} s" if lines else ""
     return table(head, cells) + f"\n\n{sum(judged)} of {len(judged)} bars hold{seconds}."
 
 
@@ -702,9 +720,9 @@ def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
                 for method in scale.methods
                 if len(
                     points := [
-                        (e, mean(own, metric))
+                        (e, mean(results, metric))
                         for e in scale.epsilons
-                        if (own := lookup(data, method, e))
+                        if (results := lookup(data, method, e))
                     ]
                 )
                 > 1

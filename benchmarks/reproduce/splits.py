@@ -45,12 +45,12 @@ def by_importance(attributes: int, parties: int, alpha: float, seed: int) -> Spl
     rng = np.random.default_rng([seed, 1])
     shares = rng.dirichlet([alpha] * parties)
     order = rng.permutation(attributes)
-    held: list[list[int]] = [[int(order[party])] for party in range(parties)]
+    columns: list[list[int]] = [[int(order[party])] for party in range(parties)]
     for attribute, party in zip(
         order[parties:], rng.choice(parties, attributes - parties, p=shares), strict=True
     ):
-        held[party].append(int(attribute))
-    return tuple(tuple(sorted(own)) for own in held)
+        columns[party].append(int(attribute))
+    return tuple(tuple(sorted(party)) for party in columns)
 
 
 def spearman(codes: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
@@ -98,13 +98,16 @@ def candidates(attributes: int, counts: Sequence[int]) -> list[Split]:
     everything = range(attributes)
     if len(counts) == 2 and math.comb(attributes, counts[0]) <= LISTED:
         return [
-            (own, tuple(i for i in everything if i not in own))
-            for own in itertools.combinations(everything, counts[0])
-            if counts[0] != counts[1] or 0 in own  # the parties of equal halves may be swapped
+            (columns, tuple(i for i in everything if i not in columns))
+            for columns in itertools.combinations(everything, counts[0])
+            if counts[0] != counts[1] or 0 in columns  # the parties of equal halves may be swapped
         ]
     rng = np.random.default_rng(0)
     ends = np.cumsum(counts)[:-1]
     return [
-        tuple(tuple(sorted(map(int, own))) for own in np.split(rng.permutation(attributes), ends))
+        tuple(
+            tuple(sorted(map(int, columns)))
+            for columns in np.split(rng.permutation(attributes), ends)
+        )
         for _ in range(LISTED)
     ]

@@ -50,7 +50,7 @@ def judged(data: Dataset, rows: Codes, seed: int) -> dict[str, float]:
         else Attribute.categorical(name, [str(code) for code in range(size)])
         for name, size in zip(data.names, data.sizes, strict=True)
     ]
-    found = utility(data.codes, rows, attributes, data.names[labels_of(data)[0]], seed)
+    figures = utility(data.codes, rows, attributes, data.names[labels_of(data)[0]], seed)
     drawn = data.codes[:, np.random.default_rng(seed).integers(data.records, size=data.records)]
 
     def columns(codes: Codes) -> dict[str, Any]:
@@ -60,19 +60,19 @@ def judged(data: Dataset, rows: Codes, seed: int) -> dict[str, float]:
             if a.ordered
         }
 
-    out = {"propensity": found["propensity"]}
+    out = {"propensity": figures["propensity"]}
     for head, trained, compared, given in (
         ("", "synthetic", "synthetic", rows),
         ("real ", "real", "resampled", drawn),
     ):
         for name, measure in itertools.product((SCIKIT, CATBOOST), ("auc", "accuracy")):
-            if name in found["trees"]:
-                out[f"{head}{name} {measure}"] = found["trees"][name][trained][measure]
+            if name in figures["trees"]:
+                out[f"{head}{name} {measure}"] = figures["trees"][name][trained][measure]
         out |= {
-            f"{head}k-marginal {k}": score for k, score in found["k_marginal"][compared].items()
+            f"{head}k-marginal {k}": score for k, score in figures["k_marginal"][compared].items()
         }
-        if "quality" in found:
-            out[f"{head}quality"] = found["quality"][compared]["score"]
+        if "quality" in figures:
+            out[f"{head}quality"] = figures["quality"][compared]["score"]
         pairs = compare_correlations(columns(data.codes), columns(given))
         out[f"{head}correlations"] = float(
             np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs])

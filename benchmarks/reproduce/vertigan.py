@@ -154,12 +154,12 @@ class Party:
         self.discriminator.zero_grad()
         # grad_sample is each row's own gradient under this sum.
         self.discriminator(rows).sum().backward()
-        own = [
+        gradients = [
             parameter.grad_sample.detach() * self._loss_scale(len(rows)) for parameter in parameters
         ]
-        norms = torch.sqrt(sum((grad.flatten(1) ** 2).sum(1) for grad in own))
+        norms = torch.sqrt(sum((grad.flatten(1) ** 2).sum(1) for grad in gradients))
         factors = (self.training.clip / norms.clamp(min=1e-12)).clamp(max=1.0)
-        return [torch.einsum("i,i...->...", factors, grad) for grad in own]
+        return [torch.einsum("i,i...->...", factors, grad) for grad in gradients]
 
     def _loss_scale(self, rows: int) -> float:
         """What undoes the wrapper's scaling, which takes losses for means unless told otherwise."""
@@ -237,20 +237,20 @@ def _train(
     )
     accountant = RDPAccountant()
     accountant.history = [(sigma, rate, composed)]
-    held = [[sizes[a] for a in own] for own in split]
+    party_sizes = [[sizes[a] for a in columns] for columns in split]
     parties = [
-        Party(codes[list(own)], mine, training, sigma)
-        for own, mine in zip(split, held, strict=True)
+        Party(codes[list(columns)], widths, training, sigma)
+        for columns, widths in zip(split, party_sizes, strict=True)
     ]
-    generator = Generator(training, [sum(mine) for mine in held])
+    generator = Generator(training, [sum(widths) for widths in party_sizes])
     optimizer = torch.optim.Adam(generator.parameters(), lr=training.rate, betas=(0.5, 0.999))
     averaged = copy.deepcopy(generator)
 
     def generate(rows: int) -> list[torch.Tensor]:
         logits = generator(torch.randn(rows, training.latent))
         return [
-            one_hot(part, mine, training.temperature)
-            for part, mine in zip(logits, held, strict=True)
+            one_hot(part, widths, training.temperature)
+            for part, widths in zip(logits, party_sizes, strict=True)
         ]
 
     for step in range(training.steps):
@@ -271,16 +271,18 @@ def _train(
 
     made = np.empty(codes.shape, np.uint16)
     with torch.no_grad():
-        for own, mine, logits in zip(
-            split, held, averaged(torch.randn(n, training.latent)), strict=True
+        for columns, widths, logits in zip(
+            split, party_sizes, averaged(torch.randn(n, training.latent)), strict=True
         ):
-            for attribute, part in zip(own, torch.split(logits, mine, dim=1), strict=True):
+            for attribute, part in zip(columns, torch.split(logits, widths, dim=1), strict=True):
                 made[attribute] = (
                     torch.distributions.Categorical(logits=part).sample().numpy().astype(np.uint16)
                 )
     spent = accountant.get_epsilon(delta)
     if not (math.isfinite(spent) and spent <= epsilon * 1.001):
         raise ArithmeticError(f"VertiGAN's noise spends epsilon {spent:.4f}, not {epsilon}.")
-    sent = tuple(training.steps * training.batch * sum(mine) * FLOAT_BYTES for mine in held)
+    sent = tuple(
+        training.steps * training.batch * sum(widths) * FLOAT_BYTES for widths in party_sizes
+    )
     at_parties = sum(party.seconds for party in parties)
     return Made(made, spent, sigma, sent, at_parties, time.perf_counter() - start - at_parties)

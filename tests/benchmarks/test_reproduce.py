@@ -32,7 +32,7 @@ from benchmarks.reproduce.splits import (
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
 from benchmarks.reproduce.usefulness import judged
-from benchmarks.verdict import FULL, held
+from benchmarks.verdict import FULL, with_bar
 from vertimrf.distances import distance
 
 NOWHERE = Path("no such folder")
@@ -274,7 +274,7 @@ def test_sizes_of_messages_are_held_to_their_bars(tmp_path):
         store.add(run, {"tvd3": tvd3, "message_bytes": [7, 1_045_127]}, "abc")
     page = report.Page(store, scale)
     (verdict,) = report.VERDICTS["messages"](page, FULL)
-    assert held(verdict, "message_size", FULL).holds
+    assert with_bar(verdict, "message_size", FULL).holds
     assert "| 1.05 | 0.0450 ± 0.0071 (2) | 2 | 0.048 | yes |" in report.messages_section(page)
 
 
@@ -292,7 +292,7 @@ def test_what_rows_are_good_for_beside_centralized_and_real_rows(tmp_path):
     assert "| real rows | 0.9100 ± 0.0000 | – |" in text
     assert "CatBoost" not in text
     (verdict,) = [
-        held(verdict, "utility", FULL) for verdict in report.VERDICTS["utility"](page, FULL)
+        with_bar(verdict, "utility", FULL) for verdict in report.VERDICTS["utility"](page, FULL)
     ]
     assert (verdict.holds, round(verdict.value, 3)) == (False, -0.02)
 

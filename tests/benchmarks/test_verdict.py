@@ -22,9 +22,9 @@ from benchmarks.verdict import (
     at_least,
     at_most,
     conclude,
-    held,
     load_bars,
     show,
+    with_bar,
 )
 
 
@@ -84,11 +84,18 @@ def test_scripts_hold_their_rows_to_the_list_and_nothing_at_smoke_size():
     name = "nltcs, epsilon 0.8, count sketches: 3-way TVD"
     (bar,) = [bar for bar in load_bars()["tvd"] if bar.about(name)]
     row = Verdict(name, bar.at_most + bar.width)
-    assert [held(row, "tvd", size).holds for size in (FULL, QUICK, SMOKE)] == [False, True, None]
-    assert held(at_most("computed", 2, 1), "tvd", SMOKE).bar == ""
-    assert held(at_most("computed", 2, 1), "tvd", FULL).holds is False
+    assert [with_bar(row, "tvd", size).holds for size in (FULL, QUICK, SMOKE)] == [
+        False,
+        True,
+        None,
+    ]
+    assert with_bar(at_most("computed", 2, 1), "tvd", SMOKE).bar == ""
+    assert with_bar(at_most("computed", 2, 1), "tvd", FULL).holds is False
     slow = "fire, epsilon 0.8, count sketches: 3-way TVD"
-    assert [held(Verdict(slow, 9), "tvd", size).holds for size in (FULL, QUICK)] == [False, None]
+    assert [with_bar(Verdict(slow, 9), "tvd", size).holds for size in (FULL, QUICK)] == [
+        False,
+        None,
+    ]
 
 
 def test_every_section_of_the_list_has_a_command_and_no_row_two_bars():

@@ -575,8 +575,8 @@ def test_an_attribute_of_several_parties_is_one() -> None:
     assert merged.holders == ((0,), (0, 1), (0, 1, 2), (1,), (2,))
     assert merged.shared == (1, 2)
     assert [merged.party_of(i) for i in range(5)] == [0, 0, 0, 1, 2]
-    assert merged.held_together((1, 2, 3))
-    assert not merged.held_together((0, 3))
+    assert merged.at_one_party((1, 2, 3))
+    assert not merged.at_one_party((0, 3))
     assert Schema.from_json(merged.to_json()) == merged
     assert crossing_pairs(merged) == [(0, 3), (0, 4), (1, 4), (3, 4)]
     with pytest.raises(SchemaError, match="in order"):

@@ -51,14 +51,14 @@ def test_the_distinguishers_likelihood_ratio_is_the_accountants(audit):
 def test_scheduled_pairs_stay_below_the_ledger(audit):
     outcome = audit.audit_pairs(6000)
     # 0.86, s.d. 0.10, of an exact 3.6.
-    assert 0.3 < outcome.found < outcome.exact
-    assert audit.audit_pairs(1000, others=40).found < outcome.exact
+    assert 0.3 < outcome.lower_bound < outcome.exact
+    assert audit.audit_pairs(1000, others=40).lower_bound < outcome.exact
 
 
 def test_too_few_phantoms_are_caught(audit):
     # An eighth of the phantoms that the ledger would state: the audit notices: it finds 5.2, s.d. 0.1, where 3.6 is stated.
     stated = audit.audit_pairs(2, phantoms=150).exact
-    assert audit.audit_pairs(4000, phantoms=19).found > stated
+    assert audit.audit_pairs(4000, phantoms=19).lower_bound > stated
 
 
 def test_count_sketches_stay_below_the_ledger(audit):
@@ -67,30 +67,30 @@ def test_count_sketches_stay_below_the_ledger(audit):
         audit.audit_counts(2000),
         audit.audit_counts(2000, variance=48.0, weights=(1, 3, 5, 7) * 2),
     ):
-        assert 0.3 < outcome.found < outcome.exact
-    assert audit.audit_counts(300, others=40).found < outcome.exact
+        assert 0.3 < outcome.lower_bound < outcome.exact
+    assert audit.audit_counts(300, others=40).lower_bound < outcome.exact
 
 
 def test_known_buckets_and_signs_cost_what_the_ledger_says_if_a_party_colludes(audit):
     # 1.80, s.d. 0.11, of an exact 3.59: at least a third of it, so that it says something.
     outcome = audit.audit_known(4000)
-    assert outcome.exact / 3 < outcome.found < outcome.exact
+    assert outcome.exact / 3 < outcome.lower_bound < outcome.exact
     # Priced as if weights did not count it would be 0.70.
     unweighted = audit.audit_known(4000, stated=8)
-    assert unweighted.found > unweighted.exact
+    assert unweighted.lower_bound > unweighted.exact
 
 
 def test_too_little_noise_in_count_sketches_is_caught(audit):
     # An eighth of the variance that the ledger states: 1.51, s.d. 0.16, where 0.62 is stated.
     outcome = audit.audit_counts(3000, variance=12.0, stated=96.0)
-    assert outcome.found > outcome.exact
+    assert outcome.lower_bound > outcome.exact
 
 
 @pytest.mark.parametrize("one_clique", [True, False])
 def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
     outcome = audit.audit_local(300, one_clique)
     # As many trials could find more than the ledger has.
-    assert outcome.found < outcome.exact <= outcome.claim < outcome.reach
+    assert outcome.lower_bound < outcome.exact <= outcome.claim < outcome.reach
 
 
 def test_too_little_local_noise_is_caught(audit, monkeypatch):
@@ -100,12 +100,12 @@ def test_too_little_local_noise_is_caught(audit, monkeypatch):
         SystemNoise, "gaussian", lambda self, exact, sigma: gaussian(self, exact, sigma / 20)
     )
     outcome = audit.audit_local(300, True)
-    assert outcome.found > outcome.exact
+    assert outcome.lower_bound > outcome.exact
 
 
 def test_the_published_encoder_exceeds_its_claim_by_far(audit):
     outcome = audit.audit_published(5000)
     # 3.4, s.d. 0.19; of 4000 trials 3.14.
     assert outcome.claim == 0.4
-    assert 5 * outcome.claim < outcome.found < outcome.exact
+    assert 5 * outcome.claim < outcome.lower_bound < outcome.exact
     assert math.isfinite(outcome.exact)

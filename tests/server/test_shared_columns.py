@@ -117,7 +117,7 @@ def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
             plan.groups[pair.left].attributes + plan.groups[pair.right].attributes
             for pair in plan.sketch.pairs
         ]
-        assert not any(plan.schema.held_together(attributes) for attributes in sides)
+        assert not any(plan.schema.at_one_party(attributes) for attributes in sides)
     # One more release of b: its tables of agreement hold one more of each record's values.
     again = [
         e.event.groups

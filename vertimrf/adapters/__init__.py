@@ -1,1 +1,4 @@
-"""The engine under other front ends, one module each, imported only when asked for (docs/adapters.md)."""
+"""The engine under other front ends, one module each (docs/adapters.md).
+
+Nothing is imported here.
+"""

@@ -1,4 +1,7 @@
-"""Common parts of the adapters of mbi: linear measurements, our fit, and a model with mbi's interface. It imports no peer."""
+"""Common parts of the mbi adapters: linear measurements, the fit, and a model with mbi's interface.
+
+It imports no peer.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,8 @@ def fell_back(reason: object) -> None:
     )
 
 
-# Options with which the fit ends below the loss of 1,000 iterations of mbi's mirror descent (``benchmarks/front_ends.py``). The
-# defaults of the protocol stop earlier.
+# Options with which the fit ends below the loss of 1,000 iterations of mbi's mirror descent
+# (``benchmarks/front_ends.py``). The defaults of the protocol stop earlier.
 FRONT_END = FitOptions(proximal_weight=10.0, min_improvement=1e-3)
 
 
@@ -113,7 +116,8 @@ def fitted(
 
     Args:
         sizes: number of values of every attribute.
-        observed: measurements. Those of no attribute are ignored: they only give the total, which is known here.
+        observed: measurements. Those of no attribute are ignored: they only give the total, which
+            is known here.
         total: record count.
         options: options of the fit.
         warm: model to start from.
@@ -172,10 +176,12 @@ def product(sizes: Sequence[int], factors: Sequence[Factor]) -> MarkovRandomFiel
 
 
 class EngineModel:
-    """Our model with the interface of mbi's. Subclasses inherit from it first, and then from mbi's ``MarkovRandomField``.
+    """Our model with the interface of mbi's.
 
-    Marginals and rows come from our engine, in double precision for every setting of JAX. Potentials and clique marginals are
-    converted on demand.
+    Subclasses inherit from it first, and then from mbi's ``MarkovRandomField``.
+
+    Marginals and rows come from our engine, in double precision for every setting of JAX.
+    Potentials and clique marginals are converted on demand.
 
     Args:
         field: the fitted model.
@@ -248,7 +254,10 @@ class EngineModel:
         return self._factor(wanted, self.field.marginal([self._index[a] for a in wanted]))
 
     def synthetic_data(self, rows: int | None = None, method: str = "round") -> Any:
-        """Rows whose marginals follow the model's by rounded counts. ``method="sample"`` draws independent rows by mbi."""
+        """Rows whose marginals follow the model's by rounded counts.
+
+        ``method="sample"`` draws independent rows by mbi.
+        """
         if method != "round":
             # mbi's class draws from potentials and marginals.
             return super().synthetic_data(rows, method)  # type: ignore[misc]

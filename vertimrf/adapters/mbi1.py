@@ -1,7 +1,8 @@
-"""The engine as an estimation function of mbi 1.1: ``estimate`` in place of ``mbi.estimation.mirror_descent``.
+"""An estimator of mbi 1.1: ``estimate`` in place of ``mbi.estimation.mirror_descent``.
 
-Lists of linear measurements of marginals are fitted by the engine. A ``MarginalLossFn`` does not say what it is made of, and goes
-to ``mbi.estimation.mirror_descent``, with a warning; so do queries that the engine does not know.
+Lists of linear measurements of marginals are fitted by the engine. A ``MarginalLossFn`` does not
+say what it is made of, and goes to ``mbi.estimation.mirror_descent``, with a warning; so do queries
+that the engine does not know.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if not hasattr(mbi.estimation, "mirror_descent"):
 
 
 class Model(EngineModel, mbi.MarkovRandomField):
-    """What :func:`estimate` returns: an ``mbi.MarkovRandomField`` whose marginals and rows come from the engine."""
+    """An ``mbi.MarkovRandomField`` with marginals and rows of the engine (:func:`estimate`)."""
 
 
 def estimate(
@@ -43,7 +44,8 @@ def estimate(
         known_total: record count. Default: mbi's minimum-variance estimate.
         potentials: potentials to start from.
         fitting: options of the fit.
-        options: options of ``mirror_descent``, if it does the work. ``callback_fn`` is called once with the engine's marginals.
+        options: options of ``mirror_descent``, if it does the work. ``callback_fn`` is called once
+            with the engine's marginals.
     """
     try:
         if not isinstance(loss_fn, list | tuple):

@@ -1,7 +1,7 @@
-"""The engine as an estimator of mbi 2: ``Estimator()`` in place of ``mbi.estimation.MirrorDescent()``.
+"""An estimator of mbi 2: ``Estimator()`` in place of ``mbi.estimation.MirrorDescent()``.
 
-Losses of squares over linear measurements of marginals are fitted by the engine, structural zeros included. Whatever else is
-asked for goes to ``fallback``, with a warning.
+Losses of squares over linear measurements of marginals are fitted by the engine, structural zeros
+included. Whatever else is asked for goes to ``fallback``, with a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if not hasattr(mbi.estimation, "MirrorDescent"):
 
 
 class Model(EngineModel, mbi.MarkovRandomField):
-    """What :class:`Estimator` returns: an ``mbi.MarkovRandomField`` whose marginals and rows come from the engine."""
+    """An ``mbi.MarkovRandomField`` with marginals and rows of the engine (:class:`Estimator`)."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,8 @@ class Estimator(mbi.Estimator):
 
         Args:
             domain: the attributes.
-            loss_fn: measurements, or a loss made of them by ``mbi.marginal_loss.from_linear_measurements``.
+            loss_fn: measurements, or a loss made of them by
+                ``mbi.marginal_loss.from_linear_measurements``.
             known_total: record count; default mbi's minimum-variance estimate.
             constraints: structural zeros.
             iters, tol, patience: options of the fallback. The engine's fit ends by ``fitting``.

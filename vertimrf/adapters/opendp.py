@@ -1,5 +1,8 @@
-"""The engine under OpenDP's contingency tables: ``dp.mbi.AIM(estimator=vertimrf.adapters.opendp.estimator)``, and MST, Fixed and
-Sequential likewise. OpenDP's samplers make the noise, and its measurements account for it; nothing here sees data.
+"""The engine under OpenDP's contingency tables.
+
+Use ``dp.mbi.AIM(estimator=vertimrf.adapters.opendp.estimator)``, and likewise MST, Fixed and
+Sequential. OpenDP's samplers make the noise, and its measurements account for it; nothing here sees
+data.
 """
 
 from __future__ import annotations
@@ -14,5 +17,9 @@ __all__ = ["estimator"]
 
 
 def estimator(domain: mbi.Domain, loss_fn: Any, *, potentials: Any = None) -> mbi.MarkovRandomField:
-    """Fit a model, as ``opendp.extras.mbi.mirror_descent`` does: see :func:`vertimrf.adapters.mbi1.estimate`."""
+    """Fit a model as ``opendp.extras.mbi.mirror_descent`` does.
+
+    Args:
+        domain, loss_fn, potentials: as in :func:`vertimrf.adapters.mbi1.estimate`.
+    """
     return estimate(domain, loss_fn, potentials=potentials)

@@ -1,4 +1,7 @@
-"""The central synthesizer behind SmartNoise's interface: :class:`VertiMRFSynthesizer` where it has MST or AIM."""
+"""The central synthesizer behind SmartNoise's interface.
+
+:class:`VertiMRFSynthesizer` takes the place of its MST or AIM.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,17 @@ __all__ = ["VertiMRFSynthesizer"]
 
 
 class VertiMRFSynthesizer(snsynth.Synthesizer):
-    """A SmartNoise synthesizer of categorical and ordinal columns, by :class:`vertimrf.Synthesizer`.
+    """A SmartNoise synthesizer of categorical and ordinal columns (:class:`vertimrf.Synthesizer`).
 
-    SmartNoise's transformer gives the columns their domains. The guarantee does not cover what it reads from the data without a
-    budget (the values that occur), as with SmartNoise's synthesizers. If that matters, give it constraints, or codes.
+    SmartNoise's transformer gives the columns their domains. The guarantee does not cover what it
+    reads from the data without a budget (the values that occur), as with SmartNoise's synthesizers.
+    If that matters, give it constraints, or codes.
 
     Args:
         epsilon: privacy target, add/remove one record. What the transformer spends is subtracted.
         delta: privacy target. Default: that of :class:`vertimrf.Synthesizer`.
-        expected_records: public order of magnitude of the number of records. None: a noisy count is used.
+        expected_records: public order of magnitude of the number of records. None: a noisy count is
+            used.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class VertiMRFSynthesizer(snsynth.Synthesizer):
         preprocessor_eps: float = 0.0,
         nullable: bool = False,
     ) -> None:
-        """Measure the data with noise, and fit the model; arguments as SmartNoise's synthesizers take them.
+        """Measure the data with noise and fit the model; arguments as in SmartNoise.
 
         Raises:
             PlanError: the transformer leaves a column continuous.
@@ -84,7 +89,7 @@ class VertiMRFSynthesizer(snsynth.Synthesizer):
         self.synthesizer = made.fit(table, epsilon=self.epsilon)
 
     def sample(self, n_rows: int | None = None) -> Any:
-        """Draw rows, in the form of the data that was fitted; as many as the noisy record count by default.
+        """Draw rows in the form of the fitted data; by default as many as the noisy record count.
 
         Raises:
             ModelError: nothing was fitted.

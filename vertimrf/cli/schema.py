@@ -173,8 +173,8 @@ def domains(
         )
 
     record = DomainRecord()
-    domains_found, recorded = record.once(Search(part, schema_file, table, content), find)
-    closed = close(part, domains_found)
+    findings, recorded = record.once(Search(part, schema_file, table, content), find)
+    closed = close(part, findings)
     closed.save(out)
     for name in part.wanted:
         attribute = closed.attributes[closed.index(name)]

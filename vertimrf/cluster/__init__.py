@@ -1,4 +1,7 @@
-"""A party whose records lie on a cluster of its own: Dask's workers hold and count them, one process makes what leaves."""
+"""A party whose records are on its own cluster.
+
+Dask workers hold and count the records. One process makes the message.
+"""
 
 from .records import ClusterRecords, encode_partitions
 

@@ -1,7 +1,8 @@
 """Records in the memory of Dask's workers, partition by partition.
 
-The workers merge exact answers of partitions. The party's process receives the merged answer, and it alone draws noise. For a
-given noise the message is byte for byte the message of one machine, whatever the partitions are and whichever workers are lost.
+The workers merge exact answers of partitions. The party's process receives the merged answer, and
+it alone draws noise. For a given noise the message is byte for byte the message of one machine,
+whatever the partitions are and whichever workers are lost.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Client = Any  # distributed.Client
 Future = Any  # distributed.Future: a result in a worker's memory
 # Largest number of ids that a worker sorts at a time to find repeated ones: 64 MB.
 RANGE_RECORDS = 1 << 23
-# Largest number of cells of marginals that one pass over the partitions counts: 32 MB for each task that is running.
+# Largest number of cells of marginals that one pass over the partitions counts: 32 MB for each task
+# that is running.
 PASS_CELLS = 1 << 22
 # Largest number of results that are merged at a time.
 ARITY = 8
@@ -57,7 +59,8 @@ class ClusterRecords:
         attributes: domains of the records' codes.
         counts: number of records of each partition.
         owned: whether the records name their persons.
-        limit: the limit and key by which records of persons were left out already. None if none were.
+        limit: the limit and key by which records of persons were left out already. None if none
+            were.
         dropped: records of the table that do not fit. Exact, so only its holder may see them.
     """
 
@@ -75,7 +78,10 @@ class ClusterRecords:
         return sum(self.counts)
 
     def limited(self, most: int, key: bytes) -> ClusterRecords:
-        """See :class:`vertimrf.party.records.Records`. Workers share persons by ranges of their digests."""
+        """See :class:`vertimrf.party.records.Records`.
+
+        Workers share persons by ranges of their digests.
+        """
         if not self.owned and most > 1:
             raise unnamed(most)
         if not self.owned or self.limit == (most, key):
@@ -105,7 +111,7 @@ class ClusterRecords:
         )
 
     def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
-        """Keep one record of every id, over all partitions (:func:`vertimrf.tables.table.one_per_id`).
+        """Keep one record of every id in all partitions (:func:`vertimrf.tables.table.one_per_id`).
 
         Args:
             columns: the columns that were read.
@@ -153,7 +159,10 @@ class ClusterRecords:
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]]
     ) -> Iterator[npt.NDArray[np.int64]]:
-        """See :class:`vertimrf.party.records.Records`. Each pass counts as many as keeps the tables small."""
+        """See :class:`vertimrf.party.records.Records`.
+
+        Each pass counts as many as keeps the tables small.
+        """
         sizes = [attribute.size for attribute in self.attributes]
         counted_sizes = compressed_sizes(sizes, merged)
         ends = itertools.accumulate(
@@ -174,7 +183,10 @@ class ClusterRecords:
         progress: Progress | None = None,
         words: npt.NDArray[np.uint64] | None = None,
     ) -> E:
-        """See :class:`vertimrf.party.records.Records`. Each worker goes through its partitions in turn."""
+        """See :class:`vertimrf.party.records.Records`.
+
+        Each worker goes through its partitions in turn.
+        """
         taking = functools.partial(work.fold, make, composites, words)
         encoders = []
         for chain in self._chains():
@@ -272,9 +284,10 @@ def encode_partitions(
     Records that do not fit are left out, as by :func:`vertimrf.tables.table.encode_table`.
 
     Args:
-        source: a folder of files that all workers can read, each of them a partition; a Dask data frame; or delayed objects, each
-            of which gives a partition in a form that :func:`vertimrf.tables.arrow.read_arrow` reads. A partition and its codes
-            must fit into a worker's memory several times. A million records are a good size.
+        source: a folder of files that all workers can read, each of them a partition; a Dask data
+            frame; or delayed objects, each of which gives a partition in a form that
+            :func:`vertimrf.tables.arrow.read_arrow` reads. A partition and its codes must fit into
+            a worker's memory several times. A million records are a good size.
         client: client of the party's cluster.
         id: the column of record ids.
         attributes: the party's part of the schema.
@@ -282,9 +295,11 @@ def encode_partitions(
         read, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
-        TableError: there is no table, no id column or no such format; ids have an impossible type; or the cluster failed. Later
-            questions to the records raise this too if the cluster fails.
-        SchemaError: the schema does not describe a column, or a column's type does not fit its values.
+        TableError: there is no table, no id column or no such format; ids have an impossible type;
+            or the cluster failed. Later questions to the records raise this too if the cluster
+            fails.
+        SchemaError: the schema does not describe a column, or a column's type does not fit its
+            values.
     """
     sources = partitions(source)
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
@@ -352,7 +367,8 @@ def partitions(source: Any) -> list[Any]:
 def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> Future:
     """Run a task on a worker. Its arguments may be results on workers.
 
-    The task's name is random. Dask would otherwise derive it from all arguments, which include keys.
+    The task's name is random. Dask would otherwise derive it from all arguments, which include
+    keys.
     """
     name = f"vertimrf-{what}-{secrets.token_hex(8)}"
     if any(hasattr(argument, "__dask_graph__") for argument in given):
@@ -365,7 +381,9 @@ def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> 
 
 
 def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """Wait for results of workers, and return them. Errors of the tasks themselves are raised unchanged.
+    """Wait for results of workers, and return them.
+
+    Errors of the tasks themselves are raised unchanged.
 
     Raises:
         TableError: the cluster failed.

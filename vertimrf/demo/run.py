@@ -1,4 +1,7 @@
-"""The demo: three holders of data on flights synthesise a joint table. None of them could see the real one."""
+"""The demo: three holders of data on flights synthesise a joint table.
+
+None of them could see the real one.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,15 @@ from .flights import FLIGHT_ID, flights
 
 __all__ = ["check_installed", "run_demo"]
 
-# Approximate number of flights from New York in a year, a public figure. The plan only needs the order of magnitude.
+# Approximate number of flights from New York in a year, a public figure. The plan only needs the
+# order of magnitude.
 EXPECTED_RECORDS = 300_000
 WAYS = (2, 3)
 MARGINALS = 300
 
 
 def check_installed() -> None:
-    """Check before any work that the demo's data and the packages that draw its report are installed.
+    """Check that the demo's data and the packages that draw its report are installed.
 
     Raises:
         PlanError: something is missing. The message says how to install it.
@@ -64,8 +68,8 @@ def run_demo(
     """Write three party tables, run the protocol through message files, and report.
 
     Args:
-        folder: folder for tables, schema, plan, messages, the synthetic table, the model, its figures and the report. It is made
-            if it is missing.
+        folder: folder for tables, schema, plan, messages, the synthetic table, the model, its
+            figures and the report. It is made if it is missing.
         epsilon: privacy target of the run.
         say: called with every line of output.
         options: seed and threads.
@@ -103,13 +107,15 @@ def run_demo(
     trial = run_protocol(plan, parts, options, folder, ring)
     write_table(trial.table, folder / "synthetic.parquet", trial.ledger.standing)
     truth = align(parts)
-    # Model of the parties' marginals alone. Without sketches these could use all of epsilon, and be 1 to 2 % more accurate.
+    # Model of the parties' marginals alone. Without sketches these could use all of epsilon, and be
+    # 1 to 2 % more accurate.
     apart = sample(trial.result.initial, truth.shape[1], np.random.default_rng(options.seed))
     _say_releases(say, trial, plan, folder)
     distances = _distances(truth, trial.result.codes, apart, schema)
     _say_distances(say, distances)
     figures = trial.to_json() | {"tvd": distances}
-    # The synthetic table and the model are private, as their labels say. These figures and the report are not.
+    # The synthetic table and the model are private, as their labels say. These figures and the
+    # report are not.
     figures |= {
         "standing": trial.ledger.standing.because(*EXACT.reasons).to_json(),
         "private": False,

@@ -33,8 +33,8 @@ __all__ = [
     "write_text",
 ]
 
-# Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas and reports, which
-# list values. A file from somebody else must not fill the reader's memory.
+# Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas
+# and reports, which list values. A file from somebody else must not fill the reader's memory.
 MAX_KEY = 1 << 20
 MAX_JSON = 1 << 26
 # A draft has the name of its file after a dot, eight hexadecimal digits and another dot.
@@ -64,14 +64,15 @@ def replacing(
     once: bool = False,
     dir_fd: int | None = None,
 ) -> Iterator[BinaryIO]:
-    """Open a draft in the same folder, which replaces ``path`` when the block ends without an error.
+    """Open a draft in the same folder that replaces ``path`` when the block ends without an error.
 
     Args:
         path: the file to write.
         private: make the file readable by its owner only, from the moment it exists.
-        synced: make the file survive a power cut from the moment it exists. For data that cannot be restored or that
-            others are informed of.
-        once: keep a file that exists already, whoever made it. The file system must support hard links.
+        synced: make the file survive a power cut from the moment it exists. For data that cannot be
+            restored or that others are informed of.
+        once: keep a file that exists already, whoever made it. The file system must support hard
+            links.
         dir_fd: open folder to which the path is relative.
 
     Raises:
@@ -91,7 +92,8 @@ def replacing(
                 file.flush()
                 os.fsync(file.fileno())
         if once:
-            # The first of several processes makes the file, and may have removed the drafts of the others.
+            # The first of several processes makes the file, and may have removed the drafts of the
+            # others.
             with suppress(FileExistsError, FileNotFoundError):
                 os.link(draft, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         else:
@@ -106,7 +108,12 @@ def replacing(
 def write_bytes(
     path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False
 ) -> None:
-    """Write bytes to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
+    """Write bytes to a file atomically.
+
+    Args:
+        path: the file.
+        data: its content.
+        private, synced: as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
@@ -118,7 +125,12 @@ def write_bytes(
 def write_text(
     path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False
 ) -> None:
-    """Write UTF-8 text to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
+    """Write UTF-8 text to a file atomically.
+
+    Args:
+        path: the file.
+        text: its content.
+        private, synced: as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
@@ -143,7 +155,9 @@ def kind_of(mode: int) -> str:
 def open_regular(
     path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True
 ) -> BinaryIO:
-    """Open a regular file for reading. Other files, such as named pipes, are refused without waiting.
+    """Open a regular file for reading.
+
+    Other files, such as named pipes, are refused without waiting.
 
     Args:
         path: the file.
@@ -177,7 +191,8 @@ def read_bytes(
         most: largest size in bytes.
 
     Raises:
-        VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is too large.
+        VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is
+            too large.
     """
     try:
         with open_regular(path) as file:
@@ -201,13 +216,20 @@ def read_json(
     """Read a JSON file of limited size; arguments as in :func:`read_bytes`.
 
     Raises:
-        VertiMRFError: of the class ``error``: the file cannot be read, is too large, or is not JSON.
+        VertiMRFError: of the class ``error``: the file cannot be read, is too large, or is not
+            JSON.
     """
     return parse_json(read_bytes(path, what, error, most), str(path), what, error)
 
 
 def parse_json(data: bytes, where: str, what: str, error: type[VertiMRFError]) -> Any:
-    """Parse JSON; ``where`` names the file in errors, and ``what`` says what it should be.
+    """Parse JSON.
+
+    Args:
+        data: the content of a file.
+        where: name of the file, for errors.
+        what: what the file should be, for errors.
+        error: class of the error to raise.
 
     Raises:
         VertiMRFError: of the class ``error``: the data is not JSON.

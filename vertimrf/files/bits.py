@@ -62,5 +62,5 @@ def unpack_bits(packed: Bytes, count: int, bits: int) -> Bytes:
 
 
 def _units(bits: int) -> tuple[np.dtype[np.unsignedinteger], int, int]:
-    """The word type that holds whole numbers, how many numbers it holds, and how many of its bytes are used."""
+    """The word type for packed numbers, how many numbers it holds, and how many bytes are used."""
     return (np.dtype("<u4"), 8, 3) if bits == 3 else (np.dtype("u1"), 8 // bits, 1)

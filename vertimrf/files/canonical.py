@@ -77,8 +77,8 @@ def json_digest(content: Any) -> bytes:
 def fingerprint(value: bytes) -> str:
     """The first 140 bits of a digest as seven groups of four letters and digits.
 
-    An attacker who makes both of two files needs a collision: 2^70 digests for 140 bits, against 2^32 for the usual 64
-    bits.
+    An attacker who makes both of two files needs a collision: 2^70 digests for 140 bits, against
+    2^32 for the usual 64 bits.
     """
     number = int.from_bytes(value, "big") >> (8 * len(value) - BITS)
     letters = "".join(ALPHABET[number >> shift & 31] for shift in range(BITS - 5, -1, -5))
@@ -86,7 +86,9 @@ def fingerprint(value: bytes) -> str:
 
 
 def same_fingerprint(given: str, expected: str) -> bool:
-    """Whether a fingerprint as typed by a person, in any case and with any dashes and spaces, equals another in full.
+    """Whether a fingerprint that a person typed equals another in full.
+
+    Case, dashes and spaces do not matter.
 
     Args:
         given: what the person typed.

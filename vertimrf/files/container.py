@@ -1,7 +1,8 @@
 """The binary file format of this library: a JSON header, plain arrays and SHA-256, without pickle.
 
-Layout, little-endian: magic "VMRF"; format version (uint16); length (uint32) and text of a JSON object with kind,
-header and a list of arrays; the bytes of the arrays in that order; SHA-256 of everything before it [32 bytes].
+Layout, little-endian: magic "VMRF"; format version (uint16); length (uint32) and text of a JSON
+object with kind, header and a list of arrays; the bytes of the arrays in that order; SHA-256 of
+everything before it [32 bytes].
 """
 
 from __future__ import annotations

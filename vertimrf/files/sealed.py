@@ -1,13 +1,13 @@
 """Encoding of sealed files: a header that anyone can read, and contents for the owner of the key.
 
-Layout, little-endian: magic "VMRS"; format version (uint16); length (uint32) and text of a JSON header; the contents in
-chunks of CHUNK bytes, each as ChaCha20-Poly1305 ciphertext with a tag of 16 bytes. The last chunk is the remainder and
-may be empty.
+Layout, little-endian: magic "VMRS"; format version (uint16); length (uint32) and text of a JSON
+header; the contents in chunks of CHUNK bytes, each as ChaCha20-Poly1305 ciphertext with a tag of 16
+bytes. The last chunk is the remainder and may be empty.
 
-The nonce of a chunk is its number (11 bytes, big-endian) and a byte that is 1 for the last chunk only. This is the
-STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizar, CRYPTO 2015): a file that was cut, reordered or extended
-does not open. All bytes before the first chunk are associated data of every chunk. A key must be used for one file
-only, because nonces start at 0 in each file.
+The nonce of a chunk is its number (11 bytes, big-endian) and a byte that is 1 for the last chunk
+only. This is the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizar, CRYPTO 2015): a file
+that was cut, reordered or extended does not open. All bytes before the first chunk are associated
+data of every chunk. A key must be used for one file only, because nonces start at 0 in each file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def seal_chunks(head: bytes, key: bytes, contents: bytes) -> bytes:
 
 
 def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
-    """Header of a sealed file, and the bytes that hold it. The header is not authenticated until the file is opened.
+    """Header of a sealed file, and the bytes that hold it.
+
+    The header is not authenticated until the file is opened.
 
     Raises:
         MessageError: the data is no sealed file, or of another version.

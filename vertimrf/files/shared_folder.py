@@ -1,7 +1,9 @@
-"""A folder that others write to as well: links are not followed, and only folders and regular files are opened.
+"""A folder that others write to as well.
 
-Each component of a name is opened relative to the open folder before it. So nobody can replace a folder by a link
-between a check and its use.
+Links are not followed, and only folders and regular files are opened.
+
+Each component of a name is opened relative to the open folder before it. So nobody can replace a
+folder by a link between a check and its use.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from .atomic import DRAFT, kind_of, open_regular, replacing
 __all__ = ["SharedFolder"]
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
-# Errors about one name that cannot be used as a file or folder. All other errors concern the whole folder.
+# Errors about one name that cannot be used as a file or folder. All other errors concern the whole
+# folder.
 ABOUT_A_NAME = {
     errno.EACCES,
     errno.EEXIST,
@@ -37,8 +40,9 @@ ABOUT_A_NAME = {
 
 
 class SharedFolder:
-    """A local or mounted folder. Names of files use slashes. The folder itself may be a link, because its user chose
-    it.
+    """A local or mounted folder.
+
+    Names of files use slashes. The folder itself may be a link, because its user chose it.
 
     Args:
         root: the folder.
@@ -75,7 +79,9 @@ class SharedFolder:
                 return file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file atomically and synced, and make the folders on its path. It replaces anything except a folder.
+        """Write a file atomically and synced, and make the folders on its path.
+
+        It replaces anything except a folder.
 
         Raises:
             ObstacleError: the name belongs to a folder, or a folder on its path to something else.
@@ -84,7 +90,8 @@ class SharedFolder:
         *parts, last = name.split("/")
         with self._beneath(parts, make=True) as folder:
             assert folder is not None
-            # Remove drafts of a killed process. A file has only one writer, and it works alone on its run.
+            # Remove drafts of a killed process. A file has only one writer, and it works alone on
+            # its run.
             for entry in os.listdir(folder):
                 if (draft := DRAFT.fullmatch(entry)) and draft[1] == last:
                     with suppress(OSError):
@@ -96,7 +103,10 @@ class SharedFolder:
                 raise self._named(error, folder, parts, last) from None
 
     def stamp(self, name: str) -> object:
-        """A value that stays equal as long as the file is not changed; None if there is no regular file of that name."""
+        """A value that stays equal as long as the file is not changed.
+
+        None if there is no regular file of that name.
+        """
         *parts, last = name.split("/")
         with self._beneath(parts) as folder:
             if folder is None:
@@ -120,7 +130,10 @@ class SharedFolder:
 
     @contextmanager
     def _beneath(self, parts: Sequence[str], make: bool = False) -> Iterator[int | None]:
-        """Open a folder beneath the root; None if it is missing and ``make`` is false. The root itself is never made."""
+        """Open a folder beneath the root; None if it is missing and ``make`` is false.
+
+        The root itself is never made.
+        """
         at = os.open(self._root, FOLDER)
         try:
             for depth, part in enumerate(parts):

@@ -5,12 +5,13 @@ It answers the server's questions with the files that the party has for the serv
 The settings come from the SuperNode's ``--node-config``, which stays on the party's machine:
 ``party``, the party's name in the plan, and one of
 
-- ``exchange``: a folder through which ``vertimrf run party``, a separate process, exchanges files. This app carries files between
-  that folder and the network. Its account needs no other rights. This is the recommended setting,
-  because anybody who may start a run at the SuperLink can run any code at a SuperNode.
-- ``run-folder``: the party's run folder, with its key and the path of its table. This process does all the work. It is meant for
-  simulations, which take it from the run's settings, and for cases where the SuperLink's operator
-  may see the table.
+- ``exchange``: a folder through which ``vertimrf run party``, a separate process, exchanges files.
+  This app carries files between that folder and the network. Its account needs no other rights.
+  This is the recommended setting, because anybody who may start a run at the SuperLink can run any
+  code at a SuperNode.
+- ``run-folder``: the party's run folder, with its key and the path of its table. This process does
+  all the work. It is meant for simulations, which take it from the run's settings, and for cases
+  where the SuperLink's operator may see the table.
 
 Error messages of the party never go to the server. Flower would send the text of an exception, and
 errors of tables name values. So failures are only logged on this machine, and the server receives

@@ -1,10 +1,12 @@
-"""Kernels for marginals that no clique holds: multiply and sum clique tables, and carry conditionals along a tree.
+"""Kernels for marginals that no clique contains.
 
-Tables are flat and addressed by strides. Callers merge neighbouring axes that the other table treats in the same way,
-so that few long axes remain. The last axis is the inner loop.
+They multiply and sum clique tables, and carry conditionals along a tree.
 
-Axes: k = merged axes of a table; s = cells of a separator; w = columns carried at once (values of attributes left
-behind).
+Tables are flat and addressed by strides. Callers merge neighbouring axes that the other table
+treats in the same way, so that few long axes remain. The last axis is the inner loop.
+
+Axes: k = merged axes of a table; s = cells of a separator; w = columns carried at once (values of
+attributes left behind).
 """
 
 from __future__ import annotations
@@ -93,13 +95,16 @@ def _advance(index, shape, strides, place):  # type: ignore[no-untyped-def]
 
 @kernel(fastmath=VECTOR)
 def carry(given, first, rows, steps, joint, mass, out, place, width):  # type: ignore[no-untyped-def]
-    """Carry conditionals from one separator of a clique to another: P(x | s') = sum over s of P(x | s) P(s | s').
+    """Carry conditionals between separators of a clique: P(x | s') = sum over s of P(x | s) P(s |
+    s').
 
     Args:
         given: P(x | s) at the first separator [shape=(s, columns), float64].
         first: first column of ``given`` to carry.
-        rows: row of ``given`` at which each cell of the other separator begins [shape=(s',), int64].
-        steps: offsets from there of the rows of cells that agree on the shared attributes [shape=(a,), int64].
+        rows: row of ``given`` at which each cell of the other separator begins [shape=(s',),
+            int64].
+        steps: offsets from there of the rows of cells that agree on the shared attributes
+            [shape=(a,), int64].
         joint: P(s', s) [shape=(s', a), float64].
         mass: P(s') [shape=(s',), float64].
         out: the result, written from column ``place`` on [shape=(s', columns), float64].

@@ -1,7 +1,8 @@
 """Contingency tables: count records by the cells of marginals.
 
-Each record costs one increment per table. So marginals that are needed together are counted together: a few attributes
-form one joint table that fits in the cache, and the marginals inside it are summed from it.
+Each record costs one increment per table. So marginals that are needed together are counted
+together: a few attributes form one joint table that fits in the cache, and the marginals inside it
+are summed from it.
 
 Axes: d = attributes, n = records.
 """
@@ -65,13 +66,15 @@ def all_pairs(
         pairs: attributes of each marginal, in the order of its axes.
 
     Returns:
-        Counts in the order of ``pairs`` [each shape=(size of the first, size of the second), int64].
+        Counts in the order of ``pairs`` [each shape=(size of the first, size of the second),
+        int64].
 
     Raises:
         ValueError: a code is not below the size of its attribute.
     """
     _check(codes, sizes, {a for pair in pairs for a in pair})
-    # A joint table costs a pass over its cells per pair; with more cells than records it cannot pay off.
+    # A joint table costs a pass over its cells per pair; with more cells than records it cannot pay
+    # off.
     limit = min(JOINT_CELLS, max(codes.shape[1] // 4, 1))
     joints = _joints(sizes, {(min(p), max(p)) for p in pairs}, limit)
 
@@ -112,8 +115,9 @@ def pair_tables(
 def _joints(
     sizes: Sequence[int], pairs: set[tuple[int, int]], limit: int
 ) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
-    """Sets of attributes that together hold every pair, found greedily, each with the pairs that it is the first to
-    hold.
+    """Sets of attributes that together contain every pair, chosen greedily.
+
+    Each has the pairs that it is the first to contain.
 
     Each set has at most ``limit`` cells, unless it is a single pair.
     """
@@ -180,8 +184,8 @@ def _count(
 
 @kernel
 def _count_records(codes, attributes, strides, cells, begin, end):  # type: ignore[no-untyped-def]
-    # Two tables in turns, because neighbouring records are often equal and one counter would wait for its own store.
-    # Both are 32 bits wide, which fewer than 2^32 records cannot overflow.
+    # Two tables in turns, because neighbouring records are often equal and one counter would wait
+    # for its own store. Both are 32 bits wide, which fewer than 2^32 records cannot overflow.
     counts = np.zeros((2, cells), np.uint32)
     even = counts[0]
     odd = counts[1]

@@ -1,16 +1,20 @@
-"""Secret count sketches: signed counters of hashed records, discrete Gaussian noise, and a few bits of each counter.
+"""Secret count sketches: signed counters of hashed records with noise, cut to a few bits.
 
-In every repetition, a record has one bucket and one sign. Both come from a keyed word (``prf``), a function of the
-secret, the record and the repetition. Several repetitions share one word. Counters are sums. So chunks, threads and
-parts of a table can be added and subtracted in any order with the same bits.
+The noise is discrete Gaussian.
 
-The noise is half-integral: P(z) is proportional to exp(-z^2 / (2 variance)) for z = ..., -1/2, 1/2, .... So no noisy
-counter is zero, and its sign is unbiased. If a record changes a counter by a weight, the variance of its noise is
-multiplied by the weight. A draw uses 16 bits of entropy, and 128 more if these do not determine it (a few in a
-thousand). The result equals that of comparing 144 uniform bits with thresholds rounded to 2^-144.
+In every repetition, a record has one bucket and one sign. Both come from a keyed word (``prf``), a
+function of the secret, the record and the repetition. Several repetitions share one word. Counters
+are sums. So chunks, threads and parts of a table can be added and subtracted in any order with the
+same bits.
 
-Axes: n = records, d = groups, v = rows (values or contrasts) of all groups, r = repetitions, b = buckets, m =
-undetermined draws.
+The noise is half-integral: P(z) is proportional to exp(-z^2 / (2 variance)) for z = ..., -1/2, 1/2,
+.... So no noisy counter is zero, and its sign is unbiased. If a record changes a counter by a
+weight, the variance of its noise is multiplied by the weight. A draw uses 16 bits of entropy, and
+128 more if these do not determine it (a few in a thousand). The result equals that of comparing 144
+uniform bits with thresholds rounded to 2^-144.
+
+Axes: n = records, d = groups, v = rows (values or contrasts) of all groups, r = repetitions, b =
+buckets, m = undetermined draws.
 """
 
 from __future__ import annotations
@@ -48,8 +52,8 @@ UNSETTLED = np.int16(0)
 # Noise is cut at this many standard deviations: P(beyond) < 2^-128.
 REACH = 13.5
 FIRST_BITS, MORE_BITS = 16, 128
-# Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit codes stay far
-# within the 24 bits of float32.
+# Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit
+# codes stay far within the 24 bits of float32.
 PRODUCT_COLUMNS = 1 << 11
 # Words per record, or columns of a product, per thread between two reports of progress.
 STEP_WORDS = 8
@@ -61,7 +65,7 @@ def silent(done: int, of: int) -> None:
 
 
 def words_needed(repetitions: int, log_buckets: int) -> tuple[int, int]:
-    """Keyed words per record, and repetitions per word, for 2^``log_buckets`` buckets and a sign."""
+    """Keyed words per record and repetitions per word, for 2^``log_buckets`` buckets and a sign."""
     per_word = WORD_BITS // (log_buckets + 1)
     return -(-repetitions // per_word), per_word
 
@@ -83,11 +87,12 @@ def add_records(
         k0, k1: secret key [uint64].
         digests: record digests [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
-        layout: per group, its first row and its kind [shape=(d, 2), int64]. Kind 1 is a contrast: code 0 adds to the
-            row and code 1 subtracts from it. Kind 0 has one row per value.
+        layout: per group, its first row and its kind [shape=(d, 2), int64]. Kind 1 is a contrast:
+            code 0 adds to the row and code 1 subtracts from it. Kind 0 has one row per value.
         log_buckets: binary logarithm of the number of buckets, at most 15.
         direction: 1 to add the records, -1 to subtract them.
-        state: counters, updated [shape=(r, v, b), int32]. The caller ensures that they cannot overflow.
+        state: counters, updated [shape=(r, v, b), int32]. The caller ensures that they cannot
+            overflow.
         advance: called with the number of words done, and of all words.
     """
     words, _ = words_needed(len(state), log_buckets)
@@ -142,9 +147,10 @@ class NoiseTable(NamedTuple):
     """Tables for half-integer Gaussian draws by inversion. All values are doubled to be integers.
 
     Attributes:
-        settled: twice the draw for each 16-bit word, or UNSETTLED if more bits decide [shape=(65536,), int16].
-        first: first 16 bits of each threshold; from the i-th threshold on, the draw exceeds its i-th lowest value
-            [shape=(k,), uint16].
+        settled: twice the draw for each 16-bit word, or UNSETTLED if more bits decide
+            [shape=(65536,), int16].
+        first: first 16 bits of each threshold; from the i-th threshold on, the draw exceeds its
+            i-th lowest value [shape=(k,), uint16].
         high, low: the next 64 bits and the last 64 [both shape=(k,), uint64].
         lowest: twice the lowest value.
     """
@@ -159,7 +165,8 @@ class NoiseTable(NamedTuple):
 def noise_table(variance: float) -> NoiseTable:
     """Tables of the discrete Gaussian on the half-integers.
 
-    The total variation distance of a draw from the exact law is below 2^-128 for the tail plus 2^-145 for each value.
+    The total variation distance of a draw from the exact law is below 2^-128 for the tail plus
+    2^-145 for each value.
 
     Args:
         variance: kappa in exp(-z^2 / (2 kappa)), from 1 to 10^6.
@@ -176,7 +183,8 @@ def noise_table(variance: float) -> NoiseTable:
     doubled = range(-2 * reach + 1, 2 * reach, 2)
     with localcontext() as context:
         context.prec = 80
-        # Masses of 1/2, 3/2, ... relative to the first: 1, q, q^3, q^6, ... with q = exp(-1 / variance).
+        # Masses of 1/2, 3/2, ... relative to the first: 1, q, q^3, q^6, ... with q = exp(-1 /
+        # variance).
         ratio = power = (-1 / Decimal(variance)).exp()
         half = [Decimal(1)]
         for _ in range(len(doubled) // 2 - 1):
@@ -201,10 +209,11 @@ def noise_table(variance: float) -> NoiseTable:
 
 @kernel
 def add_noise(counters, weight, words, settled, unsettled):  # type: ignore[no-untyped-def]
-    """Double counters times their weight, and add twice their noise where the first 16 bits determine it.
+    """Double weighted counters, and add twice their noise where 16 bits determine it.
 
     Args:
-        counters: counters, updated [shape=(n,), int32]. The caller ensures that they cannot overflow.
+        counters: counters, updated [shape=(n,), int32]. The caller ensures that they cannot
+            overflow.
         weight: change of the published counters by one record.
         words: uniform words [shape=(n,), uint16].
         settled: from :class:`NoiseTable`.
@@ -235,7 +244,8 @@ def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  #
     """
     for j in range(unsettled.size):
         i = unsettled[j]
-        # Thresholds increase. Count those below the first word, and those that begin with it and are reached.
+        # Thresholds increase. Count those below the first word, and those that begin with it and
+        # are reached.
         rank = np.searchsorted(first, words[i])
         while rank < first.size and first[rank] == words[i]:
             if more[j, 0] < high[rank] or (more[j, 0] == high[rank] and more[j, 1] < low[rank]):
@@ -246,7 +256,9 @@ def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  #
 
 @kernel
 def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
-    """Uniform quantiser, symmetric about zero: codes 0 .. 2^bits - 1, with cuts at 0 and at multiples of the step.
+    """Uniform quantiser, symmetric about zero: codes 0 ..
+
+    2^bits - 1, with cuts at 0 and at multiples of the step.
 
     Args:
         doubled: twice the noisy counters, odd [shape=(r, v, b), int32].
@@ -303,7 +315,9 @@ def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-
 def cross_products(
     codes: npt.NDArray[np.uint8], bits: int, advance: Callable[[int, int], None] = silent
 ) -> npt.NDArray[np.float64]:
-    """Mean products of all pairs of rows, where code c stands for the odd number 2 c + 1 - 2^bits. All sums are exact.
+    """Mean products of all pairs of rows, where code c stands for the odd number 2 c + 1 - 2^bits.
+
+    All sums are exact.
 
     Args:
         codes: codes [shape=(v, t), uint8].

@@ -1,4 +1,4 @@
-"""Geometric sketches by hashing every record under every key: the reference for tests and benchmarks."""
+"""Geometric sketches by hashing every record under every key, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):  # type: ig
                 number[k] = np.float64(
                     keyed_word(k0, k1, digest, tail(begin + k, COUNTER)) | np.uint64(1)
                 )
-            # Leading zeros plus one, from the exponent of the word as a double (rounding errs once in 2^53).
+            # Leading zeros plus one, from the exponent of the word as a double (rounding errs once
+            # in 2^53).
             for k in range(width):
                 level[k] = min(
                     np.uint64(1023 + 64) - (bits[k] >> np.uint64(52)), np.uint64(ceiling)

@@ -1,17 +1,19 @@
-"""Keyed digests of record ids in bulk: SipHash-2-4 (Aumasson and Bernstein, 2012) with 64 bits of output.
+"""Keyed digests of record ids in bulk: 64-bit SipHash-2-4 (Aumasson and Bernstein, 2012).
 
-Strings are hashed as UTF-8 and integers as their decimal text, so 42 in one party's file matches "42" in another's.
+Strings are hashed as UTF-8 and integers as their decimal text, so 42 in one party's file matches
+"42" in another's.
 
-SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anyone without the key,
-digests of distinct ids are independent uniform words, as far as is known. Its authors claim 64 bits of security for its
-output, and the differential characteristic found by cryptanalysis has probability 2^-236 (Dobraunig, Mendel and
-Schläffer, 2014). So someone who chooses ids without the key hits the digest of another id with probability 2^-64 per
-try. Failed tries do not help the next one: q tries succeed with probability q / 2^64 at most. Someone with the key can
-find an id with a given digest in 2^64 tries at most. By chance alone, two of n ids have the same digest with
-probability n^2 / 2^65 at most: 3e-6 for ten million ids.
+SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anyone
+without the key, digests of distinct ids are independent uniform words, as far as is known. Its
+authors claim 64 bits of security for its output, and the differential characteristic found by
+cryptanalysis has probability 2^-236 (Dobraunig, Mendel and Schläffer, 2014). So someone who chooses
+ids without the key hits the digest of another id with probability 2^-64 per try. Failed tries do
+not help the next one: q tries succeed with probability q / 2^64 at most. Someone with the key can
+find an id with a given digest in 2^64 tries at most. By chance alone, two of n ids have the same
+digest with probability n^2 / 2^65 at most: 3e-6 for ten million ids.
 
-The ids of a block are hashed side by side: arrays hold the state of all of them, and the loops over these compile to
-SIMD.
+The ids of a block are hashed side by side: arrays hold the state of all of them, and the loops over
+these compile to SIMD.
 """
 
 from __future__ import annotations
@@ -33,15 +35,17 @@ SHARE = 1 << 15
 BLOCK = 64
 # Bytes of an id that are hashed side by side with others; the rest of a longer id is hashed alone.
 TOGETHER = np.uint64(128)
-# Where the parts of the scratch memory begin: four words of state and the next eight bytes, for every id.
+# Where the parts of the scratch memory begin: four words of state and the next eight bytes, for
+# every id.
 V1, V2, V3, WORD = (np.uint64(BLOCK * i) for i in range(1, 5))
 SCRATCH = 5 * BLOCK
 
 
 @kernel(forceinline=True)
 def read64(data, at):  # type: ignore[no-untyped-def]
-    """Little-endian 64-bit word at a byte offset [uint64: a signed offset might count from the end, and cost eight
-    loads].
+    """Little-endian 64-bit word at a byte offset [uint64].
+
+    A signed offset might count from the end, which costs eight loads.
     """
     return (
         U64(data[at])
@@ -64,7 +68,10 @@ def eight_bytes(data, at):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def message_word(word, done, length):  # type: ignore[no-untyped-def]
-    """SipHash's message word after ``done`` bytes: eight bytes, or the remaining ones and the length modulo 256."""
+    """SipHash's message word after ``done`` bytes.
+
+    It has eight bytes, or the remaining ones and the length modulo 256.
+    """
     remaining = length - done
     kept = (U64(1) << ((remaining & U64(7)) << U64(3))) - U64(1)
     return word if remaining >= U64(8) else (word & kept) | (length << U64(56))
@@ -81,7 +88,7 @@ def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
 
 @kernel
 def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no-untyped-def]
-    """Digests of ``data[begins[i]:begins[i] + lengths[i]]`` for as many ids as ``out`` has room for, at most BLOCK.
+    """Digests of ``data[begins[i]:begins[i] + lengths[i]]`` for the ids of ``out``, at most BLOCK.
 
     Args:
         k0, k1: key [uint64].
@@ -104,7 +111,8 @@ def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no
         for i in range(n):
             word = message_word(scratch[i + WORD], done, lengths[i])
             a, b, c, d = absorb(scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3], word)
-            # All ones if an id has ended, so that its state stays; a branch would prevent SIMD without AVX-512.
+            # All ones if an id has ended, so that its state stays; a branch would prevent SIMD
+            # without AVX-512.
             ended = U64(np.int64(lengths[i] - done) >> np.int64(63))
             scratch[i] = a ^ ((a ^ scratch[i]) & ended)
             scratch[i + V1] = b ^ ((b ^ scratch[i + V1]) & ended)
@@ -148,7 +156,7 @@ def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-
 
 @kernel
 def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-def]
-    """Write decimal text right-aligned in ``text`` [uint8] up to ``end``; returns where it begins."""
+    """Write decimal text right-aligned in ``text`` [uint8] up to ``end``; returns its begin."""
     at = end
     while True:
         quotient = magnitude // U64(10)
@@ -215,7 +223,8 @@ def digest_strings(
 
     Args:
         key: key, unknown to everyone who can choose an id [16 bytes].
-        offsets: string i is ``data[offsets[i]:offsets[i + 1]]`` [shape=(n + 1,), int32 or int64, non-decreasing].
+        offsets: string i is ``data[offsets[i]:offsets[i + 1]]`` [shape=(n + 1,), int32 or int64,
+            non-decreasing].
         data: UTF-8 bytes [uint8].
 
     Returns:

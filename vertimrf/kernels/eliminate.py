@@ -1,4 +1,6 @@
-"""Triangulation by vertex elimination: vertices are removed one by one, and the neighbours of each become a clique.
+"""Triangulation by vertex elimination.
+
+Vertices are removed one by one, and the neighbours of each become a clique.
 
 Axes: n = vertices.
 """
@@ -11,14 +13,15 @@ from .jit import kernel
 
 __all__ = ["HEURISTICS", "eliminate"]
 
-# Costs of a vertex. All but the first differ from it in the main criterion among vertices that need fill edges.
+# Costs of a vertex. All but the first differ from it in the main criterion among vertices that need
+# fill edges.
 FILL, CELLS, WEIGHT, DEGREE, RELATIVE = range(5)
 HEURISTICS = 5
 
 
 @kernel
 def _prices(adjacent, logs, v, heuristic, price):  # type: ignore[no-untyped-def]
-    """Cost of eliminating a vertex: whether it needs fill edges, then two figures of the heuristic."""
+    """Cost of eliminating a vertex: whether it needs fill edges, and two heuristic figures."""
     n = adjacent.shape[0]
     cells = logs[v]
     weight = 0.0

@@ -1,21 +1,24 @@
-"""Geometric sketches, event by event: the maximum over records of their levels under many keys, without hashing every
-pair.
+"""Geometric sketches, event by event: the maximum level of the records under each of many keys.
 
-Under one key, the level H of a record has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give every key a hazard
-axis [0, inf) with a unit-rate Poisson process. With probability F(l), the process has no point below h(l) = -ln F(l).
-So the level whose interval [h(l), h(l - 1)) holds the first point has exactly this law, independently for every key.
+Not every pair of record and key is hashed.
 
-For a block of K keys, join their axes level by level, the highest level first, and within a level key by key. One
-Poisson process runs through all of them, and a record's exponential gaps jump from event to event. A sketch row whose
-smallest level is s needs only the points below K h(s), because later points cannot raise it. A stream without such
-points costs one keyed word and one comparison.
+Under one key, the level H of a record has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give
+every key a hazard axis [0, inf) with a unit-rate Poisson process. With probability F(l), the
+process has no point below h(l) = -ln F(l). So the level whose interval [h(l), h(l - 1)) holds the
+first point has exactly this law, independently for every key.
 
-The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the block alone. So
-parties, chunks, threads and record orders agree. All arithmetic that decides a level is integer or plain IEEE and
-written out here, because libm differs between platforms. So levels are the same on every machine. A gap has a relative
-error of a few 2^-53 and steps of 2^-64.
+For a block of K keys, join their axes level by level, the highest level first, and within a level
+key by key. One Poisson process runs through all of them, and a record's exponential gaps jump from
+event to event. A sketch row whose smallest level is s needs only the points below K h(s), because
+later points cannot raise it. A stream without such points costs one keyed word and one comparison.
 
-Axes: n = records, d = attributes, k = keys of a block, r = sketch rows (values), t = tasks, l = levels.
+The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the
+block alone. So parties, chunks, threads and record orders agree. All arithmetic that decides a
+level is integer or plain IEEE and written out here, because libm differs between platforms. So
+levels are the same on every machine. A gap has a relative error of a few 2^-53 and steps of 2^-64.
+
+Axes: n = records, d = attributes, k = keys of a block, r = sketch rows (values), t = tasks, l =
+levels.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ LN2 = 0.6931471805599453
 # 2^-64, and the high bits of sqrt(1/2) as a double.
 UNIT = 1.0 / 18446744073709551616.0
 SQRT_HALF = np.int64(0x3FE6A09E00000000)
-# 2 artanh(s) / s as a polynomial in s^2. At s = (1 - sqrt(1/2)) / (1 + sqrt(1/2)) the remainder is below 2^-55.
+# 2 artanh(s) / s as a polynomial in s^2. At s = (1 - sqrt(1/2)) / (1 + sqrt(1/2)) the remainder is
+# below 2^-55.
 C0, C1, C2, C3, C4, C5, C6, C7, C8, C9 = (2.0 / (2 * k + 1) for k in range(10))
 LEVEL_SHIFT = 20
 ODD = (1 << 20) - 1
@@ -54,14 +58,16 @@ def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
         ceiling: highest level; its interval contains all levels above.
 
     Returns:
-        ``start`` and ``per_length`` by level [both shape=(ceiling + 1,), float64]. start[l] is -ln(1 - 2^-l) below the
-        ceiling and 0 at it. Values are rounded once from exact arithmetic, so they are the same on every platform.
+        ``start`` and ``per_length`` by level [both shape=(ceiling + 1,), float64]. start[l] is
+        -ln(1 - 2^-l) below the ceiling and 0 at it. Values are rounded once from exact arithmetic,
+        so they are the same on every platform.
     """
     with localcontext() as context:
         context.prec = 60
         exact = [-(1 - Decimal(2) ** -level).ln() for level in range(1, ceiling)] + [Decimal(0)]
         start = [math.inf] + [float(x) for x in exact]
-        # Sketches start at level 1. Below level 2 nothing is walked through; only the sign of a sliver counts.
+        # Sketches start at level 1. Below level 2 nothing is walked through; only the sign of a
+        # sliver counts.
         per_length = [1.0, 1.0] + [float(1 / (above - x)) for above, x in itertools.pairwise(exact)]
     return np.array(start[: ceiling + 1]), np.array(per_length[: ceiling + 1])
 
@@ -138,7 +144,7 @@ def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(words, count, per_key, position, fraction, complement):  # type: ignore[no-untyped-def]
-    """Move each stream one exponential gap along the hazard axis: position += -ln(word / 2^64) * per_key.
+    """Move each stream by an exponential gap: position += -ln(word / 2^64) * per_key.
 
     Args:
         words: keyed words [shape=(at least count,), uint64].
@@ -152,8 +158,9 @@ def advance(words, count, per_key, position, fraction, complement):  # type: ign
         complement[a] = np.float64(~words[a]) * UNIT
     bits = fraction.view(np.int64)
     for a in range(count):
-        # fraction = g * 2^octave with g in [sqrt(1/2), sqrt(2)), and -ln g = 2 artanh((1 - g) / (1 + g)). In the top
-        # octave 1 - g is computed from the word's complement, which keeps tiny gaps exact.
+        # fraction = g * 2^octave with g in [sqrt(1/2), sqrt(2)), and -ln g = 2 artanh((1 - g) / (1
+        # + g)). In the top octave 1 - g is computed from the word's complement, which keeps tiny
+        # gaps exact.
         octave = (bits[a] - SQRT_HALF) >> 52
         bits[a] -= octave << 52
         g = fraction[a]
@@ -171,8 +178,9 @@ def advance(words, count, per_key, position, fraction, complement):  # type: ign
 def locate(position, count, start, per_length, keys, place):  # type: ignore[no-untyped-def]
     """Level and key of each point of the hazard axis, packed as level << LEVEL_SHIFT | key.
 
-    h(l) is slightly above 2^-l. So the binary exponent of a position gives its level, except in the sliver from 2^-l to
-    h(l), which belongs to level l + 1. There, and where rounding reaches past the last key, the key is ODD.
+    h(l) is slightly above 2^-l. So the binary exponent of a position gives its level, except in the
+    sliver from 2^-l to h(l), which belongs to level l + 1. There, and where rounding reaches past
+    the last key, the key is ODD.
     """
     bits = position.view(np.uint64)
     ceiling = np.uint64(start.size - 1)
@@ -195,7 +203,7 @@ def settle(x, start, per_length, keys):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def quiet_below(bound, keys):  # type: ignore[no-untyped-def]
-    """A bound on first words whose streams have no point under ``bound``, on the safe side of rounding."""
+    """A bound on first words whose streams have no point under ``bound``, safe under rounding."""
     return np.uint64(np.exp(-bound * keys) * (1.0 - 1e-9) * 18446744073709551616.0)
 
 
@@ -277,15 +285,17 @@ def encode_rows(
 ) -> None:
     """Raise sketch rows, each by the records with its value (scheduled pairs).
 
-    A task stops at a guess of the row's final minimum. If the row has not reached it, the task repeats with the next
-    lower level. So in the end every level is that of all records of the row, whatever the guess.
+    A task stops at a guess of the row's final minimum. If the row has not reached it, the task
+    repeats with the next lower level. So in the end every level is that of all records of the row,
+    whatever the guess.
 
     Args:
         k0, k1: secret key [uint64].
         digests: records grouped by value [shape=(n,), uint64].
-        tasks: first record, past-the-last record, key block, keys, offset of the row in ``state``, guessed stop level
-            [shape=(t, 6), int64].
-        shares: tasks ``shares[w]`` to ``shares[w + 1]`` belong to worker w [shape=(workers + 1,), int64].
+        tasks: first record, past-the-last record, key block, keys, offset of the row in ``state``,
+            guessed stop level [shape=(t, 6), int64].
+        shares: tasks ``shares[w]`` to ``shares[w + 1]`` belong to worker w [shape=(workers + 1,),
+            int64].
         start, per_length: from :func:`hazards`.
         state: all sketch rows, updated [flat, uint8].
         minima: a lower bound of each row's levels, updated [shape=(t,), uint8].
@@ -333,10 +343,10 @@ def encode_shared(
     per_length: npt.NDArray[np.float64],
     tables: npt.NDArray[np.uint8],
 ) -> None:
-    """Raise the sketch rows of attributes that share their keys (the published encoder: VertiMRF, Algorithm 3).
+    """Raise the sketch rows of attributes that share their keys (VertiMRF, Algorithm 3).
 
-    Under a key, a record has the same level in all its attributes. Each worker takes a slice of the records and writes
-    to its own table.
+    Under a key, a record has the same level in all its attributes. Each worker takes a slice of the
+    records and writes to its own table.
 
     Args:
         k0, k1: secret key [uint64].

@@ -1,6 +1,7 @@
-"""Cardinality estimation kernels: from the sketches of a scheduled pair to counts with standard errors.
+"""Cardinality estimation kernels: counts with standard errors from the sketches of a pair.
 
-Axes: u, w = values of the left and right group; k = hash keys; l = levels above the floor (0 = floor, last = ceiling).
+Axes: u, w = values of the left and right group; k = hash keys; l = levels above the floor (0 =
+floor, last = ceiling).
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
     keys = left.shape[1]
     columns = right.shape[0]
     cells = levels * levels
-    # Four interleaved histograms: equal neighbouring levels are common, and one counter would wait for its own store.
+    # Four interleaved histograms: equal neighbouring levels are common, and one counter would wait
+    # for its own store.
     parts = np.empty((4, cells), np.int32)
     for cell in range(begin, end):
         for s in range(cells):
@@ -67,10 +69,11 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
 
 @kernel
 def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
-    """Score of the histogram and Fisher information of one key with respect to set sizes a, b and intersection c.
+    """Score of the histogram and Fisher information of one key, for set sizes a, b and intersection
+    c.
 
-    Writes ``score`` [shape=(3,)] and ``information`` [shape=(3, 3), upper triangle]. ``cdf`` [shape=(l + 1, l + 1)] is
-    a work array whose first row and column stay 0.
+    Writes ``score`` [shape=(3,)] and ``information`` [shape=(3, 3), upper triangle]. ``cdf``
+    [shape=(l + 1, l + 1)] is a work array whose first row and column stay 0.
     """
     levels = log_cdf.shape[0]
     for x in range(levels):
@@ -121,12 +124,15 @@ def solve_intersections(
     phantoms: float,
     log_cdf: Sizes,
 ) -> tuple[Sizes, Sizes]:
-    """Maximum-likelihood size of every cell's intersection by Fisher scoring, with margins known up to Gaussian errors.
+    """Maximum-likelihood size of every cell's intersection by Fisher scoring.
 
-    Let F be the distribution of one hash level. For set sizes a, b, phantoms N and intersection c, P(W <= x, W' <= y) =
-    F(x)^(a+N) F(y)^(b+N) F(max(x, y))^(-c). The likelihood is maximised over a, b and c together, with Gaussian priors
-    on a and b around the given margins. So errors of the margins are neither passed on in full nor left out of the
-    standard error. Estimates may be negative, so that they are unbiased at c = 0.
+    Margins are known up to Gaussian errors.
+
+    Let F be the distribution of one hash level. For set sizes a, b, phantoms N and intersection c,
+    P(W <= x, W' <= y) = F(x)^(a+N) F(y)^(b+N) F(max(x, y))^(-c). The likelihood is maximised over
+    a, b and c together, with Gaussian priors on a and b around the given margins. So errors of the
+    margins are neither passed on in full nor left out of the standard error. Estimates may be
+    negative, so that they are unbiased at c = 0.
 
     Args:
         histograms: joint level counts [shape=(u, w, l, l), int32].
@@ -189,8 +195,8 @@ def _solve(  # type: ignore[no-untyped-def]
                 keys += histogram[x, y]
         sa = left_errors[i]
         sb = right_errors[j]
-        # Set sizes are iterated in units of their standard errors, so that known margins (error 0) need no special
-        # case.
+        # Set sizes are iterated in units of their standard errors, so that known margins (error 0)
+        # need no special case.
         za = 0.0
         zb = 0.0
         start = max(left_sizes[i] * right_sizes[j] / max(total, 1.0), 0.0)
@@ -220,8 +226,9 @@ def _solve(  # type: ignore[no-untyped-def]
             if information <= 0.0:
                 break
             step = (score[2] - ra * ga - rb * gb) / information
-            # Near the start, whose information does not depend on the sketches, one step is efficient. More steps would
-            # add a bias of order 1 / keys and a standard error that depends on the estimate.
+            # Near the start, whose information does not depend on the sketches, one step is
+            # efficient. More steps would add a bias of order 1 / keys and a standard error that
+            # depends on the estimate.
             if iteration == 0 and abs(step) * np.sqrt(information) < NEAR:
                 break
             nearer = min(max(c + step, low), high)
@@ -251,15 +258,15 @@ def expected_errors(
     phantoms: float,
     log_cdf: Sizes,
 ) -> Sizes:
-    """Standard errors that :func:`solve_intersections` will return if the two sides are independent, before any sketch
-    exists.
+    """Predicted standard errors of :func:`solve_intersections` for two independent sides.
 
     Args:
         left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf: as there.
         keys: number of hash keys of the pair.
 
     Returns:
-        Cramér-Rao standard errors [shape=(u, w), float64]; infinite if sketches carry no information.
+        Cramér-Rao standard errors [shape=(u, w), float64]; infinite if sketches carry no
+        information.
     """
     out = np.empty((left_sizes.size, right_sizes.size))
     sides = (

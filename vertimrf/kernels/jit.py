@@ -1,24 +1,25 @@
 """Compilation policy of all kernels.
 
-Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no exceptions on division) and
-keep IEEE semantics (no fastmath) unless a kernel asks for it.
+Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no
+exceptions on division) and keep IEEE semantics (no fastmath) unless a kernel asks for it.
 
 A first run waits for compilation, so kernels are cheap to compile:
 
-* Kernels are serial, and :func:`in_slices` runs them on Python threads. Numba's own parallel loops compile three to
-  eight times as slowly, and its threads spin while they wait.
-* Small functions are inlined by LLVM (``forceinline``), not by Numba (``inline="always"``), which would compile them
-  again at every call.
-* Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and their error messages.
+* Kernels are serial, and :func:`in_slices` runs them on Python threads. Numba's own parallel loops
+  compile three to eight times as slowly, and its threads spin while they wait.
+* Small functions are inlined by LLVM (``forceinline``), not by Numba (``inline="always"``), which
+  would compile them again at every call.
+* Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and
+  their error messages.
 
-NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels are loaded from it
-(``read_only.py``). If no cache location is writable and there is no such folder, kernels run uncached.
-VERTIMRF_JIT_CACHE=0 turns the cache off. The threading layer is not set here, because it belongs to the embedding
-program.
+NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels
+are loaded from it (``read_only.py``). If no cache location is writable and there is no such folder,
+kernels run uncached. VERTIMRF_JIT_CACHE=0 turns the cache off. The threading layer is not set here,
+because it belongs to the embedding program.
 
-With the ``omp`` layer, the OpenMP runtime ends a forked child of a process that has run a parallel kernel at the
-child's first parallel kernel, without a Python error. :func:`threads`, in which all roles run, raises an error before
-that.
+With the ``omp`` layer, the OpenMP runtime ends a forked child of a process that has run a parallel
+kernel at the child's first parallel kernel, without a Python error. :func:`threads`, in which all
+roles run, raises an error before that.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SLICES = 4
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a serial kernel: ``@kernel``, or with further Numba options ``@kernel(forceinline=True)``."""
+    """Compile a serial kernel: ``@kernel``, or with Numba options ``@kernel(forceinline=True)``."""
     if function is None:
         return lambda f: kernel(f, **options)
     options = {"nogil": True, "error_model": "numpy", **options}
@@ -64,16 +65,16 @@ def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) 
 
 
 def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
-    """Cut the range 0 to ``count`` into slices and run ``work(begin=..., end=...)`` for each on several threads.
+    """Cut a range into slices and run ``work(begin=..., end=...)`` for each on several threads.
 
-    The bounds are passed by name, so that a callee cannot ignore one. Other parallel work, such as one task per table,
-    uses :func:`for_each`.
+    The bounds are passed by name, so that a callee cannot ignore one. Other parallel work, such as
+    one task per table, uses :func:`for_each`.
 
     Args:
         count: length of the range.
         least: fewest items worth a slice.
-        work: runs a serial kernel, which releases the GIL, on the items from ``begin`` up to ``end``. Slices may run at
-            the same time, so no two may write to the same place.
+        work: runs a serial kernel, which releases the GIL, on the items from ``begin`` up to
+            ``end``. Slices may run at the same time, so no two may write to the same place.
 
     Returns:
         The results, in the order of the slices.
@@ -122,8 +123,8 @@ def threads(num_threads: int | None) -> Iterator[None]:
     """Run kernels on ``num_threads`` threads within the block, and restore the setting after it.
 
     Args:
-        num_threads: at least 1; None keeps the setting. The number that Numba was started with (NUMBA_NUM_THREADS, by
-            default the number of cores) is the upper limit.
+        num_threads: at least 1; None keeps the setting. The number that Numba was started with
+            (NUMBA_NUM_THREADS, by default the number of cores) is the upper limit.
 
     Raises:
         ValueError: ``num_threads`` is less than 1.

@@ -1,10 +1,11 @@
-"""A keyed sum over records that distinguishes two tables, whatever the order of their rows or their division into
-parts.
+"""A keyed sum over records that distinguishes two tables.
 
-The bytes of each record's digest and codes, little-endian, are hashed by SipHash-2-4 with 128 bits of output (Aumasson
-and Bernstein, 2012). The hashes are added modulo 2^128 (MSet-Add-Hash of Clarke et al., 2003). So the sums of parts of
-a table add up, and a sum reveals nothing to anyone without the key. Two different tables have the same sum with
-probability 2^-128.
+It does not depend on the order of rows or on their division into parts.
+
+The bytes of each record's digest and codes, little-endian, are hashed by SipHash-2-4 with 128 bits
+of output (Aumasson and Bernstein, 2012). The hashes are added modulo 2^128 (MSet-Add-Hash of Clarke
+et al., 2003). So the sums of parts of a table add up, and a sum reveals nothing to anyone without
+the key. Two different tables have the same sum with probability 2^-128.
 
 Axes: d = attributes, n = records.
 """

@@ -1,7 +1,7 @@
 """Phantom maxima: the highest level of N independent geometric draws per sketch, by inversion.
 
-A draw uses 8 bits of entropy, and 56 more if these do not determine the level (a few in a hundred). The result equals
-that of comparing a uniform 64-bit word with thresholds rounded to 2^-64.
+A draw uses 8 bits of entropy, and 56 more if these do not determine the level (a few in a hundred).
+The result equals that of comparing a uniform 64-bit word with thresholds rounded to 2^-64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ UNSETTLED = np.uint8(0)
 
 
 def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> npt.NDArray[np.uint64]:
-    """2^64 P(max of ``phantoms`` draws <= l), rounded, for l = floor .. ceiling - 1 [shape=(levels - 1,), uint64]."""
+    """2^64 P(max of ``phantoms`` draws <= l), rounded, for l = floor ..
+
+    ceiling - 1 [shape=(levels - 1,), uint64].
+    """
     with localcontext() as context:
         context.prec = 60
         exact = [(1 - Decimal(2) ** -level) ** phantoms * 2**64 for level in range(floor, ceiling)]

@@ -1,7 +1,10 @@
-"""Keyed pseudo-random words: SipHash-2-4 (Aumasson and Bernstein, 2012) of a record, a key block and a counter.
+"""Keyed pseudo-random words: SipHash-2-4 of a record, a key block and a counter.
 
-The message of every word has 15 bytes, little-endian: the record's digest (8), the key block (4) and the counter (3).
-Both parties of a scheduled pair compute the same words from their secret. To anyone else the words look random.
+Source: Aumasson and Bernstein (2012).
+
+The message of every word has 15 bytes, little-endian: the record's digest (8), the key block (4)
+and the counter (3). Both parties of a scheduled pair compute the same words from their secret. To
+anyone else the words look random.
 """
 
 from __future__ import annotations
@@ -44,13 +47,13 @@ def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def tail(block, counter):  # type: ignore[no-untyped-def]
-    """Second message word: key block (below 2^32), counter (below 2^24) and SipHash's length byte."""
+    """Second message word: key block (below 2^32), counter (below 2^24) and length byte."""
     return U64(block) | (U64(counter) << U64(32)) | LENGTH
 
 
 @kernel(forceinline=True)
 def keyed_word(k0, k1, digest, last):  # type: ignore[no-untyped-def]
-    """SipHash-2-4 under key (k0, k1) of the message words ``digest`` and ``last`` (from :func:`tail`)."""
+    """SipHash-2-4 under key (k0, k1) of message words ``digest`` and ``last`` (:func:`tail`)."""
     v0 = k0 ^ INIT0
     v1 = k1 ^ INIT1
     v2 = k0 ^ INIT2
@@ -72,7 +75,7 @@ def keyed_word(k0, k1, digest, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_words(k0, k1, digests, count, last, out):  # type: ignore[no-untyped-def]
-    """Write the keyed words of the first ``count`` digests; the loop compiles to SIMD over several records.
+    """Write the keyed words of the first ``count`` digests; the loop compiles to SIMD.
 
     Args:
         k0, k1: key [uint64].

@@ -1,25 +1,29 @@
-"""Belief propagation kernels: fused multiplication and marginalisation over clique tables that are never stored.
+"""Belief propagation kernels: multiply and marginalise clique tables without storing them.
 
-A pass visits every cell of one clique once, multiplies its factors and messages and sums the product onto every table
-that is needed. The attributes of the clique are split into an outer part, walked row by row with the first attribute
-slowest, and an inner part, one contiguous block of J cells. A factor (or a marginal) is then of one of three kinds:
+A pass visits every cell of one clique once, multiplies its factors and messages and sums the
+product onto every table that is needed. The attributes of the clique are split into an outer part,
+walked row by row with the first attribute slowest, and an inner part, one contiguous block of J
+cells. A factor (or a marginal) is then of one of three kinds:
 
 * inner only: multiplied once into the block's start vector; read from the sum A of all rows;
 * outer only: a scalar per row, multiplied level by level; read from the row sums T;
-* crossing: a factor with outer attributes U belongs to the group of U. The factors of a group are first merged into one
-  matrix G [rows of U, J]; marginals are read from H [rows of U, J]. A table whose last axes are exactly the inner
-  attributes is such a matrix already, and is read and written in place. Large separators are of this kind.
+* crossing: a factor with outer attributes U belongs to the group of U. The factors of a group are
+  first merged into one matrix G [rows of U, J]; marginals are read from H [rows of U, J]. A table
+  whose last axes are exactly the inner attributes is such a matrix already, and is read and written
+  in place. Large separators are of this kind.
 
-A group acts at the level of its last outer attribute. The running product of a level is reused by all rows below it,
-and sums are carried upwards when the index of a level advances. So, whatever the number of factors, a cell costs about
-one multiplication and three additions in contiguous loops, and memory traffic is limited to G, H and a few vectors of
-J. Rows that differ in the deepest level only form a run, which one call handles.
+A group acts at the level of its last outer attribute. The running product of a level is reused by
+all rows below it, and sums are carried upwards when the index of a level advances. So, whatever the
+number of factors, a cell costs about one multiplication and three additions in contiguous loops,
+and memory traffic is limited to G, H and a few vectors of J. Rows that differ in the deepest level
+only form a run, which one call handles.
 
-Rows are cut into blocks that do not depend on the number of threads, and the sums of blocks are merged in order. So
-results do not depend on it either. Everything lies in one flat array with unsigned offsets, because slices would cost
-as much as the arithmetic.
+Rows are cut into blocks that do not depend on the number of threads, and the sums of blocks are
+merged in order. So results do not depend on it either. Everything lies in one flat array with
+unsigned offsets, because slices would cost as much as the arithmetic.
 
-Axes: p = passes; l = levels; g = groups; t = terms (a factor read or a marginal written); b = blocks of rows.
+Axes: p = passes; l = levels; g = groups; t = terms (a factor read or a marginal written); b =
+blocks of rows.
 """
 
 from __future__ import annotations
@@ -38,8 +42,9 @@ __all__ = [
     "run_passes",
 ]
 
-# Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows;
-# vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past the last.
+# Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of
+# rows; vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past
+# the last.
 P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(
     10
 )
@@ -50,9 +55,10 @@ P_ROLE, P_UP, P_SEPARATOR, P_CHILD0, P_CHILD1, P_COLUMNS = range(20, 26)
 L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED, L_COLUMNS = range(
     10
 )
-# A group's matrices begin at G_FACTOR and G_SUM (-1: none). The row of a run lies G_STEP times its map's entry further
-# on, and the rows of a run are G_ADVANCE apart. In place (G_PLACE), the sums are a table, of which G_CELLS cells are
-# normalised probabilities; otherwise they are relative to the block's own sums.
+# A group's matrices begin at G_FACTOR and G_SUM (-1: none). The row of a run lies G_STEP times its
+# map's entry further on, and the rows of a run are G_ADVANCE apart. In place (G_PLACE), the sums
+# are a table, of which G_CELLS cells are normalised probabilities; otherwise they are relative to
+# the block's own sums.
 (
     G_ROWS,
     G_MAP,
@@ -68,7 +74,8 @@ L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED,
     G_OUT1,
 ) = range(12)
 G_COLUMNS = 12
-# Columns of a term advance in runs of T_RUN cells, all on one cell of the table or, with T_ALONG, along it.
+# Columns of a term advance in runs of T_RUN cells, all on one cell of the table or, with T_ALONG,
+# along it.
 T_TABLE, T_ROWS, T_INNER, T_RUN, T_ALONG, T_COLUMNS = range(6)
 C_CELLS, C_UP, C_DOWN, C_COLUMNS = range(4)
 B_PASS, B_FIRST, B_LAST, B_SUMS, B_LENGTH, B_COLUMNS = range(6)
@@ -277,13 +284,16 @@ def _sum_row(groups, maps, g, run, sums):  # type: ignore[no-untyped-def]
 
 @kernel
 def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-untyped-def]
-    """The rows of one block. Its own space in ``memory`` holds the matrices H, then A, then scratch."""
+    """The rows of one block.
+
+    Its own space in ``memory`` holds the matrices H, then A, then scratch.
+    """
     inner = info[P_INNER]
     stride = info[P_STRIDE]
     active = info[P_ACTIVE]
     sums = block[B_SUMS]
-    # carried + k * stride takes the sums of the rows below active level k - 1, the first of them being A;
-    # products + k * stride stands above active level k.
+    # carried + k * stride takes the sums of the rows below active level k - 1, the first of them
+    # being A; products + k * stride stands above active level k.
     carried = sums + info[P_MERGED] - stride
     products = carried + active * stride
     temporary = products + active * stride
@@ -476,7 +486,7 @@ def _descend(  # type: ignore[no-untyped-def]
 def _carry(  # type: ignore[no-untyped-def]
     levels, groups, maps, memory, place, carried, sums, inner, stride, active, changed, run
 ):
-    """Add the sums of finished levels to their groups and to the level above, where anything there needs them."""
+    """Add the sums of finished levels to their groups and to the level above, if needed there."""
     for k in range(active - 2, changed - 1, -1):
         if levels[place[k + 1], L_CARRIED] == 0:
             return
@@ -491,7 +501,7 @@ def _carry(  # type: ignore[no-untyped-def]
 
 @kernel(fastmath=VECTOR)
 def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # type: ignore[no-untyped-def]
-    """Merge the blocks of one pass, write its marginals and messages; returns the log of its scale."""
+    """Merge the blocks of one pass and write its results; returns the log of its scale."""
     inner = info[P_INNER]
     rows = info[P_ROWS]
     sums = blocks[info[P_BLOCK0], B_SUMS]
@@ -557,7 +567,10 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
 
 @kernel
 def clear(memory, begin, end):  # type: ignore[no-untyped-def]
-    """Set the cells begin .. end of ``memory``, messages and marginals, to 0 before a propagation."""
+    """Set the cells begin ..
+
+    end of ``memory``, messages and marginals, to 0 before a propagation.
+    """
     _fill(memory, begin, end - begin, 0.0)
 
 
@@ -565,7 +578,9 @@ def clear(memory, begin, end):  # type: ignore[no-untyped-def]
 def run_passes(  # type: ignore[no-untyped-def]
     parts, p0, p1, b0, b1, passes, levels, groups, terms, maps, children, blocks, memory, logs
 ):
-    """Run passes p0 .. p1 in order, or parts of them. Work of one stage that belongs to one part may run at the same
+    """Run passes p0 ..
+
+    p1 in order, or parts of them. Work of one stage that belongs to one part may run at the same
     time.
 
     One kernel serves all parts, because it takes longest to compile.
@@ -574,11 +589,14 @@ def run_passes(  # type: ignore[no-untyped-def]
         parts: sum of PREPARE, BLOCKS and FINISH.
         p0, p1: first pass, and one past the last.
         b0, b1: range of blocks of rows to run, among those of the passes.
-        passes, levels, groups, terms, children, blocks: the program [int64; columns as named above].
+        passes, levels, groups, terms, children, blocks: the program [int64; columns as named
+            above].
         maps: index maps [int32].
-        memory: factors, messages up, messages down and marginals of the factors, then scratch space [float64].
-        logs: log of each pass's scale, written; NaN if a product is 0 everywhere or not finite [float64]. Over all
-            passes they sum to the log of the sum over all cells of the product of the factors.
+        memory: factors, messages up, messages down and marginals of the factors, then scratch space
+            [float64].
+        logs: log of each pass's scale, written; NaN if a product is 0 everywhere or not finite
+            [float64]. Over all passes they sum to the log of the sum over all cells of the product
+            of the factors.
     """
     for p in range(p0, p1):
         if parts & PREPARE:
@@ -592,14 +610,18 @@ def run_passes(  # type: ignore[no-untyped-def]
 
 @kernel
 def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ignore[no-untyped-def]
-    """Factors in linear space, each scaled to a mean log of 0, from their logs and the parameters of measurements.
+    """Factors in linear space, from their logs and the parameters of measurements.
+
+    Each factor is scaled to a mean log of 0.
 
     Args:
         logs: logs of the factors [flat, float64].
         theta: parameters over the cells of the measurements [flat, float64].
         weights: probabilities for the means; a mean is 0 if all are 0 [as ``logs``].
-        factors: first cell (in ``logs`` and ``memory``), cells, first and last term [shape=(f, 4), int64].
-        terms: offset in ``theta`` and in ``maps`` of each measurement read by a factor [shape=(t, 2), int64].
+        factors: first cell (in ``logs`` and ``memory``), cells, first and last term [shape=(f, 4),
+            int64].
+        terms: offset in ``theta`` and in ``maps`` of each measurement read by a factor [shape=(t,
+            2), int64].
         maps: the measurement's cell for every cell of a factor [int32].
         memory: factors, written [float64].
 
@@ -627,7 +649,7 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
 
 @kernel
 def absorb(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
-    """Add the parameters of measurements to the logs of the factors; arguments as for :func:`potentials`."""
+    """Add the measurements' parameters to the factors' logs; arguments as :func:`potentials`."""
     for f in range(factors.shape[0]):
         table = logs[factors[f, 0] : factors[f, 0] + factors[f, 1]]
         _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])
@@ -644,12 +666,12 @@ def _add_terms(table, theta, terms, maps, first, last):  # type: ignore[no-untyp
 
 @kernel
 def expected_counts(factors, terms, maps, memory, marginals, total, counts):  # type: ignore[no-untyped-def]
-    """Sum the marginals of the factors times ``total`` onto the measurements' cells: the transpose of
-    :func:`potentials`.
+    """Sum marginals times ``total`` onto the measurements' cells: transpose of :func:`potentials`.
 
     Args:
         factors, terms, maps: as for :func:`potentials`.
-        memory: contains the marginals of the factors, in their order, from ``marginals`` on [float64].
+        memory: contains the marginals of the factors, in their order, from ``marginals`` on
+            [float64].
         marginals: where they begin.
         total: number of records.
         counts: counts over the cells of the measurements, written [flat, float64].

@@ -1,6 +1,7 @@
-"""Vector operations of the fit: the value and gradient of the dual, and limited-memory quasi-Newton directions.
+"""Vector operations of the fit: value and gradient of the dual, and L-BFGS directions.
 
-These sums do not use BLAS, which starts threads for long vectors and sums in an order that depends on them.
+These sums do not use BLAS, which starts threads for long vectors and sums in an order that depends
+on them.
 
 Axes: m = remembered steps, oldest first; n = parameters.
 """
@@ -43,7 +44,8 @@ def regularised(theta, measured, pull, counts):  # type: ignore[no-untyped-def]
 
     Args:
         theta, measured, pull: vectors [each shape=(n,), float64].
-        counts: expected counts; updated to the gradient, counts - measured + pull * theta [shape=(n,), float64].
+        counts: expected counts; updated to the gradient, counts - measured + pull * theta
+            [shape=(n,), float64].
 
     Returns:
         The value.
@@ -58,7 +60,9 @@ def regularised(theta, measured, pull, counts):  # type: ignore[no-untyped-def]
 
 @kernel
 def direction(gradient, scale, steps, changes, order):  # type: ignore[no-untyped-def]
-    """The L-BFGS direction (two-loop recursion) with a diagonal initial inverse Hessian, rescaled by the newest step.
+    """The L-BFGS direction (two-loop recursion).
+
+    The initial inverse Hessian is diagonal, rescaled by the newest step.
 
     Args:
         gradient: gradient [shape=(n,), float64].

@@ -1,7 +1,8 @@
 """A read-only cache of compiled kernels, as in a container image.
 
-Numba ignores a cache folder that is not writable and would compile in every process. Here, kernels compiled while the
-image was built are loaded from such a folder. Other kernels are compiled and stay in memory.
+Numba ignores a cache folder that is not writable and would compile in every process. Here, kernels
+compiled while the image was built are loaded from such a folder. Other kernels are compiled and
+stay in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows as a model: weighted by log-linear factors, counted by weight, and halved so that counts stay balanced.
+"""Rows as a model: weight by log-linear factors, count by weight, and halve with balanced counts.
 
-Axes: c = columns of codes; n = rows; k = tables; t = terms (a column and its stride in a table). Tables lie one after
-the other in one flat array of cells.
+Axes: c = columns of codes; n = rows; k = tables; t = terms (a column and its stride in a table).
+Tables lie one after the other in one flat array of cells.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
 
 @kernel(forceinline=True)
 def _stem_cell(row, stems, s):  # type: ignore[no-untyped-def]
-    """First of the neighbouring cells of all tables of a stem, at a row's values of their attributes except the last."""
+    """First of the neighbouring cells of all tables of a stem at a row's values.
+
+    The last attribute of each table is left open.
+    """
     return stems[s, 4] + (row[stems[s, 0]] * stems[s, 1] + row[stems[s, 2]] * stems[s, 3])
 
 
@@ -126,24 +129,28 @@ def _move(taken, other, stems, lasts, cells, by):  # type: ignore[no-untyped-def
 
 @kernel
 def thin(rows, stems, lasts, second, cells, passes):  # type: ignore[no-untyped-def]
-    """Take one row of each pair so that the counts of the rows taken are close to half of all counts.
+    """Take one row of each pair so that the taken rows have nearly half of all counts.
 
-    The gap of a cell is the count of rows taken minus half of all rows, over the pairs decided so far. Pairs are
-    decided one after the other: the row is taken that lowers the sum over all cells of price * gap^2. In a tie the
-    initial coin in ``second`` stands. Then the pairs are visited again, and the other row is taken if that lowers the
-    sum. Inverting all coins inverts all decisions, because it changes the sign of every gap and nothing else. So with
-    fair coins, either row of a pair is equally likely to be taken in the end.
+    The gap of a cell is the count of rows taken minus half of all rows, over the pairs decided so
+    far. Pairs are decided one after the other: the row is taken that lowers the sum over all cells
+    of price * gap^2. In a tie the initial coin in ``second`` stands. Then the pairs are visited
+    again, and the other row is taken if that lowers the sum. Inverting all coins inverts all
+    decisions, because it changes the sign of every gap and nothing else. So with fair coins, either
+    row of a pair is equally likely to be taken in the end.
 
-    Tables of two and three attributes that differ only in their last attribute form a stem. Their cells lie side by
-    side, so that the look-ups of a row are close together.
+    Tables of two and three attributes that differ only in their last attribute form a stem. Their
+    cells lie side by side, so that the look-ups of a row are close together.
 
     Args:
         rows: codes row by row, each pair in neighbouring rows [shape=(2 * m, c), uint16].
-        stems: per stem, column and stride of its tables' first attribute, the same of the second (a stride of 0 if
-            there is none before the last), first cell, and first and last place in ``lasts`` [shape=(s, 7), uint64].
-        lasts: column of each table's last attribute, and its first cell within its stem [shape=(k, 2), uint64].
+        stems: per stem, column and stride of its tables' first attribute, the same of the second (a
+            stride of 0 if there is none before the last), first cell, and first and last place in
+            ``lasts`` [shape=(s, 7), uint64].
+        lasts: column of each table's last attribute, and its first cell within its stem [shape=(k,
+            2), uint64].
         second: coins, then whether the second row of a pair is taken; updated [shape=(m,), uint8].
-        cells: gaps, initially zero, and prices, above zero [shape=(cells, 2), float32]; gaps are updated.
+        cells: gaps, initially zero, and prices, above zero [shape=(cells, 2), float32]; gaps are
+            updated.
         passes: number of further visits to the pairs.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Sampling kernels: distribute the rows of a group over the cells of its conditional distribution by rounded counts.
+"""Sampling kernels: distribute rows over the cells of conditional distributions by rounded counts.
 
 Axes: n = rows; s = groups (values of a separator); r = cells of the new attributes.
 """
@@ -35,7 +35,8 @@ def group_rows(codes, attributes, strides, groups):  # type: ignore[no-untyped-d
         groups: number of groups.
 
     Returns:
-        Rows ordered by group [shape=(n,), uint32], and the number of rows of each group [shape=(s,), int64].
+        Rows ordered by group [shape=(n,), uint32], and the number of rows of each group
+        [shape=(s,), int64].
     """
     n = codes.shape[1]
     number = np.zeros(n, np.uint32)
@@ -62,15 +63,18 @@ def group_rows(codes, attributes, strides, groups):  # type: ignore[no-untyped-d
 
 @kernel
 def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no-untyped-def]
-    """Give every row of every group a cell by systematic sampling, with one random start per group and in random order.
+    """Give every row of every group a cell by systematic sampling.
 
-    A cell that is expected e times in its group is given floor(e) or ceil(e) times. The same holds for any run of
-    consecutive cells.
+    Each group has one random start, and its rows are in random order.
+
+    A cell that is expected e times in its group is given floor(e) or ceil(e) times. The same holds
+    for any run of consecutive cells.
 
     Args:
         belief: probabilities of a clique [flat, float64].
         offsets: first cell of each group [shape=(s,), int64].
-        columns: cells of a group relative to its first; empty if they are consecutive [shape=(r,), int64].
+        columns: cells of a group relative to its first; empty if they are consecutive [shape=(r,),
+            int64].
         width: number of cells of a group.
         counts: number of rows of each group [shape=(s,), int64].
         seed: seed of the pseudo-random stream [uint64].
@@ -122,7 +126,10 @@ def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no
 
 @kernel
 def assign(codes, order, cells, attributes, sizes):  # type: ignore[no-untyped-def]
-    """Write the attributes of each row's cell (last attribute fastest) into ``codes`` [shape=(d, n), uint16]."""
+    """Write the attributes of each row's cell into ``codes`` [shape=(d, n), uint16].
+
+    The last attribute of a cell varies fastest.
+    """
     for i in range(order.size):
         row = order[i]
         cell = np.uint32(cells[i])

@@ -1,17 +1,21 @@
-"""Unions of complements for the published CarEst (VertiMRF, Algorithm 4): from levels of shared keys to counts with
-errors.
+"""Unions of complements for the published CarEst (VertiMRF, Algorithm 4).
 
-Under one key, a value's complement has the largest level h of its attribute, unless the value itself holds this level;
-then it has the second largest. Take the attributes of a marginal in descending order of h. A cell's level is the first
-h whose holder is not the cell's value, or a higher second largest of an earlier attribute. So it depends only on *how
-many* of the first attributes the cell agrees with: one of l + 1 cases, whatever the number of cells.
+The kernels compute counts with errors from levels of shared keys.
 
-Per key, l + 1 terms go into a table with one extra place per axis ("any value"). The term of a case is its share minus
-that of the case before. It is added at the holders with which the case agrees, and at "any value" elsewhere. In the end
-the "any value" places are added to all others, axis by axis. The work is O(keys l + cells) instead of O(keys l cells).
-Shares are multiples of 2^-ceiling, so sums are exact, whatever the threads and blocks.
+Under one key, a value's complement has the largest level h of its attribute, unless the value
+itself holds this level; then it has the second largest. Take the attributes of a marginal in
+descending order of h. A cell's level is the first h whose holder is not the cell's value, or a
+higher second largest of an earlier attribute. So it depends only on *how many* of the first
+attributes the cell agrees with: one of l + 1 cases, whatever the number of cells.
 
-Axes: r = sketch rows (values) of all attributes, k = keys, a = attributes, m = marginals, c = cells, g = grid points.
+Per key, l + 1 terms go into a table with one extra place per axis ("any value"). The term of a case
+is its share minus that of the case before. It is added at the holders with which the case agrees,
+and at "any value" elsewhere. In the end the "any value" places are added to all others, axis by
+axis. The work is O(keys l + cells) instead of O(keys l cells). Shares are multiples of 2^-ceiling,
+so sums are exact, whatever the threads and blocks.
+
+Axes: r = sketch rows (values) of all attributes, k = keys, a = attributes, m = marginals, c =
+cells, g = grid points.
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ __all__ = ["invert_shares", "largest_two", "union_shares"]
 
 # Keys at a time; the work arrays of a strip stay in the cache of the core.
 STRIP = 512
-# A key's view of an attribute in one word, ordered by level: level, second level, offset from "any value" to the
-# holder.
+# A key's view of an attribute in one word, ordered by level: level, second level, offset from "any
+# value" to the holder.
 LEVEL, SECOND = 56, 48
 WAY = (1 << 32) - 1
 
@@ -38,7 +42,8 @@ def largest_two(levels, first_row, largest, second, holder):  # type: ignore[no-
     Args:
         levels: sketches of all attributes, one after another [shape=(r, k), uint8].
         first_row: where the rows of each attribute start, and their end [shape=(a + 1,), int64].
-        largest, second: written; ``second`` is 0 if there is only one value [both shape=(a, k), uint8].
+        largest, second: written; ``second`` is 0 if there is only one value [both shape=(a, k),
+            uint8].
         holder: written [shape=(a, k), uint16].
     """
     attributes, keys = largest.shape
@@ -100,23 +105,25 @@ def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untype
         share[k] = now
 
 
-# These loops are separate and take few arrays each, because compilers do not vectorise loops over many possibly
-# overlapping arrays.
+# These loops are separate and take few arrays each, because compilers do not vectorise loops over
+# many possibly overlapping arrays.
 
 
 @parallel_kernel
 def union_shares(  # type: ignore[no-untyped-def]
     largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks
 ):
-    """Sum over the keys of 2^(ceiling - level), where level is the highest among the sketches of each cell's other
-    values.
+    """Sum over the keys of 2^(ceiling - level).
+
+    The level is the highest among the sketches of each cell's other values.
 
     Args:
         largest, second, holder: from :func:`largest_two`.
         sizes: number of values of each attribute, at least 2 [shape=(a,), int64].
         members: attributes of the marginals, one marginal after another [shape=(sum of l,), int64].
         first_member: where each marginal's attributes start, and their end [shape=(m + 1,), int64].
-        first_cell: where each marginal's cells start, and their end; C order [shape=(m + 1,), int64].
+        first_cell: where each marginal's cells start, and their end; C order [shape=(m + 1,),
+            int64].
         ceiling: the highest level.
         blocks: number of pieces of the keys, for the threads; the sums do not depend on it.
 
@@ -177,7 +184,8 @@ def union_shares(  # type: ignore[no-untyped-def]
         table = tables[0, first_place[m] : first_place[m + 1]]
         for block in range(1, blocks):
             table += tables[block, first_place[m] : first_place[m + 1]]
-        # Axis by axis, add the "any value" place, the first, to all others. The table shrinks towards its start.
+        # Axis by axis, add the "any value" place, the first, to all others. The table shrinks
+        # towards its start.
         chosen = members[first_member[m] : first_member[m + 1]]
         inner = 1
         outer = table.size
@@ -200,13 +208,16 @@ def union_shares(  # type: ignore[no-untyped-def]
 def invert_shares(  # type: ignore[no-untyped-def]
     shares, low, high, scale, position, log_size, slope, factor, error, sizes, errors
 ):
-    """Numbers of items from summed shares, by interpolation in a tabulated law (cubic Hermite in the logarithms).
+    """Numbers of items from summed shares, by interpolation in a tabulated law.
+
+    The interpolation is cubic Hermite in the logarithms.
 
     Args:
         shares: sums from :func:`union_shares` [shape=(c,), int64].
         low, high: mean share for infinitely many items, and for none.
         scale: mean share per unit of the sums, 1 / keys.
-        position: log((high - mean) / (mean - low)) at every grid point, increasing [shape=(g,), float64].
+        position: log((high - mean) / (mean - low)) at every grid point, increasing [shape=(g,),
+            float64].
         log_size: log number of items [shape=(g,), float64].
         slope: d log_size / d position [shape=(g,), float64].
         factor: factor that corrects the bias of the number [shape=(g,), float64].

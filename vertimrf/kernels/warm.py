@@ -1,10 +1,12 @@
-"""Compile the kernels that a role needs into the disk cache before they are used, in several processes.
+"""Compile the kernels that a role needs into the disk cache, in several processes.
 
-A kernel otherwise compiles on first use, one after the other on one core, because Numba compiles under a lock. Here
-kernels are listed with the types with which the package calls them, so that processes can share the work. A cache file
-is written atomically, and two processes that compile the same kernel write the same content.
+A kernel otherwise compiles on first use, one after the other on one core, because Numba compiles
+under a lock. Here kernels are listed with the types with which the package calls them, so that
+processes can share the work. A cache file is written atomically, and two processes that compile the
+same kernel write the same content.
 
-Types: a letter for the type of number, and the number of axes of an array; all arrays are C-contiguous.
+Types: a letter for the type of number, and the number of axes of an array; all arrays are
+C-contiguous.
 """
 
 from __future__ import annotations
@@ -165,10 +167,10 @@ def warmup(jobs: Iterable[Job] = JOBS) -> None:
 
 
 def missing(wanted: Collection[str] | None = None) -> list[Job]:
-    """Jobs that are not in the cache, among those that the given roles and encoders need; None means all jobs.
+    """Jobs of some roles and encoders that are not in the cache; None means all roles or encoders.
 
-    None are missing if there is no cache to fill. A cache of another Numba version or processor counts as filled, and
-    is updated on first use.
+    None are missing if there is no cache to fill. A cache of another Numba version or processor
+    counts as filled, and is updated on first use.
     """
     return [
         job
@@ -183,8 +185,8 @@ def compile_missing(
 ) -> None:
     """Compile jobs in as many processes as there are cores, and wait for them.
 
-    Processes are spawned, so a script that calls this must be importable (``if __name__ == "__main__"``). If a process
-    is killed, its remaining jobs are compiled on first use.
+    Processes are spawned, so a script that calls this must be importable (``if __name__ ==
+    "__main__"``). If a process is killed, its remaining jobs are compiled on first use.
 
     Args:
         jobs: jobs to compile.
@@ -207,7 +209,8 @@ def compile_missing(
 
 def _compile(number: int) -> None:
     warmup([JOBS[number]])
-    # Numba compares the content of the source. If only its time changed, the cache is valid and is marked as new.
+    # Numba compares the content of the source. If only its time changed, the cache is valid and is
+    # marked as new.
     for function, _ in JOBS[number].kernels:
         for index in _indices(function) or ():
             with contextlib.suppress(OSError):
@@ -226,7 +229,7 @@ def _indices(function: Any) -> list[Path] | None:
 
 
 def _cached(function: Any) -> bool:
-    """Whether the cache has an index of the kernel that is newer than its source, or there is no cache."""
+    """Whether the cache has a current index of the kernel, or there is no cache."""
     indices = _indices(function)
     if indices is None:
         return True

@@ -1,13 +1,20 @@
-"""Which domains were found on this machine, on record in the user's state folder: none is looked for twice by mistake.
+"""The record of domains that were found on this machine, so that none is searched for twice.
 
-Looking again for the same domain spends its epsilon again, and nothing of the first time can be taken back. So what was found,
-or not found, is on record and synced before anybody sees it; asked again, it is given again, whatever the table is by then. One
-search runs at a time, under a lock. A domain is known again by its attribute's name with the schema part's path, the table's
-path, or a keyed digest of the column's cells: any of them, so that a copy of a part or of a table is no new one.
+1. A search for domains takes a lock, so that one search runs at a time.
+2. Domains on record are not searched for again. Their recorded results are given, whatever the
+   table is by then.
+3. Every new result, including "nothing found", is recorded and synced to disk before anybody sees
+   it.
 
-Noise is a function of a key, of the columns' cells and of what is asked (:mod:`vertimrf.privacy.noise`), so that the same
-search gives the same edges where the record alone is lost. The key is drawn once and kept beside the record: domains are found
-before anybody has a key pair.
+A second search would spend epsilon again, because the first result cannot be taken back. A domain
+on record is recognised by its attribute's name together with any of the path of the schema part,
+the path of the table, and a keyed digest of the column's cells. So a copy of the part or of the
+table does not cause a new search.
+
+Noise is a function of a key, of the columns' cells and of the request
+(:mod:`vertimrf.privacy.noise`). If only the record is lost, the same search gives the same edges.
+The key is drawn once and kept beside the record, because domains are found before there is a key
+pair.
 """
 
 from __future__ import annotations
@@ -42,12 +49,12 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Search:
-    """Where domains are looked for.
+    """Where domains are searched for.
 
     Attributes:
         part: the schema part.
-        part_path, table_path: of the files.
-        table: as it was read, with all rows.
+        part_path, table_path: paths of the files.
+        table: the table as it was read, with all rows.
     """
 
     part: OpenSchema
@@ -58,7 +65,7 @@ class Search:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A finding, and the keyed digests that its attribute is known again by."""
+    """A finding, and the keyed digests by which its attribute is recognised."""
 
     finding: Finding
     places: frozenset[str]
@@ -68,7 +75,7 @@ class DomainRecord:
     """The record of a user on a machine.
 
     Args:
-        folder: where it is; default in the state folder.
+        folder: where it is; by default in the state folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -80,20 +87,22 @@ class DomainRecord:
         search: Search,
         find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]],
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
-        """All findings of a schema part: those on record, also of attributes that it has public domains for by now, for they are
-        spent; and new ones, which are on record before this returns.
+        """All findings of a schema part. New ones are recorded first.
+
+        Recorded findings include those of attributes whose domains are public by now, because their
+        budget is spent.
 
         Args:
-            search: where to look.
-            find: looks for domains; told for which, and given a function that makes 32 secret bytes for a purpose, the same ones
-                for the same search.
+            search: the schema part and the table.
+            find: searches for the given domains. Its second argument makes 32 secret bytes for a
+                purpose, which are the same for the same search.
 
         Returns:
-            The findings, and the names of those that were on record before.
+            The findings, and the attribute names of those that were on record before.
 
         Raises:
-            PrivacyError: the record cannot be read or written, or has an attribute of the part that was asked for in another way;
-                nothing new has been looked for then.
+            PrivacyError: the record cannot be read or written, or has an attribute of the part with
+                a different request. Nothing new is searched for then.
         """
         try:
             make_folder(self._folder)
@@ -119,26 +128,26 @@ class DomainRecord:
         places = {name: {*files, _keyed(key, "cells", cells[name])} for name in wanted}
         named = {attribute.name for attribute in search.part.schema.attributes}
         before: list[_Kept] = []
-        for i, own in enumerate(kept):
-            name = own.finding.domain.name
-            if files[0] in own.places or (
-                name in named and places.get(name, {files[1]}) & own.places
+        for i, entry in enumerate(kept):
+            name = entry.finding.domain.name
+            if files[0] in entry.places or (
+                name in named and places.get(name, {files[1]}) & entry.places
             ):
-                _check_asked(own.finding.domain, wanted.get(name), self.path)
-                # A copy of a copy is known as well.
-                kept[i] = replace(own, places=own.places | places.get(name, set(files)))
+                _check_asked(entry.finding.domain, wanted.get(name), self.path)
+                # The new places are added, so that a copy of a copy is recognised as well.
+                kept[i] = replace(entry, places=entry.places | places.get(name, set(files)))
                 before.append(kept[i])
-        on_record = frozenset(own.finding.domain.name for own in before)
+        on_record = frozenset(entry.finding.domain.name for entry in before)
         missing = [domain for name, domain in wanted.items() if name not in on_record]
         asked = json.dumps([[_plain(domain.asked), cells[domain.name]] for domain in missing])
-        found = (
+        findings = (
             find(missing, lambda purpose: bytes.fromhex(_keyed(key, purpose, asked)))
             if missing
             else ()
         )
-        kept += [_Kept(finding, frozenset(places[finding.domain.name])) for finding in found]
+        kept += [_Kept(finding, frozenset(places[finding.domain.name])) for finding in findings]
         self._write(kept)
-        return (*(own.finding for own in before), *found), on_record
+        return (*(entry.finding for entry in before), *findings), on_record
 
     def _read(self) -> list[_Kept]:
         if not os.path.lexists(self.path):
@@ -156,7 +165,10 @@ class DomainRecord:
             ) from None
 
     def _write(self, kept: Sequence[_Kept]) -> None:
-        text = json.dumps({"kind": KIND, "found": [_to_json(own) for own in kept]}, indent=1) + "\n"
+        text = (
+            json.dumps({"kind": KIND, "found": [_to_json(entry) for entry in kept]}, indent=1)
+            + "\n"
+        )
         try:
             write_text(self.path, text, private=True, synced=True)
         except OSError as error:
@@ -184,12 +196,15 @@ class DomainRecord:
 
 
 def _keyed(key: bytes, what: str, text: str) -> str:
-    """A digest of some text under a key, for one purpose; in hexadecimal."""
+    """A keyed digest of a text for one purpose, in hexadecimal."""
     return hmac.digest(key, f"vertimrf domains {len(what)} {what} {text}".encode(), "sha256").hex()
 
 
 def cells_digest(column: pa.ChunkedArray) -> str:
-    """Digest of a column's cells as a multiset, whatever their order and the chunks that they lie in; in hexadecimal."""
+    """Digest of a column's cells as a multiset, in hexadecimal.
+
+    It does not depend on the order of the cells or on the chunks of the column.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     try:
@@ -215,12 +230,12 @@ def _check_asked(before: PrivateDomain, now: PrivateDomain | None, path: Path) -
 
 
 def _from_json(item: Any) -> _Kept:
-    found = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
+    domain = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
     entries = tuple(LedgerEntry.from_json(entry) for entry in item["entries"])
     if not all(isinstance(place, str) for place in item["places"]):
         raise TypeError("places")
     return _Kept(
-        Finding(PrivateDomain.from_json(item["asked"]), found, entries), frozenset(item["places"])
+        Finding(PrivateDomain.from_json(item["asked"]), domain, entries), frozenset(item["places"])
     )
 
 
@@ -235,7 +250,7 @@ def _to_json(kept: _Kept) -> dict[str, Any]:
 
 
 def _plain(asked: Mapping[str, Any]) -> Any:
-    """What a schema file says, as JSON says it: dates as text."""
+    """The request of a schema file as JSON has it, with dates as text."""
     return json.loads(json.dumps(dict(asked), default=str))
 
 

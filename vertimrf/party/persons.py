@@ -79,6 +79,11 @@ def _kept(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDAr
 def limited(table: Table, most: int, key: bytes) -> Table:
     """A party's table with at most ``most`` records of every person.
 
+    Args:
+        table: the party's records.
+        most: largest number of records of a person.
+        key: secret key that selects the records of a person.
+
     Raises:
         TableError: ``most`` is above 1, and the table has no column of persons.
     """

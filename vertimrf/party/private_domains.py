@@ -28,7 +28,7 @@ from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, in_records, some
 from .number_range import find_edges
 
-__all__ = ["Finding", "close", "find_domains", "none_found", "unfit"]
+__all__ = ["Finding", "close", "find_domains", "unfit", "without_result"]
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,15 @@ def find_domains(
 def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) -> Schema:
     """Complete a schema with the domains and their cost.
 
+    Args:
+        schema: schema with private domains.
+        findings: a finding for every private domain.
+        public: False if the noise was fixed and gives no privacy.
+
     Raises:
         SchemaError: the search for some domains was without result; the message names them.
     """
-    if nothing := none_found(schema, findings):
+    if nothing := without_result(schema, findings):
         raise SchemaError(nothing)
     attributes = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
     return schema.closed(
@@ -123,7 +128,7 @@ def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) 
     )
 
 
-def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
+def without_result(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
     """A message about the domains whose search was without result; None if there are none."""
     lost = [f for f in findings if f.attribute is None and f.domain.name in schema.wanted]
     if not lost:

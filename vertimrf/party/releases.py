@@ -1,13 +1,18 @@
-"""What a party has released, on record on this machine: no plan is ever released for twice with other noise.
+"""Records of releases on this machine: a plan is never released for twice with different noise.
 
-The hashes of a plan are the same in every release made for it. Whoever saw two releases with different phantoms would see which
-levels the phantoms do not explain, at a price far above that of two plans (``vertimrf.plan.price``). So the bytes of a release
-are recorded here, and synced, *before* anybody sees them: after a crash there is either no record, and nothing was sent, or a
-record, and the same bytes are given again.
+1. A party makes the bytes of its release.
+2. It writes them to a record and syncs it to disk, *before* anybody sees them.
+3. It gives the recorded bytes, also whenever it is asked again. After a crash there is either no
+   record, and nothing was sent, or a record with the same bytes.
 
-Records are in the state folder of the user (``vertimrf.files.state``), by the party's public key and the plan: one, from
-whatever folder or copy of its files the party is run. Where that folder is lost, the same table still gives the same bytes,
-since noise is a function of the private key, the plan and the table. What is lost then is the refusal of another table.
+The hashes of a plan are the same in every release for it. Someone who sees two releases with
+different phantoms sees which levels the phantoms do not explain. This costs far more than two plans
+(:mod:`vertimrf.plan.price`).
+
+Records are in the user's state folder (:mod:`vertimrf.files.state`), by the party's public key and
+the plan. So there is one record, from whatever folder or copy of its files the party runs. If that
+folder is lost, the same table still gives the same bytes, because the noise is a function of the
+private key, the plan and the table. A release from another table is then no longer refused.
 """
 
 from __future__ import annotations
@@ -34,12 +39,12 @@ KIND = "release record"
 
 @dataclass(frozen=True)
 class Release:
-    """Which release a record is about, and what it was made from.
+    """A release, and what it was made from.
 
     Attributes:
-        plan: the plan's digest [32 bytes].
+        plan: digest of the plan [32 bytes].
         party: index of the party in the plan.
-        table: keyed digest of the records that it is made from and of the secret, see :func:`table_digest`.
+        table: keyed digest of the secret and of the records of the release (:func:`table_digest`).
     """
 
     plan: bytes
@@ -48,12 +53,17 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The record's file: one for each plan and party, whatever the release was made from."""
+        """File name of the record. There is one per plan and party, whatever the table."""
         return record_name(self.plan, self.party)
 
 
 def record_name(plan: bytes, party: int) -> str:
-    """The file that a release is recorded in, from its plan's digest and the party's index."""
+    """File name of the record of a release.
+
+    Args:
+        plan: digest of the plan [32 bytes].
+        party: index of the party in the plan.
+    """
     return f"message-{party}-{plan.hex()}.release"
 
 
@@ -61,7 +71,7 @@ class Releases:
     """A folder of records, one per plan and party.
 
     Args:
-        folder: where they are kept; made when the first is. A party's is :meth:`of` its key.
+        folder: where the records are. It is made with the first record. :meth:`of` has a party's.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -69,22 +79,26 @@ class Releases:
 
     @classmethod
     def of(cls, key: PrivateKey) -> Releases:
-        """The records of a party, known by its key, on this machine."""
+        """The records on this machine of the party with a key."""
         return cls(state_folder() / "releases" / key.offer.identity)
 
     def once(self, release: Release, make: Callable[[], bytes], price: Callable[[], str]) -> bytes:
-        """The bytes of a release: those on record, or new ones that are on record before this returns.
+        """The bytes of a release: those on record, or new ones, which are recorded first.
 
-        Of several processes at once one alone puts its bytes on record; the others drop theirs and give the same.
+        If several processes do this at once, one of them records its bytes. The others drop theirs
+        and give the recorded ones.
 
         Args:
-            release: which, and what from.
-            make: makes the bytes; called only when there is no record.
-            price: says what a second release would cost, for the refusal.
+            release: the release and its source.
+            make: makes the bytes; called only if there is no record.
+            price: returns a sentence on the cost of a second release, for the refusal.
+
+        Returns:
+            The recorded bytes.
 
         Raises:
-            PrivacyError: something else was released already, the record is damaged, or none can be written; nothing new is
-                released then.
+            PrivacyError: a different release is on record, or the record is damaged or cannot be
+                written. Nothing new is released then.
         """
         path = self.folder / release.name
         self.prepare()
@@ -95,14 +109,14 @@ class Releases:
         return released
 
     def made(self, plan: bytes, party: int) -> bool:
-        """Whether such a release is on record."""
+        """Whether a release for a plan and party is on record."""
         return os.path.lexists(self.folder / record_name(plan, party))
 
     def given(self, plan: bytes, party: int, price: Callable[[], str]) -> bytes:
-        """The bytes of a release that is on record, to be given again without the table.
+        """The bytes of a release on record, to be given again without the table.
 
         Args:
-            plan: its plan's digest [32 bytes].
+            plan: digest of the plan [32 bytes].
             party: index of the party in the plan.
             price: as for :meth:`once`.
 
@@ -115,15 +129,15 @@ class Releases:
         return released
 
     def _tidy(self, path: Path) -> None:
-        """Remove drafts of processes that were killed: nobody has seen them, and nobody should."""
+        """Remove drafts of killed processes. They hold releases that nobody has seen."""
         for left in self.folder.glob(f".*.{path.name}"):
             left.unlink(missing_ok=True)
 
     def prepare(self) -> None:
-        """Make the folder, before anything is made for it.
+        """Make the folder before any release is made.
 
         Raises:
-            PrivacyError: it cannot be made, or written to.
+            PrivacyError: the folder cannot be made or written to.
         """
         try:
             make_folder(self.folder)
@@ -133,7 +147,7 @@ class Releases:
             raise self._unwritable(error) from None
 
     def _record(self, path: Path, release: Release, make: Callable[[], bytes]) -> None:
-        """Put new bytes on record, unless another process has done so meanwhile."""
+        """Record new bytes, unless another process did so first."""
         header = {
             "plan": release.plan.hex(),
             "party": release.party,
@@ -143,16 +157,16 @@ class Releases:
         header["sha256"] = hashlib.sha256(released).hexdigest()
         content = container.pack(KIND, header, {"released": np.frombuffer(released, np.uint8)})
         try:
-            # Who comes second to a record has sent nothing yet, and gives what is on it.
+            # A process that finds a record has sent nothing yet, and gives the recorded bytes.
             with replacing(path, private=True, synced=True, once=True) as file:
                 file.write(content)
         except OSError as error:
             raise self._unwritable(error) from None
 
     def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:
-        """The bytes on record, if they are this release's."""
-        found, released = self._read(path, release.name, price)
-        if found.table != release.table:
+        """The bytes on record; refuse them if they are of another release."""
+        record, released = self._read(path, release.name, price)
+        if record.table != release.table:
             raise PrivacyError(
                 "This plan's message was released already, from another table or under another secret: only the same records "
                 f"give the same message again. {_remedy(price)}"
@@ -160,14 +174,14 @@ class Releases:
         return released
 
     def _read(self, path: Path, name: str, price: Callable[[], str]) -> tuple[Release, bytes]:
-        """What a record says, and the bytes in it."""
+        """The release that a record is about, and its bytes."""
         what = f"The record of the message released for this plan, {path},"
-        found = None
+        record = None
         try:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
             intact = header["sha256"] == hashlib.sha256(released).hexdigest()
-            found = Release(
+            record = Release(
                 bytes.fromhex(header["plan"]), int(header["party"]), bytes.fromhex(header["table"])
             )
         except OSError as error:
@@ -176,12 +190,12 @@ class Releases:
             ) from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
-        if not intact or found is None or found.name != name:
+        if not intact or record is None or record.name != name:
             raise PrivacyError(
                 f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. "
                 f"{_remedy(price)}"
             )
-        return found, released
+        return record, released
 
     def _unwritable(self, error: OSError) -> PrivacyError:
         return PrivacyError(
@@ -195,15 +209,16 @@ def _remedy(price: Callable[[], str]) -> str:
 
 
 def table_digest(records: Records, key: PrivateKey, plan_digest: bytes) -> bytes:
-    """Tells whether two tables hold the same records, in whatever order, to who has the party's private key [32 bytes].
+    """A keyed digest of a table's records that does not depend on their order [32 bytes].
 
-    Records are added up modulo 2^128 under a key that the private key gives. To whom that key is unknown, other parties
-    included, who know the secret and may choose ids, two different tables have one digest with a probability of 2^-128.
+    Records are added modulo 2^128 under a key that is derived from the private key. Two different
+    tables have one digest with a probability of 2^-128, even if they were chosen by someone who
+    knows the secret and chooses ids, but not the private key.
 
     Args:
         records: ids (as digests) and codes.
-        key: the party's.
-        plan_digest: of the plan that the table was encoded for.
+        key: the party's private key.
+        plan_digest: digest of the plan that the table was encoded for [32 bytes].
     """
     total = records.keyed_sum(key.derive(plan_digest, "records of a table"))
     digest = hashlib.blake2b(key=key.derive(plan_digest, "table"), digest_size=32)

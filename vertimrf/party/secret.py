@@ -133,7 +133,16 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
 
 
 def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
-    """Derive key material for one purpose and plan, by HKDF-SHA256 [32 bytes]."""
+    """Derive key material for one purpose and plan, by HKDF-SHA256.
+
+    Args:
+        secret: the parties' secret.
+        plan_digest: digest of the plan [32 bytes].
+        purpose: text that separates the uses of the secret.
+
+    Returns:
+        Key material [32 bytes].
+    """
     info = b"vertimrf " + purpose.encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(
         secret.value

@@ -250,14 +250,34 @@ class Attribute:
         other: Value | None = None,
         ordered: bool = False,
     ) -> Attribute:
-        """An attribute with listed values."""
+        """An attribute with listed values.
+
+        Args:
+            name: column name.
+            values: the values, all text, all numbers or all true/false.
+            missing: whether missing values are a category, not an error.
+            other: replaces every value that is not listed.
+            ordered: whether adjacent values are similar.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
         return cls(
             name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered
         )
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
-        """An attribute whose column has the codes 0 to ``codes`` - 1."""
+        """An attribute whose column has the codes 0 to ``codes`` - 1.
+
+        Args:
+            name: column name.
+            codes: number of codes.
+            missing: whether missing values are a category, not an error.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
         return cls(name, "integer", codes=codes, missing=missing)
 
     @classmethod
@@ -271,7 +291,19 @@ class Attribute:
         clamp: bool = False,
         missing: bool = False,
     ) -> Attribute:
-        """A numeric attribute with public bin edges."""
+        """A numeric attribute with public bin edges.
+
+        Args:
+            name: column name.
+            edges: bin edges, increasing; the last bin includes its upper edge.
+            integral: whether values are whole numbers.
+            resolution: values are multiples of it; None if they are not.
+            clamp: whether values outside the edges count as the nearest edge.
+            missing: whether missing values are a category, not an error.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
         return cls(
             name,
             "numeric",
@@ -294,8 +326,19 @@ class Attribute:
         clamp: bool = False,
         missing: bool = False,
     ) -> Attribute:
-        """Dates, times of day or timestamps with public bin edges: numbers, objects of
-        :mod:`datetime`, or ISO 8601 texts.
+        """Dates, times of day or timestamps with public bin edges.
+
+        Args:
+            name: column name.
+            calendar: "date", "time" or "timestamp".
+            edges: bin edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
+            timezone: IANA name of the time zone of timestamps; None for local time.
+            resolution: values are multiples of it; None if they are not.
+            clamp: whether values outside the edges count as the nearest edge.
+            missing: whether missing values are a category, not an error.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
         """
         numbers = _instants(name, calendar, edges, timezone)
         return cls(
@@ -416,10 +459,10 @@ class Attribute:
         elif bounds is not None or bins is not None:
             parts["edges"] = equal_edges(name, bounds, bins)
         kinds = {"values": "categorical", "codes": "integer", "edges": "numeric"}
-        found = [key for key in kinds if key in parts]
-        if len(found) != 1:
+        domains = [key for key in kinds if key in parts]
+        if len(domains) != 1:
             raise SchemaError(
-                f"Attribute {name!r} has {' and '.join(found) or 'no domain'}; "
+                f"Attribute {name!r} has {' and '.join(domains) or 'no domain'}; "
                 "give it exactly one of values, codes, edges, or bounds with bins."
             )
         for key in ("values", "edges"):
@@ -427,7 +470,7 @@ class Attribute:
                 if isinstance(parts[key], str) or not isinstance(parts[key], Sequence):
                     raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
                 parts[key] = tuple(parts[key])
-        return cls(kind=kinds[found[0]], **parts)  # type: ignore[arg-type]
+        return cls(kind=kinds[domains[0]], **parts)  # type: ignore[arg-type]
 
 
 def is_text(value: str) -> bool:

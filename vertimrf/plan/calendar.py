@@ -1,7 +1,8 @@
-"""Dates and times as numbers: what the edges and cells of such attributes are counted in.
+"""Dates and times as numbers, in which edges and cells of such attributes are stored.
 
-A date is a number of days since 1970-01-01, a timestamp one of seconds since then (in UTC if it has a time zone, else as the
-clock on the wall shows), a time of day one of seconds since midnight.
+A date is the number of days since 1970-01-01. A timestamp is the number of seconds since then, in
+UTC if it has a time zone, else in local time. A time of day is the number of seconds since
+midnight.
 """
 
 from __future__ import annotations
@@ -15,29 +16,30 @@ __all__ = ["CALENDARS", "UNITS", "Calendar", "calendar_of", "to_number", "to_tex
 
 Calendar = Literal["date", "time", "timestamp"]
 CALENDARS: tuple[Calendar, ...] = get_args(Calendar)
-# Bins by the calendar: a bin for every day, week (from Monday), month and so on.
+# Units of calendar bins. Weeks start on Monday.
 UNITS = ("hour", "day", "week", "month", "quarter", "year")
 EPOCH = datetime(1970, 1, 1)
 DAY = 86_400
 
 
 def calendar_of(value: Any) -> Calendar | None:
-    """Which calendar a value of a TOML file belongs to; None if it is no date or time."""
+    """The calendar of a value of a TOML file; None if it is no date or time."""
     if isinstance(value, datetime):
         return "timestamp"
     return "date" if isinstance(value, date) else "time" if isinstance(value, time) else None
 
 
 def to_number(calendar: Calendar, value: Any, timezone: str | None = None) -> float:
-    """A date or time, or its ISO 8601 text, as a number.
+    """Convert a date or time, or its ISO 8601 text, to a number.
 
     Args:
-        calendar: which of them.
-        value: text such as "2013-05-31", "2013-05-31 17:30" or "17:30:15", or a value of datetime's.
-        timezone: the zone that a timestamp without an offset is of; None for clocks on the wall, which have none.
+        calendar: the kind of value.
+        value: text such as "2013-05-31", "2013-05-31 17:30" or "17:30:15", or a value of
+            ``datetime``.
+        timezone: the zone of timestamps without an offset; None for local time without a zone.
 
     Raises:
-        ValueError: it is no such date or time, or it has an offset where there is no time zone.
+        ValueError: it is no such date or time, or it has an offset although there is no time zone.
     """
     if calendar == "time":
         at = time.fromisoformat(value.strip()) if isinstance(value, str) else value
@@ -69,7 +71,10 @@ def _moment(value: Any) -> datetime:
 
 
 def to_text(calendar: Calendar, number: float, timezone: str | None = None) -> str:
-    """The ISO 8601 text that :func:`to_number` reads as this number; timestamps of a time zone with their offset."""
+    """The ISO 8601 text that :func:`to_number` reads as this number.
+
+    Timestamps of a time zone have their offset.
+    """
     if calendar == "date":
         return (EPOCH + timedelta(days=number)).date().isoformat()
     if calendar == "time":
@@ -87,10 +92,17 @@ def to_text(calendar: Calendar, number: float, timezone: str | None = None) -> s
 def unit_edges(
     calendar: Calendar, low: float, high: float, unit: str, most: int, timezone: str | None = None
 ) -> tuple[float, ...]:
-    """Edges from ``low`` to ``high``, and at the starts of all hours, days, weeks, months, quarters or years between.
+    """Edges from ``low`` to ``high``, and at the starts of all calendar units between.
+
+    Args:
+        calendar: kind of the values.
+        low, high: first and last edge, as numbers (:func:`to_number`).
+        unit: "hour", "day", "week", "month", "quarter" or "year".
+        most: largest number of bins.
+        timezone: time zone of timestamps.
 
     Raises:
-        ValueError: the calendar has no such units, or there are more than ``most`` of them.
+        ValueError: the calendar has no such unit, or there are more than ``most``.
     """
     if calendar == "time":
         if unit != "hour":

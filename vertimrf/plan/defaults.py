@@ -1,4 +1,4 @@
-"""Defaults that the planner and the command line share; the planner's other constants stand with the planner."""
+"""Defaults that the planner and the command line share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = [
     "DOMAIN_SHARE",
     "ENCODER",
     "ENCODERS",
-    "HELD_BY",
+    "HOLDERS_COLUMN",
     "INNER",
     "MAX_DELTA",
     "MAX_MESSAGE",
@@ -25,47 +25,56 @@ __all__ = [
     "default_delta",
 ]
 
-# Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
+# Largest clique of the global model, in cells. The paper takes 10^5 to 5 * 10^6. Ten times as many
+# cells gain little (benchmarks/results/constants.md).
 TAU = 500_000
-# At equal size count sketches are more accurate than scheduled pairs on every data set measured (benchmarks/results/message-size.md), and far
-# faster to make.
+# Count sketches are more accurate than scheduled pairs of the same size, and much faster
+# (benchmarks/results/message-size.md).
 ENCODER = "count-sketch"
-# The others are compared with it: grr and published as the paper has them.
+# The other encoders are for comparison. grr and published are those of the paper.
 PUBLISHED = "published"
 ENCODERS = (ENCODER, "scheduled-pairs", "grr", PUBLISHED)
-# Parts of the budget: the noisy record count, local models, sketches across parties.
+# Shares of the budget: the noisy record count, local models, sketches across parties.
 SHARES = (0.01, 0.49, 0.50)
-# Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
-# accurate (benchmarks/results/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
+# Budget for the sketches in any party's message, for count sketches and for scheduled pairs. Both
+# are about equally accurate at these sizes, and larger ones gain little
+# (benchmarks/results/message-size.md). Local marginals add up to 1 MB on 81 attributes.
 MESSAGE_BYTES = 15_000_000
 PAIRS_BYTES = 64_000_000
-# The default delta is never more, however few records there are.
+# Upper bound of the default delta.
 MAX_DEFAULT_DELTA = 1e-6
-# A plan that is made from a noisy count must not take its delta from it: this is 1 / n^2 for 100,000 records.
+# The delta of a plan that is made from a noisy count, which must not determine it: 1 / n^2 for
+# 100,000 records.
 UNCOUNTED_DELTA = 1e-10
-# Where domains are found apart from a run: below the default delta of any run of up to a million records.
+# Delta of a search for domains outside of a run. It is below the default delta of any run of up to
+# a million records.
 DOMAIN_DELTA = 1e-13
-# Part of a run's epsilon and delta that domains are found with, where one process holds the data.
+# Share of epsilon and delta for the search for domains, if one process holds all data.
 DOMAIN_SHARE = 0.05
-# Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
+# Largest delta. Publishing one record in a hundred would meet it, with epsilon 0.
 MAX_DELTA = 0.01
-# Bounds that no plan is made beyond, whoever sends it: cells of a clique, half a gibibyte of them; records; and bytes of the
-# sketches in a party's message.
+# Limits of any plan, whoever sends it: cells of a clique (half a gibibyte), records, and bytes of
+# the sketches in a party's message.
 MAX_TAU = 1 << 26
 MAX_RECORDS = 10**12
 MAX_MESSAGE = 1 << 32
-# Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
+# The people of a synthetic table, if parties hold different people: those that all parties hold, or
+# those that any party holds.
 INNER, OUTER = "inner", "outer"
 POPULATIONS = (INNER, OUTER)
-# The column that then says who holds somebody.
-HELD_BY = "held_by"
+# The column of the outer population with the parties that hold a person.
+HOLDERS_COLUMN = "held_by"
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
 
 
 def default_delta(expected_records: int) -> float:
-    """The delta of a run that does not ask for one.
+    """The default delta of a run: 1 / n^2, at most 1e-6.
 
-    Publishing every record outright with a chance of delta meets (0, delta): the chance that anybody at all is exposed is n
-    times that. The habit of 1 / n would allow one person in every run; 1 / n^2 allows at most one run in n.
+    Publishing every record with probability delta meets (0, delta). The expected number of exposed
+    people is then n times delta. The common 1 / n would allow one exposed person in every run; 1 /
+    n^2 allows at most one in n runs.
+
+    Args:
+        expected_records: n, the number of records.
     """
     return min(1 / expected_records**2, MAX_DEFAULT_DELTA)

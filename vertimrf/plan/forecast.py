@@ -1,4 +1,4 @@
-"""What a plan will take of everybody's machine, told before any data is touched: public figures alone."""
+"""Forecast of time and memory of every role in a run, computed from the plan alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .plan import LocalPlan, Plan
 
 __all__ = ["Forecast", "WholeForecast", "forecast", "least_memory", "measured_cells", "model_cells"]
 
-# Core seconds, from whole runs of the paper's tables, a payroll, PISA, and generated tables (two cores of a server).
+# Core seconds, fitted to runs of the paper's tables, a payroll, PISA, and generated tables (two
+# cores of a server).
 START = 2.5  # the interpreter, libraries, and compiled kernels from the cache
 VALUE = 0.2e-6  # a value of a record, read at a party or drawn at the server
 MEASURED_CELL = 25e-6  # a cell of a local marginal: its noise at the party, its part in the first fit at the server
@@ -23,29 +24,33 @@ OFF_TREE_PAIR, MAX_PAIRS = (
     0.05,
     500,
 )  # a pair of attributes: off-tree factors, and thinning of rows; no more pairs count
-# Count sketches: a record in one repetition of a group; a counter with its noise, packed and sealed; a product of two counters.
+# Count sketches: per record and repetition of a group; per counter with its noise, packed and
+# sealed; per product of two counters.
 SIGN, COUNTER, PRODUCT = 2e-9, 15e-9, 0.15e-9
-# Scheduled pairs: a record under the keys of a block; a level, packed and sealed; a key of a cell that is estimated.
+# Scheduled pairs: per record and block of keys; per level, packed and sealed; per key and estimated
+# cell.
 RECORD, LEVEL, CELL_KEY = 7e-9, 50e-9, 1.1e-9
-# The part of the work that runs on all cores.
+# Share of the work that runs on all cores.
 SHARED = 0.6
-# Bytes of Python and the libraries; of a record beside its codes; of the rows of a column that the server works on at a time.
+# Bytes of Python and the libraries; of a record besides its codes; of the rows of a column that the
+# server works on at a time.
 PROCESS_BYTES, RECORD_BYTES, COLUMN_BYTES = 400e6, 32, 4e6
 # Copies of a message while it is packed and sealed, or opened.
 COPIES = 4
-# How full the cliques of a graph are that has grown to its limit, on average (0.28 to 0.52 on these tables).
+# Mean size of the cliques of a graph that has grown to its limit, as a share of the limit (0.28 to
+# 0.52 on these tables).
 FULL = 0.4
-# Triples that stand for all of a party's.
+# Number of sampled triples of attributes that represent all triples of a party.
 SAMPLED_TRIPLES = 2000
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one role's part of a run takes of its machine.
+    """Work and memory of one role.
 
     Attributes:
         work: core seconds.
-        memory: of the process at its peak, bytes.
+        memory: peak memory of the process, in bytes.
     """
 
     work: float
@@ -53,7 +58,7 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """On this machine, were it idle."""
+        """Seconds on this machine if it is idle."""
         return self.work * (1 - SHARED + SHARED / (os.cpu_count() or 1))
 
     def __str__(self) -> str:
@@ -62,13 +67,13 @@ class Forecast:
 
 @dataclass(frozen=True)
 class WholeForecast:
-    """A run.
+    """Work and memory of a run.
 
     Attributes:
-        parties: for each, from reading its table to its message.
-        server: from messages to the synthetic table.
-        trial: all of them in one process.
-        model_cells: of the global model's cliques.
+        parties: of each party, from reading its table to its message.
+        server: from the messages to the synthetic table.
+        trial: of all roles in one process.
+        model_cells: cells of the global model's cliques.
     """
 
     parties: tuple[Forecast, ...]
@@ -78,10 +83,16 @@ class WholeForecast:
 
 
 def forecast(plan: Plan) -> WholeForecast | None:
-    """Work and memory of every role; None for the encoders that are there for comparison.
+    """Forecast the work and memory of every role.
 
-    Mostly within a factor of two of what then happens, on an idle machine of the kind that the figures above were measured on.
-    Kernels that still have to be compiled come on top.
+    Forecasts are mostly within a factor of two on an idle machine like the one that the constants
+    were measured on. Compiling kernels takes further time.
+
+    Args:
+        plan: the plan.
+
+    Returns:
+        The forecast; None for encoders that are only for comparison.
     """
     if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
         return None
@@ -121,7 +132,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
         + max(COPIES * largest, 8 * cells)
         + (4 * records + COLUMN_BYTES) * d
     )
-    # A trial starts once, and keeps the codes of all parties while the server works.
+    # A trial starts one process, and keeps the codes of all parties while the server works.
     together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
     most = max([memory + records * (2 * d + RECORD_BYTES), *(party.memory for party in parties)])
     return WholeForecast(
@@ -130,19 +141,22 @@ def forecast(plan: Plan) -> WholeForecast | None:
 
 
 def least_memory(plan: Plan, party: int) -> float:
-    """Bytes that a party's tables alone take under a plan, however few its records are."""
+    """Bytes that a party's tables take under a plan, without its records."""
     widest = sorted(plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party]))[-2:]
     pairs = 8.0 * math.prod(widest) if plan.local[party].score_sigma else 0.0
     return max(_wide(plan) * _numbers(plan, party), pairs)
 
 
 def _wide(plan: Plan) -> int:
-    """Bytes of a number while sketches are made: counters have 32 bits until they are cut to codes."""
+    """Bytes of a counter or level while sketches are made.
+
+    Counters have 32 bits until they are cut.
+    """
     return 5 if isinstance(plan.sketch, CountSketchPlan) else 1
 
 
 def _encoding(plan: Plan, party: int, numbers: float) -> float:
-    """Core seconds in which a party makes its sketches, of so many counters or levels."""
+    """Core seconds in which a party makes its sketches of so many counters or levels."""
     records, groups = plan.expected_records, plan.groups_of(party)
     if isinstance(plan.sketch, CountSketchPlan):
         return SIGN * records * plan.sketch.repetitions * len(groups) + COUNTER * numbers
@@ -172,7 +186,7 @@ def _estimating(plan: Plan) -> float:
 
 
 def _numbers(plan: Plan, party: int) -> float:
-    """Numbers in a party's tables; a byte each, but for their bits in the message."""
+    """Number of counters or levels in a party's tables, each of which takes a byte in memory."""
     if plan.sketch is None:
         return 0.0
     return float(
@@ -181,7 +195,7 @@ def _numbers(plan: Plan, party: int) -> float:
 
 
 def _together(sizes: Sequence[int], limit: float) -> float:
-    """Attributes of a clique of ``limit`` cells, on average."""
+    """Mean number of attributes of a clique of ``limit`` cells."""
     if not sizes:
         return 0.0
     return min(
@@ -190,7 +204,10 @@ def _together(sizes: Sequence[int], limit: float) -> float:
 
 
 def _cliques(sizes: Sequence[int], limit: float) -> float:
-    """Cliques of a graph grown to its limit: each has one attribute that those before it lack."""
+    """Number of cliques of a graph that has grown to its limit.
+
+    Each clique has one attribute that the earlier ones lack.
+    """
     return len(sizes) - _together(sizes, limit) + 1
 
 
@@ -205,7 +222,10 @@ def model_cells(sizes: Sequence[int], limit: float) -> float:
 
 
 def measured_cells(sizes: Sequence[int], local: LocalPlan, records: float) -> float:
-    """Cells of the marginals that a party will measure, nearly: see ``choose_marginals`` in ``vertimrf.party.local_model``."""
+    """Approximate number of cells of the marginals that a party measures.
+
+    The party chooses them with ``choose_marginals`` in :mod:`vertimrf.party.local_model`.
+    """
     d = len(sizes)
     alone = float(sum(sizes))
     if not local.units or d < 2:
@@ -223,7 +243,8 @@ def measured_cells(sizes: Sequence[int], local: LocalPlan, records: float) -> fl
     )
     if d < 3 or triples < 1:
         return float(alone + pairs)
-    # Smallest first, as far as an average count stands above the noise of what units there are to share.
+    # The smallest marginals come first, as long as a mean count exceeds the noise of the shared
+    # units.
     rng = np.random.default_rng(0)
     cells = np.sort(
         np.prod(order[[rng.choice(d, 3, replace=False) for _ in range(SAMPLED_TRIPLES)]], axis=1)

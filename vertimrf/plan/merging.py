@@ -1,10 +1,12 @@
-"""Domain compression at a party: merge the values of long domains whose noisy count is below 3
-sigma.
+"""Domain compression: a party merges the values of long domains whose noisy count is below 3 sigma.
 
-1. A party releases its one-way marginals. 2. It merges rare values of long domains by these
-marginals. This is post-processing and costs no privacy. 3. It measures larger marginals over the
-merged values, because those of rare values would be noise alone. 4. The server computes the same
-maps from the message, and spreads merged values by the one-way marginals.
+1. A party releases its one-way marginals.
+2. It merges rare values of long domains by these marginals. This is post-processing and costs no
+   privacy.
+3. It measures larger marginals over the merged values, because those of rare values would be noise
+   alone.
+4. The server computes the same maps from the message, and spreads merged values by the one-way
+   marginals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A schema whose domains are not all known beforehand: what is still to be found, with noise, before anything can be planned."""
+"""A schema with private domains: bins or values that a search with noise finds before planning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .schema import Schema, SchemaSections, read_impossible, read_schema
 
 __all__ = ["OpenSchema", "PrivateDomain"]
 
-# How many bins, and values at most, a private domain gets unless `most` says otherwise.
+# Default of `most`: bins and values of a private domain.
 BINS, VALUES = 16, 256
 OTHER = "other"
 DAY_SECONDS = 86_400
@@ -24,14 +24,14 @@ DAY_SECONDS = 86_400
 
 @dataclass(frozen=True)
 class PrivateDomain:
-    """What is publicly known of an attribute whose domain is to be found.
+    """The public knowledge of an attribute whose domain is private.
 
     Attributes:
-        known: the attribute with everything that is public: of numbers a single bin, between public bounds where there are any;
-            of values `other` alone.
-        most: bins or values at most.
-        bounded: numbers have public bounds.
-        asked: as the schema file says it, by which a domain that was found before is known again.
+        known: the attribute with all that is public. Numbers have a single bin, between public
+            bounds if there are any. Values are ``other`` alone.
+        most: largest number of bins or values.
+        bounded: whether numbers have public bounds.
+        asked: the section of the schema file. It identifies a domain that was found before.
     """
 
     known: Attribute
@@ -41,28 +41,34 @@ class PrivateDomain:
 
     @property
     def name(self) -> str:
-        """The attribute's."""
+        """Name of the attribute."""
         return self.known.name
 
     @property
     def numeric(self) -> bool:
-        """Whether bounds and bins are to be found, or frequent values."""
+        """Whether the search is for bounds and bins. Otherwise it is for frequent values."""
         return self.known.kind == "numeric"
 
     def binned(self, edges: tuple[float, ...]) -> Attribute:
-        """The attribute with edges that were found; numbers beyond found bounds count as the nearest."""
+        """The attribute with the edges that were found.
+
+        Without public bounds, numbers beyond the edges go to the nearest bin.
+        """
         return replace(self.known, edges=edges, clamp=self.known.clamp or not self.bounded)
 
     def listed(self, values: tuple[Value, ...]) -> Attribute:
-        """The attribute with values that were found; all others are `other`."""
+        """The attribute with the values that were found; all other values are ``other``."""
         return replace(self.known, values=tuple(v for v in values if v != self.known.other))
 
     @classmethod
     def from_json(cls, asked: Mapping[str, Any]) -> PrivateDomain:
-        """Read the mapping of a schema file that has ``bins = "private"`` or ``values = "private"``.
+        """Read a section of a schema file that has private bins or values.
+
+        Args:
+            asked: the section, with ``bins = "private"`` or ``values = "private"``.
 
         Raises:
-            SchemaError: keys that do not go with that.
+            SchemaError: the section has keys that do not fit a private domain.
         """
         parts = dict(asked)
         name = parts.get("name", "")
@@ -86,7 +92,7 @@ class PrivateDomain:
                 f"Attribute {name!r}: private values are text, so 'other' is text too, not {parts['other']!r}."
             )
         if parts.get("calendar") == "time" and not bounded:
-            # A day has the bounds that it has.
+            # The bounds of a day are public.
             parts["bounds"], bounded = [0, DAY_SECONDS], True
         if bounded:
             parts["bins"] = 1
@@ -99,12 +105,13 @@ class PrivateDomain:
 
 @dataclass(frozen=True)
 class OpenSchema:
-    """A schema some of whose domains are to be found.
+    """A schema with private domains that are not known yet.
 
     Attributes:
-        schema: all attributes, those to be found with what is known of them; not to be planned with.
-        wanted: what is to be found, by attribute name, in schema order.
-        impossible: combinations of values that no record can have, of attributes whose domains are to be found.
+        schema: all attributes. Those with private domains have only what is known of them, so that
+            no plan can be made with it.
+        wanted: the private domains by attribute name, in schema order.
+        impossible: impossible combinations of attributes with private domains.
     """
 
     schema: Schema
@@ -112,16 +119,16 @@ class OpenSchema:
     impossible: tuple[Impossible, ...] = ()
 
     def closed(
-        self, found: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
+        self, domains: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
     ) -> Schema:
-        """The schema with the domains that were found, and what finding them has cost.
+        """The schema with the domains that were found, and with their cost.
 
         Args:
-            found: an attribute for every name in ``wanted``.
-            spent: ledger entries, one or more for everything that was looked for.
-            public: False where the noise was no privacy noise.
+            domains: an attribute for every name in ``wanted``.
+            spent: ledger entries, one or more for every search.
+            public: False if the noise was fixed and gives no privacy.
         """
-        attributes = tuple(found.get(a.name, a) for a in self.schema.attributes)
+        attributes = tuple(domains.get(a.name, a) for a in self.schema.attributes)
         schema = self.schema
         return replace(
             schema,
@@ -136,7 +143,7 @@ class OpenSchema:
         """Read a schema with or without private domains.
 
         Raises:
-            SchemaError: malformed or contradicting content.
+            SchemaError: the content is malformed or contradicts itself.
         """
         wanted: dict[str, PrivateDomain] = {}
 
@@ -152,7 +159,7 @@ class OpenSchema:
             return {"name": domain.name, "codes": 1}
 
         sections = SchemaSections.read(data)
-        # Conditions on values that are not known yet are checked once these are.
+        # Conditions on private values are checked when the values are known.
         later: list[Impossible] = []
         for party in sections.party:
             party.attribute = [read(attribute) for attribute in party.attribute]
@@ -176,7 +183,8 @@ class OpenSchema:
         """Read a schema file, as :meth:`Schema.load`.
 
         Raises:
-            SchemaError: the file is missing, is not TOML or JSON, or is no schema; the message names the file.
+            SchemaError: the file is missing, is neither TOML nor JSON, or is no schema. The message
+                names the file.
         """
         try:
             return cls.from_json(read_schema(Path(path)))

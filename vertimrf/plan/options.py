@@ -1,4 +1,4 @@
-"""``PlanOptions``: how a plan is made, beside its schema and epsilon."""
+"""``PlanOptions``: the options of a plan, besides its schema and epsilon."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .defaults import (
 
 __all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "flag"]
 
-# Smaller messages hold no sketches worth making.
+# Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000
 
 
-# Command-line options that are not called like the attribute they give.
+# Command-line options whose name differs from their attribute's.
 FLAGS = {
     "ignore_extra": "--ignore-extra-columns",
     "label": "--utility",
@@ -38,7 +38,7 @@ FLAGS = {
 
 
 def flag(name: str) -> str:
-    """The command-line option of an attribute of ``PlanOptions``, ``ReadOptions`` or ``EvaluationOptions``."""
+    """The command-line option of an attribute of an options class, such as ``PlanOptions``."""
     return FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
@@ -49,37 +49,44 @@ def _option(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """How a plan is made, beside its schema and epsilon.
+    """The options of a plan, besides its schema and epsilon.
 
     Attributes:
-        expected_records: public order of magnitude of the number of records. A plan needs it; a trial on one machine counts the
-            records with noise where it is None, and its delta is 1e-10 unless it is given.
-        delta: privacy target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
-        tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch"; "scheduled-pairs", which needs larger messages; "grr", the paper's baseline of randomised
-            responses, whose target is about replacing one record; or "published" to reproduce the paper's, whose privacy claim
-            does not hold.
-        claim_as_published: needed for the published encoder, which is refused without it.
-        keys: hash keys, over all scheduled marginals; default by message size, or 2000 shared ones. Of count sketches: counters
-            of a value, about.
-        message_bytes: budget for the sketches in any party's message; default 15 MB, with scheduled pairs 64 MB. Local marginals
-            come on top.
-        collusion_epsilon: cap on epsilon if a party colludes with the server (``plan.ledger().colluding_epsilon``): messages are
-            as large as it allows. Not together with ``keys`` or ``message_bytes``.
-        shares: parts of the budget for the noisy record count, for all parties' local models together, and for the sketches
-            across parties; they sum to 1. Without sketches parties are synthesised as independent.
-        local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
-        workload: marginals that matter most, each a list of attribute names, all alike or with a weight each. Cliques, and what
-            parties measure of their own attributes, go to them first. None has all alike.
-        records_per_person: how many records of one person take part at most; above 1 with count sketches alone. Epsilon is then
-            about a person, and noise that many times larger.
-        population: whom the result is of, where parties hold different people: "inner", those that all hold; or "outer",
-            everybody that any party holds.
-        split: how many attributes each party gets, in order, if the schema names no parties.
-        domain_share: part of epsilon and delta with which a trial on one machine finds private domains.
+        expected_records: public order of magnitude of the number of records. A plan needs it. A
+            trial on one machine without it counts the records with noise, and its delta is then
+            1e-10 by default.
+        delta: privacy target; default 1 / expected_records squared, at most 1e-6
+            (:func:`~.defaults.default_delta`).
+        tau: largest clique of the global model, in cells (VertiMRF, phase 3: 10^5 to 5*10^6).
+        encoder: "count-sketch"; "scheduled-pairs", which needs larger messages; "grr", the paper's
+            baseline of randomised responses, whose target is about replacing one record; or
+            "published", the paper's encoder, whose privacy claim does not hold.
+        claim_as_published: must be True for the published encoder.
+        keys: number of hash keys over all scheduled marginals; default by message size, or 2000
+            shared ones. For count sketches, the approximate number of counters of a value.
+        message_bytes: budget for the sketches in any party's message; default 15 MB, with scheduled
+            pairs 64 MB. Local marginals come on top.
+        collusion_epsilon: cap on epsilon if a party colludes with the server
+            (``plan.ledger().colluding_epsilon``). Messages are as large as it allows. It excludes
+            ``keys`` and ``message_bytes``.
+        shares: shares of the budget for the noisy record count, for all parties' local models
+            together, and for the sketches across parties. They sum to 1. Without sketches the
+            parties are synthesised as independent.
+        local_models: False leaves only the one-way marginals in each party's local model, for
+            comparison.
+        workload: marginals that matter most, each a list of attribute names, all of one weight or
+            with a weight each. Structure search and the parties' measurements prefer them. None:
+            all marginals have the same weight.
+        records_per_person: largest number of records of one person that take part. Above 1 it needs
+            count sketches. Epsilon then protects a person, and the noise is that many times larger.
+        population: the people of the result, if parties hold different people: "inner", those that
+            all parties hold, or "outer", those that any party holds.
+        split: number of attributes of each party, in order, if the schema names no parties.
+        domain_share: share of epsilon and delta with which a trial on one machine finds private
+            domains.
 
     Raises:
-        PlanError: an option out of range.
+        PlanError: an option is out of range.
     """
 
     expected_records: int | None = _option(None, "Public order of magnitude of the table.")
@@ -167,7 +174,7 @@ class PlanOptions:
                 )
 
     def _check_persons(self) -> None:
-        # Imported where it is needed: events take scipy, and the command line starts without it.
+        # Imported here because events import scipy, which slows the start of the command line.
         from ..privacy.events import MAX_PERSON_RECORDS
 
         records = self.records_per_person

@@ -1,7 +1,8 @@
 """The plan: everything public that parties and server agree on before any data is touched.
 
-Nothing in a plan is computed from data. Its size is set by ``expected_records``, a public figure (or one that a ledgered
-noisy count released, see ``vertimrf.trial``), and every noise scale by one calibration against the target (epsilon, delta).
+Nothing in a plan is computed from data. Its size is set by ``expected_records``, a public figure or
+the result of a noisy count that the ledger contains (:mod:`vertimrf.trial`). One calibration
+against the target (epsilon, delta) sets every noise scale.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from ..sketches.parameters import (
     release_to_json,
 )
 from .defaults import (
-    HELD_BY,
+    HOLDERS_COLUMN,
     INNER,
     MAX_DELTA,
     MAX_MESSAGE,
@@ -59,40 +60,46 @@ __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
 KIND, FORMAT = "plan", 7
 REMEDY = "have it made again"
-# Fields that a plan file lacks where they have these values.
+# Fields that a plan file leaves out if they have these values.
 OPTIONAL = {"workload": [], "agreement": [], "records_per_person": 1, "population": INNER}
-# R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
-# (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
-# most (n + n + n + 1) / (n + 1) < 3, both in L1.)
+# R-scores are released on a grid of 1/16 record. One record moves an R-score by at most 2, and
+# rounding by one more grid step. (R = 1/2 |T - T_A T_B / n|_1. A record moves T by 1 and the
+# product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at most (n + n + n + 1) / (n + 1) <
+# 3, both in L1.)
 SCORE_GRID = 16
 SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
-# Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
+# Smallest noise of a unit. Below it, sums of discrete Gaussians differ from a Gaussian (see
+# LocalPlan).
 MIN_UNIT_SIGMA = 4.0
-# Noise beyond it is for no table, and that of many units of it would not fit into 64 bits.
+# Largest noise. The noise of many such units would not fit into 64 bits.
 MAX_SIGMA = 1e13
-# Targets that can be planned for.
+# Smallest and largest epsilon of a target.
 MIN_TARGET_EPSILON, MAX_TARGET_EPSILON = 1e-4, 1e3
-# From here on people are told that an epsilon is hardly any protection.
+# From this epsilon on, a warning says that it gives little protection.
 WEAK_EPSILON = 8.0
 
 
 class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """LocMRF parameters of one party (VertiMRF, phase 1).
 
-    A marginal measured with k units is released as k * count + noise of k units' variance in every cell, which costs what k
-    releases of it under one unit's noise do: their sum has that law but for a factor of exp(10 k exp(-pi^2 sigma^2)), less than
-    exp(1e-60) (Kairouz, Liu and Steinke, 2021, on sums of discrete Gaussians). So the ledger has ``units`` queries of
-    sensitivity 1, whichever marginals they go to.
+    A marginal that is measured with k units is released as k * count + noise of k times the
+    variance of a unit's noise in every cell. This costs the same as k releases with the noise of
+    one unit, because their sum has the same law up to a factor of exp(10 k exp(-pi^2 sigma^2)),
+    which is less than exp(1e-60) (Kairouz, Liu and Steinke, 2021, on sums of discrete Gaussians).
+    So the ledger has ``units`` queries of sensitivity 1, whichever marginals they are spent on.
 
     Attributes:
-        one_way_sigma: noise of each one-way marginal, records; 0 where the party has no attribute that varies, and no other.
-        score_sigma: noise of each R-score, in grid steps of 1/16 record; 0 where all attributes fit into one clique.
-        units: units of measurement for larger marginals; 0 leaves them out.
+        one_way_sigma: noise of each one-way marginal, in records; 0 if the party has no attribute
+            that varies, and only then.
+        score_sigma: noise of each R-score, in grid steps of 1/16 record; 0 if all attributes fit
+            into one clique.
+        units: number of units for larger marginals; 0 leaves these out.
         unit_sigma: noise of a unit.
-        largest_clique: limit on the cells of a clique of the local attribute graph (tau').
-        free: whether one clique of the global model holds the attributes of all parties: no marginal keeps another out then.
-        contrasts: whether of attributes of two values larger marginals are released as contrasts, records of one value less those
-            of the other: a record still moves one number by 1, and what one-way and other marginals tell is not paid for again.
+        largest_clique: largest clique of the local attribute graph, in cells (tau').
+        free: True if one clique of the global model holds the attributes of all parties.
+        contrasts: whether larger marginals are released as contrasts along attributes of two
+            values: records with one value minus records with the other. A record still moves one
+            number by 1, and what smaller marginals contain is not measured again.
     """
 
     one_way_sigma: Number
@@ -125,7 +132,11 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Axes of a marginal, of values as they are measured, along which it is released as contrasts."""
+        """Axes along which a marginal is released as contrasts.
+
+        Args:
+            shape: number of measured values of each attribute.
+        """
         return tuple(
             axis
             for axis, count in enumerate(shape)
@@ -135,33 +146,35 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything public: see the module's docstring. Make one with :func:`make_plan`, or :meth:`load` it.
+    """Everything public in a run. Make a plan with :func:`make_plan`, or :meth:`load` it.
 
     Attributes:
-        schema: attributes, domains, and which party holds what.
-        epsilon, delta: the target of the whole run, add/remove one record.
+        schema: attributes, domains, and the parties that hold them.
+        epsilon, delta: the target of the whole run, for adding or removing one record.
         expected_records: public order of magnitude of the table.
-        tau: limit on the cells of a clique of the global model.
+        tau: largest clique of the global model, in cells.
         count_sigma: noise of the record count that the first party releases.
         local: one LocalPlan per party.
         groups: what parties publish about values across parties.
-        sketch: how: scheduled pairs or count sketches, the kinds that the target covers; shared keys, for reproduction: half of
-            (epsilon, delta) is what the paper claims for them, and the ledger says what they really cost; or randomised
-            responses, under which the target is about replacing one record. None without a sketch share, or with one party.
-        nonce: random public text: two runs over the same table never share hashes.
-        message_bytes: budget for the sketches in any party's messages.
-        prior: ledger entries spent to make this plan, after those of the schema, each with an epsilon of its own (see
-            :class:`~vertimrf.privacy.ledger.Ledger`).
-        public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
-            one process; no message file can be written or read.
-        workload: marginals that somebody cares about, which structure search goes by.
-        agreement: per attribute that several parties hold, the sketches that tell for how many records two of them agree on its
-            value (:mod:`vertimrf.sketches.agreement`): a group of a single value for each of its holders. Empty where there is no
-            such attribute, or no sketches.
-        records_per_person: how many records of one person take part at most, which every party sees to; neighbours differ by all
-            of them.
-        population: whom the result is of, where parties hold different people: "inner", those that all parties hold; or "outer",
-            everybody that any party holds.
+        sketch: the encoder's parameters. The target covers scheduled pairs and count sketches.
+            Shared keys are for reproduction: the paper claims half of (epsilon, delta) for them,
+            and the ledger has their real cost. For randomised responses the target is about
+            replacing one record. None without a share for sketches, or with one party.
+        nonce: random public text, so that two runs over the same table never share hashes.
+        message_bytes: budget for the sketches in any party's message.
+        prior: ledger entries spent to make this plan, after those of the schema, each with an
+            epsilon of its own (see :class:`~vertimrf.privacy.ledger.Ledger`).
+        public_keys: public keys of everyone, with which messages are sealed. A plan without them
+            can be priced, and run in one process, but no message file can be written or read.
+        workload: marginals that structure search prefers.
+        agreement: per attribute that several parties hold, the sketches that estimate the number of
+            records on whose value two of them agree (:mod:`vertimrf.sketches.agreement`). Each
+            holder has one group of a single value. Empty without such attributes or without
+            sketches.
+        records_per_person: largest number of records of one person. Every party enforces it.
+            Neighbours differ by all records of a person.
+        population: the people of the result, if parties hold different people: "inner", those that
+            all parties hold, or "outer", those that any party holds.
     """
 
     schema: Schema
@@ -257,7 +270,7 @@ class Plan:
             )
 
     def _check_persons(self) -> None:
-        """Refuse what has no price for a person with several records."""
+        """Refuse releases that have no price for a person with several records."""
         records = self.records_per_person
         if not 1 <= records <= MAX_PERSON_RECORDS:
             raise PlanError(
@@ -288,9 +301,9 @@ class Plan:
                 "The outer population needs sketches that tell how many people parties have in common: several parties, and "
                 "scheduled pairs or count sketches; or leave the population at inner."
             )
-        if self.population == OUTER and HELD_BY in self.schema.names:
+        if self.population == OUTER and HOLDERS_COLUMN in self.schema.names:
             raise PlanError(
-                f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute."
+                f"Of the outer population a column {HOLDERS_COLUMN!r} says who holds somebody: rename the attribute."
             )
 
     @cached_property
@@ -313,7 +326,7 @@ class Plan:
         return self.schema.party_names
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every event of the run, in order; all of them are fixed before any data is touched."""
+        """Every event of the run, in order. All are fixed before any data is touched."""
         if self.sketch is None:
             return tuple(self._other_entries())
         sketch, person, parts = self.sketch, self.records_per_person, []
@@ -328,11 +341,11 @@ class Plan:
 
     @property
     def _before(self) -> tuple[LedgerEntry, ...]:
-        """What was spent before the plan was made: on its domains, then on its size."""
+        """Entries spent before the plan was made: on its domains, then on its size."""
         return (*self.schema.spent, *self.prior)
 
     def _other_entries(self) -> list[LedgerEntry]:
-        """All entries but the sketches'."""
+        """All entries except those of the sketches."""
         out = list(self._before)
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
         person = self.records_per_person
@@ -344,7 +357,7 @@ class Plan:
             out.extend(local_entries(name, len(self.schema.varying(name)), local, person))
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
             names = [self.party_names[party] for party in self.schema.holders[attribute]]
-            # Each holder's table has one group.
+            # The table of each holder has one group.
             parts = tuple(
                 Part(name, replace(sketch.event, groups=1).known_hashes) for name in names
             )
@@ -361,13 +374,13 @@ class Plan:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why what this plan yields is not private, whatever its target says; empty when it is."""
+        """Reasons why the results of this plan are not private; empty if they are."""
         inferred = () if self.schema.public else ("the schema was inferred from the data",)
         return inferred + (() if self.sketch is None else self.sketch.reasons)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What readers of anything made by this plan should know besides its epsilon and delta."""
+        """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
         if self.sketch is not None and self.sketch.publishes_rows:
             out.append("the exact number of records is published")
@@ -379,7 +392,7 @@ class Plan:
 
     @property
     def standing(self) -> Standing:
-        """What anything made by this plan may claim: the target, which its events are held to."""
+        """The privacy label of everything made by this plan."""
         replaced = self.sketch is not None and self.sketch.publishes_rows
         neighbours = REPLACE if replaced else neighbours_of(self.records_per_person)
         return Standing(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
@@ -398,10 +411,11 @@ class Plan:
         )
 
     def accounted(self) -> tuple[list[Event], float, float]:
-        """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
+        """The events that the accountant checks, and the epsilon and delta that they may spend.
 
-        All of them, and the whole target; where the sketches' part of it is a mere claim, the others and the rest. What was
-        spent to make the plan is taken off the target beforehand.
+        These are all events and the whole target. If the sketches' part is only a claim, as for the
+        published encoder, these are the other events and the rest of the target. The cost of making
+        the plan is taken off the target first.
         """
         share = 0.0 if self.sketch is None else self.sketch.claimed_share
         entries = self._other_entries() if share else self.entries()
@@ -416,7 +430,7 @@ class Plan:
         return [entry.event for entry in rest], left, delta
 
     def _check_target(self) -> None:
-        """Refuse a plan whose events cost more than it says."""
+        """Refuse a plan whose events cost more than its target."""
         kept = self.sketch is None or self.sketch.keeps_claim(self.epsilon, self.delta)
         events, target, delta = self.accounted()
         most = target * (1 + 1e-6)
@@ -450,7 +464,7 @@ class Plan:
         """Read a plan back.
 
         Raises:
-            PlanError: not a plan of this format, or one whose events do not meet its own target.
+            PlanError: it is no plan of this format, or its events do not meet its own target.
         """
         content = from_json(data, dict[str, Any], "The plan", REMEDY, PlanError)
         if content.get("kind") != KIND:
@@ -459,7 +473,7 @@ class Plan:
             raise PlanError(
                 f"The plan has format {content.get('format')!r}; this version reads format {FORMAT}."
             )
-        # Every plan states these, although they have defaults here.
+        # Every plan file has these fields, although the class has defaults for them.
         content = dict.fromkeys(("message_bytes", "prior")) | OPTIONAL | content
         schema = Schema.from_json(content.get("schema"))
         keys = content.get("public_keys")
@@ -481,7 +495,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """What parties and server compare to be sure that they follow one plan, with the right keys of everyone in it."""
+        """The text that parties and server compare to confirm one plan with the same keys."""
         return fingerprint(self.digest())
 
     def sealing_keys(self) -> PublicKeys:
@@ -498,7 +512,10 @@ class Plan:
         return self.public_keys
 
     def digest(self) -> bytes:
-        """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
+        """SHA-256 of the canonical JSON [32 bytes].
+
+        Every message contains it, and hash keys are derived from it.
+        """
         return self._digest
 
     @cached_property
@@ -523,7 +540,7 @@ class Plan:
         return cls.from_json(read_json(path, "plan", PlanError))
 
     def summary(self) -> str:
-        """What will happen, for people: budget, keys, message sizes."""
+        """A text for people: budget, keys, and message sizes."""
         lines = [
             f"{len(self.schema.attributes)} attributes at {len(self.local)} parties, about {self.expected_records:,} records; "
             f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
@@ -563,7 +580,8 @@ class Plan:
             )
         if self.workload.marginals:
             named = [
-                " × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals
+                " × ".join(self.schema.names[a] for a in attributes)
+                for attributes, _ in self.workload.marginals
             ]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
         if self.population == OUTER:
@@ -582,7 +600,7 @@ class Plan:
         }
 
     def message_size(self, party: int) -> int:
-        """Bytes of the sketches, or about as many of the responses, in a party's message."""
+        """Bytes of the sketches in a party's message, or approximate bytes of its responses."""
         agreement = sum(
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
@@ -594,17 +612,24 @@ class Plan:
 
 
 def score_sensitivity(person: int = 1) -> int:
-    """How far a person with so many records can move an R-score, in steps of its grid."""
+    """Largest change of an R-score by a person with so many records, in steps of its grid."""
     return SCORE_SENSITIVITY + 2 * SCORE_GRID * (person - 1)
 
 
 def local_entries(
     name: str, attributes: int, local: LocalPlan, person: int = 1
 ) -> list[LedgerEntry]:
-    """The events of one party's local model of so many attributes that vary, for persons with so many records.
+    """The events of one party's local model.
 
-    A marginal moves by at most as many records, by most in Euclidean length where all are in one cell; an R-score by at most as
-    many times what one record moves it by, and it is rounded once.
+    A person moves a marginal by at most its number of records in Euclidean length, if all of them
+    are in one cell. It moves an R-score by at most that many times as much as one record does, and
+    the score is rounded once.
+
+    Args:
+        name: the party's name.
+        attributes: number of its attributes that vary.
+        local: its parameters.
+        person: largest number of records of a person.
     """
     if not attributes:
         return []
@@ -643,10 +668,13 @@ def local_entries(
 
 
 def check_target(epsilon: float, delta: float | None) -> None:
-    """Refuse a privacy target that no run can be planned for.
+    """Refuse a privacy target for which no run can be planned.
+
+    Args:
+        epsilon, delta: the target; no delta: the default.
 
     Raises:
-        PlanError: epsilon or delta out of range.
+        PlanError: epsilon or delta is out of range.
     """
     if not epsilon > 0:
         raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
@@ -665,11 +693,11 @@ def check_target(epsilon: float, delta: float | None) -> None:
 
 
 def target_in_words(epsilon: float, delta: float | None, records: int | None) -> list[str]:
-    """What a target that protects little means, a plain sentence each; none for a usual one.
+    """Warnings about a target that protects little, one sentence each; empty for a usual target.
 
     Args:
         epsilon, delta: the target; no delta: the default.
-        records: about how many records there are; None where that is not known.
+        records: approximate number of records; None if it is not known.
     """
     out = []
     if epsilon >= WEAK_EPSILON:

@@ -1,4 +1,4 @@
-"""What it would cost to release more than once for one plan: the reason why nobody may."""
+"""The privacy cost of releasing more than once for one plan. It is why a plan is released once."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ __all__ = ["ledger_of_releases", "price_in_words"]
 
 
 def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
-    """A plan's ledger if every party had released so many times, each time with fresh noise and phantoms.
+    """A plan's ledger if parties had released several times, each time with fresh noise.
 
-    Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
-    in every release, so that under one key a record touches one sketch *per release* of each party of the scheduled pair, all
-    with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6. So it is
-    with count sketches: every release of a group is one group more, as often as its weight.
+    Noisy marginals, counts and randomised responses compose as usual. Sketches do not, because the
+    hashes of a plan are the same in every release. For scheduled pairs, a record touches one sketch
+    per key *and release* of each of the two parties, always at the same level. With a second
+    release of one party that is 3 sketches per key, of both parties 4, and with three releases of
+    both 6. For count sketches, every release of a group adds a group of the same weight.
 
     Args:
         plan: the plan.
-        messages: how many messages each party releases, in plan order; at least 1.
+        messages: number of messages of each party, in plan order; at least 1.
 
     Raises:
-        PlanError: not one number of releases per party, or one below 1.
+        PlanError: there is not one number per party, or one is below 1.
     """
     if len(messages) != len(plan.party_names) or min(messages) < 1:
         raise PlanError(
@@ -39,7 +40,7 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
         )
     by_name = dict(zip(plan.party_names, messages, strict=True))
     out: list[LedgerEntry] = []
-    # Their entries come before that of count sketches of values.
+    # The entries of agreement come before the entry of the count sketches of values.
     agreed = [
         sum(messages[party] for party in plan.schema.holders[a])
         for a in plan.schema.shared[: len(plan.agreement)]
@@ -69,13 +70,15 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
         else:
             events = [event]
         out += [structs.replace(entry, event=made) for made in events]
-    # What a party that colludes would add to this has no price here.
-    # It says nothing of parties that collude.
+    # This ledger does not cover collusion.
     return replace(plan.ledger(), entries=tuple(out), parties=())
 
 
 def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Event]:
-    """Sketches of scheduled pairs or shared keys: keys by how many sketches a record touches under them."""
+    """The events of scheduled pairs or shared keys.
+
+    Keys are grouped by the number of sketches that a record touches under them.
+    """
     keys: Counter[int] = Counter()
     owners = plan.group_parties
     if isinstance(plan.sketch, SketchPlan):
@@ -90,10 +93,10 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
 
 
 def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
-    """Count sketches of so many groups, or numbers that a record adds to.
+    """The event of count sketches in which a record adds to so many counters.
 
-    Of persons with several records, or with far too little noise, they are priced as if buckets and signs were known, which costs
-    more: a record then moves numbers of known places.
+    Persons with several records, and noise that is too small for the exact law, are priced as if
+    buckets and signs were known. This costs more, because a record then moves known counters.
     """
     try:
         priced = structs.replace(event, groups=groups)
@@ -107,18 +110,18 @@ def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
 
 
 def price_in_words(plan: Plan, party: int) -> str:
-    """What one more message would cost, by one party and by all, as a sentence for who is refused it.
+    """A sentence with the cost of one more message by one party and by all parties, for refusals.
 
     Args:
         plan: the plan.
-        party: who asks.
+        party: position of the party that asks.
     """
     parties = len(plan.party_names)
     alone = [2 if i == party else 1 for i in range(parties)]
     try:
         spent = [ledger_of_releases(plan, times).epsilon for times in (alone, [2] * parties)]
     except PrivacyError:
-        # Who is refused a second release must read that, whatever it would cost.
+        # The refusal must be shown even if the cost cannot be computed.
         return "What a second message would cost cannot be computed."
     return (
         f"A second message would take the run from epsilon {plan.ledger().epsilon:.3g} to {spent[0]:.3g}, and to {spent[1]:.3g} "

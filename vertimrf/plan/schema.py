@@ -1,7 +1,8 @@
-"""Public domains: the attributes, which values they take, and which party holds them (VertiMRF, section 2.4).
+"""Public domains: attributes, their values, and the parties that hold them (VertiMRF, section 2.4).
 
-A schema is public knowledge that all parties and the server agree on. One that :func:`draft_schema` read off
-private tables is marked ``public=False``: it serves trials, and no privacy guarantee covers it.
+A schema is public knowledge that all parties and the server agree on. A schema that
+:func:`draft_schema` drafted from private tables has ``public=False``: it is for trials, and no
+privacy guarantee covers it.
 """
 
 from __future__ import annotations
@@ -33,12 +34,11 @@ REMEDY = (
     "write [[party]] sections with a name and [[party.attribute]] sections, or {attribute: size}"
 )
 
-# Largest TOML file that is read, bytes: it takes a hundred times as long as JSON.
+# Largest TOML file that is read, in bytes. TOML takes a hundred times as long to read as JSON.
 MAX_TOML = 1 << 22
-# Parties and attributes, far beyond what can be modelled; and impossible combinations. What is checked of them takes longer by
-# their square.
+# Limits on parties, attributes and impossible combinations. Checks take time quadratic in these.
 MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE = 1000, 10_000, 10_000
-# Impossible combinations that a sentence names.
+# Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
 
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
@@ -46,18 +46,22 @@ _DISORDER = "The parties' attributes, one party after the other, must be the sch
 
 @dataclass(frozen=True)
 class Schema:
-    """All attributes and who holds them.
+    """All attributes, and the parties that hold them.
 
     Attributes:
         attributes: every attribute, in the order of the parties.
-        parties: name and attribute names of each party, in the attributes' order. An attribute at several parties is one column
-            of the same people that each of them has; it stands where the first of them has it.
-        public: False when the domains were read off private data, which no privacy guarantee covers.
-        impossible: combinations of values that no record can have, whoever holds the attributes.
-        spent: what finding domains with noise has cost, part of the ledger of every plan with this schema.
+        parties: name and attribute names of each party, in the order of the attributes. An
+            attribute at several parties is one column of the same people, of which each party has a
+            copy. Its place is that at the first of these parties.
+        public: False if the domains were read off private data, which no privacy guarantee covers.
+        impossible: combinations of values that no record can have. Several parties may hold the
+            attributes.
+        spent: the cost of finding domains with noise. It is part of the ledger of every plan with
+            this schema.
 
     Raises:
-        SchemaError: attributes or parties that contradict each other, or combinations that leave no record possible.
+        SchemaError: attributes or parties contradict each other, or the combinations leave no
+            record possible.
     """
 
     attributes: tuple[Attribute, ...]
@@ -85,7 +89,7 @@ class Schema:
         place = self._places
         seen: dict[str, None] = {}
         names = set()
-        for party, held in self.parties:
+        for party, columns in self.parties:
             if not isinstance(party, str) or not party:
                 raise SchemaError(
                     f"A party's name is {party!r}; give every party a non-empty text name."
@@ -101,20 +105,20 @@ class Schema:
                     f"Two parties are called {party!r}; give every party a name of its own."
                 )
             names.add(party)
-            if not held:
+            if not columns:
                 raise SchemaError(
                     f"Party {party!r} has no attributes; give it some or leave it out."
                 )
-            if len(set(held)) < len(held):
-                twice = next(name for i, name in enumerate(held) if name in held[:i])
+            if len(set(columns)) < len(columns):
+                twice = next(name for i, name in enumerate(columns) if name in columns[:i])
                 raise SchemaError(
                     f"Attribute {twice!r} is twice at party {party!r}; keep it at one place."
                 )
-            if any(name not in place for name in held) or list(held) != sorted(
-                held, key=place.__getitem__
+            if any(name not in place for name in columns) or list(columns) != sorted(
+                columns, key=place.__getitem__
             ):
                 raise SchemaError(_DISORDER)
-            seen |= dict.fromkeys(held)
+            seen |= dict.fromkeys(columns)
         if tuple(seen) != self.names:
             raise SchemaError(_DISORDER)
         if together := contradiction(self.combinations, self.sizes):
@@ -131,13 +135,20 @@ class Schema:
         public: bool = True,
         impossible: Iterable[Impossible] = (),
     ) -> Schema:
-        """A schema from each party's attributes.
+        """Make a schema from each party's attributes.
+
+        Args:
+            parties: attributes by party name, in the order of the parties.
+            public: whether the domains are public knowledge.
+            impossible: combinations of values that no record can have.
 
         Raises:
-            SchemaError: as the class; or different attributes of one name, all of which are told.
+            SchemaError: as the class; or attributes of one name differ. The message lists all of
+                them.
 
         Example:
-            >>> schema = Schema.of({"a": [Attribute.integer("x", 2)], "b": [Attribute.categorical("y", ["n", "y"])]})
+            >>> x, y = Attribute.integer("x", 2), Attribute.categorical("y", ["n", "y"])
+            >>> schema = Schema.of({"a": [x], "b": [y]})
             >>> schema.sizes
             (2, 2)
         """
@@ -150,16 +161,16 @@ class Schema:
     @classmethod
     def _of(
         cls,
-        held: Sequence[tuple[str, Sequence[Attribute]]],
+        parties: Sequence[tuple[str, Sequence[Attribute]]],
         public: bool,
         impossible: Iterable[Impossible],
     ) -> Schema:
-        """The same, from parties whose names may repeat."""
+        """As :meth:`of`, from parties whose names may repeat."""
         first: dict[str, tuple[Attribute, str]] = {}
         attributes = []
         clashes = []
-        for party, own in held:
-            for attribute in own:
+        for party, columns in parties:
+            for attribute in columns:
                 known, where = first.get(attribute.name, (attribute, party))
                 if where == party:
                     first[attribute.name] = attribute, party
@@ -172,9 +183,10 @@ class Schema:
             )
         place = {name: position for position, name in enumerate(first)}
         named = [
-            (party, sorted((a.name for a in own), key=place.__getitem__)) for party, own in held
+            (party, sorted((a.name for a in columns), key=place.__getitem__))
+            for party, columns in parties
         ]
-        # Parts that are merged may state the same.
+        # Several merged parts may state the same combination.
         stated = tuple(dict.fromkeys(impossible))
         return cls(
             tuple(attributes),
@@ -185,17 +197,19 @@ class Schema:
 
     @classmethod
     def merge(cls, parts: Mapping[str, Schema]) -> Schema:
-        """One schema out of parts that parties wrote apart.
+        """Merge the parts that parties wrote separately into one schema.
 
         Args:
-            parts: by what to call each in errors, as its file; in the order that the parties shall have.
+            parts: the parts, by a name for errors such as the file's. Their order is that of the
+                parties.
 
         Raises:
-            SchemaError: a party in two parts, or different attributes of one name: all of them are told, and how they differ.
+            SchemaError: a party is in two parts, or attributes of one name differ. The message
+                lists all of these and how they differ.
         """
         if not parts:
             raise SchemaError("There are no parts to merge; give each party's.")
-        held: dict[str, tuple[Attribute, ...]] = {}
+        parties: dict[str, tuple[Attribute, ...]] = {}
         source: dict[str, str] = {}
         for where, part in parts.items():
             for party, _ in part.parties:
@@ -203,10 +217,10 @@ class Schema:
                     raise SchemaError(
                         f"Party {party!r} is in {source[party]} and in {where}; give every party one part."
                     )
-                held[party], source[party] = part.part(party), where
+                parties[party], source[party] = part.part(party), where
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(
-            held, public=all(part.public for part in parts.values()), impossible=impossible
+            parties, public=all(part.public for part in parts.values()), impossible=impossible
         )
         return replace(
             merged,
@@ -252,15 +266,17 @@ class Schema:
         Raises:
             SchemaError: no such party.
         """
-        for name, held in self.parties:
+        for name, columns in self.parties:
             if name == party:
-                return tuple(self._places[attribute] for attribute in held)
+                return tuple(self._places[attribute] for attribute in columns)
         raise SchemaError(
             f"The schema has no party {party!r}; it has {', '.join(self.party_names)}."
         )
 
     def varying(self, party: str) -> tuple[int, ...]:
-        """Positions of the attributes that a party holds and that have two values or more: all that there is to measure of it.
+        """Positions of the attributes of two values or more that a party holds.
+
+        Attributes of one value are never measured.
 
         Raises:
             SchemaError: no such party.
@@ -269,10 +285,10 @@ class Schema:
 
     @cached_property
     def combinations(self) -> tuple[Combination, ...]:
-        """The codes that each of the impossible combinations rules out.
+        """The codes that each impossible combination rules out.
 
         Raises:
-            SchemaError: one of them names an attribute or a value that there is not.
+            SchemaError: a combination names an attribute or a value that does not exist.
         """
         out = []
         for number, combination in enumerate(self.impossible):
@@ -283,21 +299,29 @@ class Schema:
         return tuple(out)
 
     def combinations_at(self, party: str) -> dict[int, Combination]:
-        """Those of the impossible combinations that are about one party's attributes alone, by their place in ``impossible``;
-        attributes numbered within the party.
+        """Impossible combinations of one party's attributes alone.
+
+        Returns:
+            By position in ``impossible``, the combination, with attributes numbered within the
+            party.
 
         Raises:
             SchemaError: no such party.
         """
-        held = self.party_attributes(party)
+        columns = self.party_attributes(party)
         return {
-            number: tuple((held.index(place), codes) for place, codes in combination)
+            number: tuple((columns.index(place), codes) for place, codes in combination)
             for number, combination in enumerate(self.combinations)
-            if all(place in held for place, _ in combination)
+            if all(place in columns for place, _ in combination)
         }
 
     def named(self, numbers: Iterable[int], start: bool = True) -> str:
-        """Some of the impossible combinations in words, by their place in ``impossible``, at the start of a sentence or not."""
+        """Name some of the impossible combinations in an error message.
+
+        Args:
+            numbers: their positions in ``impossible``.
+            start: whether the text starts a sentence.
+        """
         every = list(numbers)
         parts = [
             f"impossible combination {number + 1} ({self.impossible[number]})"
@@ -308,7 +332,11 @@ class Schema:
         return listed.replace("i", "I", 1) if start else listed
 
     def remarks(self) -> list[str]:
-        """What somebody should know of the impossible combinations: bins that stay possible, values that cannot occur."""
+        """Warnings about impossible combinations.
+
+        They name bins that stay possible because they lie only partly within a condition, and
+        values that no record can have.
+        """
         out = []
         for number, combination in enumerate(self.impossible):
             for condition in combination.conditions:
@@ -330,13 +358,13 @@ class Schema:
     @cached_property
     def holders(self) -> tuple[tuple[int, ...], ...]:
         """Per attribute, the positions of the parties that hold it."""
-        parties = [set(held) for _, held in self.parties]
+        parties = [set(columns) for _, columns in self.parties]
         return tuple(
-            tuple(i for i, held in enumerate(parties) if name in held) for name in self.names
+            tuple(i for i, columns in enumerate(parties) if name in columns) for name in self.names
         )
 
     def party_of(self, attribute: int) -> int:
-        """Position of the party that holds the attribute at a position; the first one, where several do."""
+        """Position of the first party that holds the attribute at a position."""
         return self.holders[attribute][0]
 
     @cached_property
@@ -347,13 +375,17 @@ class Schema:
         )
 
     def holder(self, attributes: Iterable[int]) -> int | None:
-        """Position of the first party that holds all of these attributes, given by position; None if there is none."""
+        """Position of the first party that holds all of these attributes, or None.
+
+        Args:
+            attributes: their positions.
+        """
         return min(
             set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)),
             default=None,
         )
 
-    def held_together(self, attributes: Iterable[int]) -> bool:
+    def at_one_party(self, attributes: Iterable[int]) -> bool:
         """Whether some party holds all of these attributes, given by position."""
         return self.holder(attributes) is not None
 
@@ -366,7 +398,10 @@ class Schema:
         return tuple(self.attributes[i] for i in self.party_attributes(party))
 
     def split(self, counts: Sequence[int]) -> Schema:
-        """The same attributes dealt, in order, to parties "party1", "party2", ... that hold ``counts`` of them.
+        """Deal the same attributes, in order, to parties "party1", "party2", ...
+
+        Args:
+            counts: number of attributes of each party.
 
         Raises:
             SchemaError: the counts are not positive or do not add up to the number of attributes.
@@ -386,11 +421,14 @@ class Schema:
         )
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON form, hexadecimal: equal schemas have equal digests."""
+        """SHA-256 of the canonical JSON form in hexadecimal. Equal schemas have equal digests."""
         return json_digest(self.to_json()).hex()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able form that :meth:`from_json` reads back, and that a TOML schema file spells out."""
+        """A JSON-able form that :meth:`from_json` reads back.
+
+        A TOML schema file has the same fields.
+        """
         return {
             "public": self.public,
             "party": [
@@ -407,16 +445,19 @@ class Schema:
 
     @classmethod
     def from_json(cls, data: Any) -> Schema:
-        """Read a schema, or the field's ``{attribute: size}`` domain as integer codes at one party called "party1".
+        """Read a schema from JSON.
+
+        A domain ``{attribute: size}``, as mbi has it, is read as integer codes at one party called
+        "party1".
 
         Raises:
-            SchemaError: malformed or contradicting content.
+            SchemaError: the content is malformed or contradicts itself.
         """
         return cls.of_sections(SchemaSections.read(data))
 
     @classmethod
     def of_sections(cls, sections: SchemaSections) -> Schema:
-        """The schema that a file describes.
+        """Make the schema that a file describes.
 
         Raises:
             SchemaError: as :meth:`from_json`.
@@ -443,7 +484,8 @@ class Schema:
         """Read a schema file: JSON if the name ends in .json, else TOML.
 
         Raises:
-            SchemaError: the file is missing, is not TOML or JSON, or is no schema; the message names the file.
+            SchemaError: the file is missing, is neither TOML nor JSON, or is no schema. The message
+                names the file.
         """
         path = Path(path)
         data = read_schema(path)
@@ -453,7 +495,9 @@ class Schema:
             raise SchemaError(f"{path}: {error}") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a schema file: JSON if the name ends in .json, else TOML. :meth:`load` gives back an equal schema.
+        """Write a schema file: JSON if the name ends in .json, else TOML.
+
+        :meth:`load` returns an equal schema.
 
         Raises:
             OSError: the file cannot be written.
@@ -533,10 +577,10 @@ def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
 
 
 def read_schema(path: Path) -> Any:
-    """What a schema file spells out: JSON if the name ends in .json, else TOML.
+    """Read the content of a schema file: JSON if the name ends in .json, else TOML.
 
     Raises:
-        SchemaError: the file is missing, or is not TOML or JSON; the message names it.
+        SchemaError: the file is missing, or is neither TOML nor JSON. The message names the file.
     """
     try:
         text = read_bytes(
@@ -555,7 +599,7 @@ def read_schema(path: Path) -> Any:
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
-    """How an attribute of two parties differs."""
+    """Describe how the attributes of one name at two parties differ."""
     how = (
         "with different domains"
         if one.kind == other.kind
@@ -565,7 +609,7 @@ def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys must be distinct."""
+    """Make a JSON object; raise ValueError if a key appears twice."""
     out = dict(pairs)
     if len(out) < len(pairs):
         names = [name for name, _ in pairs]

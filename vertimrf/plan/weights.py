@@ -1,8 +1,9 @@
-"""Weights of count sketches' groups: by how much a record moves their numbers, and so how much the noise weighs in each.
+"""Weights of count sketches' groups: the amount by which a record moves their counters.
 
-A cell's noise is the product of both sides'. Were noise all of the error, the sum over all cells would be least with weights in
-proportion to values^(2/3); but what noise drowns is shrunk to what independence says, so that a group of many values gains less
-by what others lose for it.
+The noise of a cell is the product of both sides' noise. If noise were the only error, the sum over
+all cells would be smallest for weights proportional to values^(2/3). The weights here grow with
+values^(1/3): cells whose noise is too large are shrunk towards independence, so a group of many
+values gains less than the other groups lose.
 """
 
 from __future__ import annotations
@@ -13,28 +14,32 @@ from .groups import Group
 
 __all__ = ["choose_weights", "least_weights"]
 
-# Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
+# Weights grow with this power of the number of counters that a group publishes, and the group with
+# the fewest counters has this weight.
 EXPONENT, MIN_WEIGHT = 1 / 3, 5
-# The same, where parties publish presence. That has a weight of 1, as parities have: what is no attribute tells less. A fifteenth
-# for presence adds 7 % to the noise of parties' only attributes, and tells how many records parties share to 5 % (NLTCS, 16
-# parties, epsilon 0.8).
+# The smallest weight of an attribute if parties publish presence, which has a weight of 1 as
+# parities have (benchmarks/results/constants.md).
 BESIDE_PRESENCE = 15
-# Beyond so many numbers a record, pricing takes long.
+# Largest number of counters per record. Pricing more takes too long.
 MAX_PRICED = 2000
 
 
 def least_weights(groups: Sequence[Group]) -> list[int]:
-    """Weights of groups before their sizes count: those of attributes, and the smaller ones of parities and of presence."""
+    """Weights of groups before their sizes are considered. Parities and presence weigh 1."""
     attribute = BESIDE_PRESENCE if any(group.size == 1 for group in groups) else MIN_WEIGHT
     return [attribute if group.shows_attribute else 1 for group in groups]
 
 
 def choose_weights(groups: Sequence[Group], rows: Sequence[int]) -> tuple[int, ...]:
-    """Weights of groups; () where all are the same.
+    """Choose the weights of groups.
 
     Args:
-        groups: what is published.
-        rows: how many numbers of a bucket are published of each: one a value, or its contrast.
+        groups: the published groups.
+        rows: per group, the number of published counters per bucket: one per value, or one of a
+            contrast.
+
+    Returns:
+        An odd weight per group; empty if all are equal.
     """
     least = least_weights(groups)
     fewest = min(rows)

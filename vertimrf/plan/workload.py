@@ -1,4 +1,8 @@
-"""The marginals that somebody cares about: public, part of the plan, and what structure search spends its cliques on first."""
+"""The workload: marginals that matter most to the users of the result.
+
+A workload is public and part of the plan. Structure search prefers cliques that cover its
+marginals, and parties prefer to measure these.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ from .schema import Schema
 
 __all__ = ["Workload"]
 
-# What a marginal counts for that has no pair of attributes in common with any of the workload's: the rest of a table is not to
-# fall apart. Not tuned.
+# Relevance of a marginal that shares no pair of attributes with the workload. It keeps the
+# remaining columns usable. Not tuned.
 MIN_RELEVANCE = 0.1
 
 
@@ -29,10 +33,10 @@ class _Marginal(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Workload:
-    """Marginals with weights; none means that all are alike.
+    """Marginals with weights. An empty workload gives all marginals the same weight.
 
     Attributes:
-        marginals: attributes (increasing) and weight of each.
+        marginals: attributes (increasing positions) and weight of each marginal.
     """
 
     marginals: tuple[tuple[tuple[int, ...], float], ...] = ()
@@ -41,15 +45,22 @@ class Workload:
     def of(
         cls, schema: Schema, wanted: Mapping[Sequence[str], float] | Iterable[Sequence[str]] | None
     ) -> Workload:
-        """A workload from attribute names, each marginal a sequence of them: with weights by marginal, or all alike.
+        """Make a workload from attribute names.
+
+        Args:
+            schema: the attributes.
+            wanted: marginals as sequences of attribute names, either with a weight each, or all
+                with a weight of 1. None: no workload.
 
         Raises:
-            PlanError: a marginal without attributes, one that repeats an attribute, or a weight that is not above zero.
+            PlanError: a marginal has no attributes or repeats one, or a weight is not above zero.
             SchemaError: an unknown attribute.
         """
         if wanted is None:
             return cls()
-        weighted = wanted.items() if isinstance(wanted, Mapping) else [(own, 1.0) for own in wanted]
+        weighted = (
+            wanted.items() if isinstance(wanted, Mapping) else [(names, 1.0) for names in wanted]
+        )
         marginals: dict[tuple[int, ...], float] = {}
         for names, weight in weighted:
             if isinstance(names, str) or not names or len(set(names)) < len(names):
@@ -60,38 +71,49 @@ class Workload:
                 raise PlanError(
                     f"The workload's weight of {', '.join(names)} must be a number above 0, not {weight}."
                 )
-            own = tuple(sorted(schema.index(name) for name in names))
-            marginals[own] = marginals.get(own, 0.0) + float(weight)
+            attributes = tuple(sorted(schema.index(name) for name in names))
+            marginals[attributes] = marginals.get(attributes, 0.0) + float(weight)
         return cls(tuple(sorted(marginals.items())))
 
     def relevance(self, attributes: Sequence[int]) -> float:
-        """What a marginal is worth here: the greatest weight, over the largest of all, times the part of its pairs of attributes
-        that lie in one marginal of the workload; at least MIN_RELEVANCE. 1 for every marginal without a workload.
+        """The weight of a marginal in structure search, between MIN_RELEVANCE and 1.
+
+        It is the largest of weight / largest weight * p over the marginals of the workload, where p
+        is the share of this marginal's pairs of attributes that lie in the marginal of the
+        workload. It is at least MIN_RELEVANCE, and 1 if the workload is empty.
+
+        Args:
+            attributes: positions of the marginal's attributes.
         """
         if not self.marginals:
             return 1.0
         pairs = max(math.comb(len(attributes), 2), 1)
         most = max(weight for _, weight in self.marginals)
         inside = (
-            weight * math.comb(len({*own} & {*attributes}), 2) / pairs
-            for own, weight in self.marginals
+            weight * math.comb(len({*marginal} & {*attributes}), 2) / pairs
+            for marginal, weight in self.marginals
         )
         return max(*inside, MIN_RELEVANCE * most) / most
 
-    def part(self, held: Sequence[int]) -> Workload:
-        """As one party sees it, whose attributes are numbered by their place in ``held``."""
-        place = {attribute: i for i, attribute in enumerate(held)}
-        own = [
+    def part(self, columns: Sequence[int]) -> Workload:
+        """The workload of one party.
+
+        Args:
+            columns: positions of the party's attributes. The result numbers attributes by their
+                place here.
+        """
+        place = {attribute: i for i, attribute in enumerate(columns)}
+        inside = [
             (tuple(place[a] for a in attributes if a in place), weight)
             for attributes, weight in self.marginals
         ]
-        return Workload(tuple((attributes, weight) for attributes, weight in own if attributes))
+        return Workload(tuple((attributes, weight) for attributes, weight in inside if attributes))
 
     def to_json(self, schema: Schema) -> list[dict[str, Any]]:
         """JSON-able form."""
         return [
-            {"attributes": [schema.names[a] for a in own], "weight": weight}
-            for own, weight in self.marginals
+            {"attributes": [schema.names[a] for a in attributes], "weight": weight}
+            for attributes, weight in self.marginals
         ]
 
     @classmethod

@@ -1,18 +1,20 @@
 """Composition: the (epsilon, delta) of a list of events, and the noise scale that meets a target.
 
-The privacy loss X of a run is a sum of independent losses, so its moments E exp(z X) are products. The delta at epsilon
-is E max(1 - exp(epsilon - X), 0). It is an integral of the moments along a line z = tilt + i w, for any tilt > 0 (an
-inverse Laplace transform):
+The privacy loss X of a run is a sum of independent losses, so its moments E exp(z X) are products.
+The delta at epsilon is E max(1 - exp(epsilon - X), 0). It is an integral of the moments along a
+line z = tilt + i w, for any tilt > 0 (an inverse Laplace transform):
 
     delta(epsilon) = 1 / (2 pi) int E exp(z (X - epsilon)) / (z (z + 1)) dw.
 
-The tilt is chosen where the Chernoff bound E exp(tilt (X - epsilon)) is smallest. There no term is much larger than
-delta itself, so rounding errors stay small relative to delta, however small delta is.
+The tilt is chosen where the Chernoff bound E exp(tilt (X - epsilon)) is smallest. There no term is
+much larger than delta itself, so rounding errors stay small relative to delta, however small delta
+is.
 
-The integral is computed as a sum over w = 2 pi k / period. By Poisson's summation formula, this sum is the integral
-with max(1 - exp(-u), 0) exp(-tilt u), at u = X - epsilon, replaced by its sum over u, u + period, u - period, and so
-on. No term is negative. So the sum is an upper bound for any period, and the period is chosen so that the bound is
-tight. Bounds on the omitted frequencies and on rounding errors are added (:class:`Composed`).
+The integral is computed as a sum over w = 2 pi k / period. By Poisson's summation formula, this sum
+is the integral with max(1 - exp(-u), 0) exp(-tilt u), at u = X - epsilon, replaced by its sum over
+u, u + period, u - period, and so on. No term is negative. So the sum is an upper bound for any
+period, and the period is chosen so that the bound is tight. Bounds on the omitted frequencies and
+on rounding errors are added (:class:`Composed`).
 """
 
 from __future__ import annotations
@@ -45,19 +47,21 @@ Complex = npt.NDArray[np.complex128]
 
 # Rényi orders: dense near the usual optimum, and wide enough for tiny and for huge budgets.
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.05, 2000, 120)])
-# Grid steps per standard deviation of one loss, and per standard deviation of the composed loss (for few events). A
-# grid adds at most a quarter of a squared step to the variance: epsilon grows by less than 10^-4.
+# Grid steps per standard deviation of one loss, and per standard deviation of the composed loss
+# (for few events). A grid adds at most a quarter of a squared step to the variance: epsilon grows
+# by less than 10^-4.
 STEPS_PER_SPREAD, STEPS_PER_TOTAL = 50.0, 500.0
 # The largest losses of an event count as infinite, up to this part of delta.
 CUT = 1e-5
 # What the repetition with a period adds, approximately, as a part of delta.
 WRAPPED = 1e-6
-# Standard deviation of an added Gaussian loss, as a part of that of the composed loss. It costs less than a thousandth
-# of epsilon and bounds the frequencies: after LAST standard deviations the spectrum is below exp(-LAST^2 / 2).
+# Standard deviation of an added Gaussian loss, as a part of that of the composed loss. It costs
+# less than a thousandth of epsilon and bounds the frequencies: after LAST standard deviations the
+# spectrum is below exp(-LAST^2 / 2).
 SMOOTHING, LAST = 1e-3, 9.0
 MAX_FREQUENCIES = 1 << 16
-# Delta lies at most about this many powers of e below its Chernoff bound; rounding error, relative to that bound, that
-# is accepted for a larger tilt.
+# Delta lies at most about this many powers of e below its Chernoff bound; rounding error, relative
+# to that bound, that is accepted for a larger tilt.
 LOOSE, WORTH = 10.0, 1e-10
 # Above this weight (zCDP units), far beyond any protection, only Rényi divergences are used.
 MAX_RHO = 1e6
@@ -143,8 +147,8 @@ def by_pld(events: Sequence[Event], delta: float) -> Floats:
         delta: delta of the whole list, between 0 and 1.
 
     Returns:
-        Epsilon after each event [shape=(n,), float64]; infinite where the probability of an infinite loss exceeds
-        delta.
+        Epsilon after each event [shape=(n,), float64]; infinite where the probability of an
+        infinite loss exceeds delta.
 
     Raises:
         PrivacyError: delta lies outside (0, 1), or there are no events.
@@ -158,7 +162,9 @@ def by_pld(events: Sequence[Event], delta: float) -> Floats:
 
 
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:
-    """Composed epsilon after each event, by Rényi divergences (Canonne, Kamath and Steinke, 2020, proposition 12).
+    """Composed epsilon after each event, by Rényi divergences.
+
+    Source: Canonne, Kamath and Steinke (2020), proposition 12.
 
     Args:
         events: the events, in order.
@@ -180,9 +186,9 @@ def by_renyi(events: Sequence[Event], delta: float) -> Floats:
 def group_epsilon(events: Sequence[Event], delta: float, records: int) -> float:
     """Epsilon at ``delta`` for neighbours that differ in several records.
 
-    If a mechanism is (e, d)-private for one record, it is (k e, d (exp(k e) - 1) / (exp(e) - 1))-private for k records
-    (Vadhan, 2017, lemma 2.2). The function tries every d for which the Rényi divergences give an e, and returns the
-    least k e that meets ``delta``.
+    If a mechanism is (e, d)-private for one record, it is (k e, d (exp(k e) - 1) / (exp(e) -
+    1))-private for k records (Vadhan, 2017, lemma 2.2). The function tries every d for which the
+    Rényi divergences give an e, and returns the least k e that meets ``delta``.
 
     Args:
         events: the events of the run.
@@ -233,14 +239,14 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
     """The largest scale whose events spend at most ``target`` at ``delta``.
 
     Args:
-        events_at: returns the events at a scale in zCDP units; twice the scale means about twice the ``rho`` of every
-            event.
+        events_at: returns the events at a scale in zCDP units; twice the scale means about twice
+            the ``rho`` of every event.
         target: epsilon to meet, above 0.
         delta: delta to meet it at, between 0 and 1.
 
     Returns:
-        A scale whose epsilon lies within one part in 10^4 below the target, or as near as whole numbers of phantoms
-        allow.
+        A scale whose epsilon lies within one part in 10^4 below the target, or as near as whole
+        numbers of phantoms allow.
 
     Raises:
         PrivacyError: the target is not above 0, delta lies outside (0, 1), or no noise meets them.
@@ -256,7 +262,8 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
         f"No noise meets epsilon {target} at delta {delta}; what is already spent exceeds it: raise the target."
     )
     for attempt in range(40):
-        # A millionth of the first guess shows whether the events that do not scale exceed the target already.
+        # A millionth of the first guess shows whether the events that do not scale exceed the
+        # target already.
         if (
             attempt == 3
             and not math.isfinite(low)
@@ -272,8 +279,8 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
             high, high_spent = guess, spent
         if high - low < 1e-6:
             break
-        # Epsilon grows about as the square root of the scale. Aim slightly below the target; bisect if the aim leaves
-        # the bracket.
+        # Epsilon grows about as the square root of the scale. Aim slightly below the target; bisect
+        # if the aim leaves the bracket.
         aim = (
             guess + 2 * math.log(target * (1 - 0.4 * CLOSE) / spent)
             if math.isfinite(spent) and spent > 0
@@ -294,7 +301,10 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
-    """ZCDP of the Gaussian mechanism that spends (epsilon, delta), to one part in 10^9 (Balle and Wang, 2018)."""
+    """ZCDP of the Gaussian mechanism that spends (epsilon, delta) (Balle and Wang, 2018).
+
+    It is exact to one part in 10^9.
+    """
 
     def excess(log_mu: float) -> float:
         mu = math.exp(log_mu)
@@ -318,16 +328,20 @@ def _check(events: Sequence[Event], delta: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """A composed privacy loss X, given by its moments E exp((tilt + i w) X) at frequencies w = 2 pi k / period.
+    """A composed privacy loss X, given by its moments E exp((tilt + i w) X).
+
+    The frequencies are w = 2 pi k / period.
 
     Attributes:
         tilt: real part of z, above 0 (see the module).
         log_moment: log E exp(tilt X).
         period: period of the sum, in units of the loss.
-        frequencies: frequencies from 0 on at which the spectrum is not negligible [shape=(k,), float64].
-        spectrum: E exp((tilt + i w) X) / E exp(tilt X) at these frequencies [shape=(k,), complex128].
-        error: bound on the relative error of the moment at the tilt, and on the absolute error of every entry of the
-            spectrum.
+        frequencies: frequencies from 0 on at which the spectrum is not negligible [shape=(k,),
+            float64].
+        spectrum: E exp((tilt + i w) X) / E exp(tilt X) at these frequencies [shape=(k,),
+            complex128].
+        error: bound on the relative error of the moment at the tilt, and on the absolute error of
+            every entry of the spectrum.
         infinite: probability of an infinite loss, including everything that was cut off.
     """
 
@@ -351,7 +365,8 @@ class Composed:
     def delta(self, epsilon: float) -> float:
         """Delta at ``epsilon``: an upper bound."""
         estimate = float((self._waves * np.exp(-1j * self.frequencies * epsilon)).real.sum())
-        # Sum of the errors of all frequencies, omitted ones included: 1 / |z (z + 1)| at 0 and its integral.
+        # Sum of the errors of all frequencies, omitted ones included: 1 / |z (z + 1)| at 0 and its
+        # integral.
         wide = self.tilt * (self.tilt + 1)
         wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))
         log_scale = self.log_moment - self.tilt * epsilon
@@ -402,8 +417,9 @@ class Loss:
 
     @classmethod
     def of(cls, event: Event, grid: LossGrid, step: float, rare: float) -> Loss:
-        """Build the losses from an event's grid, without the largest ones, which have a total probability below
-        ``rare``.
+        """Build the losses from an event's grid, without the largest ones.
+
+        These have a total probability below ``rare``.
         """
         above = np.cumsum(grid.mass[::-1])[::-1]
         size = int(np.count_nonzero(above * event.count >= rare)) or 1
@@ -445,7 +461,7 @@ class Loss:
         return out
 
     def spectrum(self, tilted: Floats, frequencies: Floats) -> Complex:
-        """E exp(i w X) of all repetitions under tilted masses, at each frequency w [shape=(k,), complex128]."""
+        """E exp(i w X) of all repetitions under tilted masses [shape=(k,), complex128]."""
         at_once = max(AT_ONCE // sum(self.mass.shape), 1)
         parts = []
         for first in range(0, len(frequencies), at_once):
@@ -459,7 +475,13 @@ class Loss:
         return _power(np.concatenate(parts), self.count)
 
     def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
-        """The spectrum at the first ``frequencies`` multiples of 2 pi / (length step), by a fast Fourier transform."""
+        """The spectrum at multiples of 2 pi / (length step), by a fast Fourier transform.
+
+        Args:
+            tilted: masses times exp(tilt loss), by grid point.
+            length: length of the transform.
+            frequencies: number of multiples, from 0 on.
+        """
         folded = np.bincount(
             (self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length,
             tilted.ravel(),
@@ -482,9 +504,10 @@ def _power(values: Complex, exponent: int) -> Complex:
 
 
 def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
-    """Losses of the events when a record is added and when it is removed, to compose at about ``delta``.
+    """Losses of the events when a record is added and removed, to compose at about ``delta``.
 
-    Each loss dominates that of its event for any grid (:func:`~vertimrf.privacy.events.connect_the_dots`).
+    Each loss dominates that of its event for any grid
+    (:func:`~vertimrf.privacy.events.connect_the_dots`).
     """
     total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or MIN_TOTAL
     steps = [
@@ -505,8 +528,9 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
 
 
 def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None) -> Composed:
-    """Compose the losses of one direction, to compute epsilon at ``delta``, or a delta of about ``delta`` at
-    ``epsilon``.
+    """Compose the losses of one direction.
+
+    The result gives epsilon at ``delta``, or a delta of about ``delta`` at ``epsilon``.
     """
     total = math.sqrt(sum(loss.variance for loss in losses)) or MIN_TOTAL
 
@@ -515,7 +539,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
         return out + 0.5 * (SMOOTHING * total) ** 2 * tilts * (tilts + 1)
 
     def chernoff(tilts: Floats, moments: Floats) -> Floats:
-        """What is to be least: a bound on epsilon at delta, or on the logarithm of delta at epsilon."""
+        """The bound to minimise: on epsilon at delta, or on the logarithm of delta at epsilon."""
         # max(1 - exp(-u), 0) is at most this many times exp(tilt u).
         log_most = moments + tilts * np.log(tilts) - (tilts + 1) * np.log1p(tilts)
         return (
@@ -527,14 +551,15 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     finer = tilts[int(np.argmin(chernoff(tilts, moments)))] * FINER
     tilts, moments = np.append(tilts, finer), np.append(moments, moments_at(finer))
     bounds = chernoff(tilts, moments)
-    # The largest tilt that is nearly as good and keeps rounding errors small relative to delta; its period is short.
+    # The largest tilt that is nearly as good and keeps rounding errors small relative to delta; its
+    # period is short.
     worse = math.log(max(WORTH / (ROUNDING * sum(loss.count for loss in losses)), 1.0))
     near = (bounds - bounds.min()) * (tilts if epsilon is None else 1.0) <= worse
     best = int(np.argmax(np.where(near, tilts, 0.0)))
     tilt, log_moment = float(tilts[best]), float(moments[best])
     at = max(float(bounds.min()) - LOOSE / tilt, 0.0) if epsilon is None else epsilon
-    # Losses below epsilon add at most exp(-tilt period). Larger ones count as one or more periods smaller, which a
-    # Chernoff bound covers.
+    # Losses below epsilon add at most exp(-tilt period). Larger ones count as one or more periods
+    # smaller, which a Chernoff bound covers.
     small = -math.log(WRAPPED * delta)
     larger = tilts > 1.01 * tilt
     beyond = (moments - tilts * at + small)[larger] / (tilts[larger] - tilt)
@@ -552,7 +577,8 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     angle = frequencies * smoothing**2 * (0.5 + tilt)
     spectrum = np.exp(-0.5 * (smoothing * frequencies) ** 2) * (np.cos(angle) + 1j * np.sin(angle))
     log_moment += 0.5 * (smoothing**2 - (SMOOTHING * total) ** 2) * tilt * (tilt + 1)
-    # The loss that narrows the spectrum most comes first and leaves the least to compute for the others.
+    # The loss that narrows the spectrum most comes first and leaves the least to compute for the
+    # others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)
         if loss is first and length <= MAX_LENGTH:

@@ -1,10 +1,11 @@
 """The exact law of the likelihood ratio of a count sketch.
 
-In one repetition, a record with ``groups`` values changes a count sketch by at most the pair (P, Q). Q is the law of
-groups x buckets independent discrete Gaussians of variance kappa. P is the same with one random sign added to the
-counters of all groups in one random bucket. The reason is that the sums of the other records depend neither on this
-record's sign and bucket nor on the noise. The release is therefore a randomised function of the noise alone, or of the
-noise plus the record. Quantising is post-processing.
+In one repetition, a record with ``groups`` values changes a count sketch by at most the pair (P,
+Q). Q is the law of groups x buckets independent discrete Gaussians of variance kappa. P is the same
+with one random sign added to the counters of all groups in one random bucket. The reason is that
+the sums of the other records depend neither on this record's sign and bucket nor on the noise. The
+release is therefore a randomised function of the noise alone, or of the noise plus the record.
+Quantising is post-processing.
 
 Let S_b be the sum of the noise of bucket b, and B the number of buckets. The likelihood ratio is
 
@@ -12,9 +13,10 @@ Let S_b be the sum of the noise of bucket b, and B the number of buckets. The li
 
 Under Q it is a mean of B independent variables of a known law.
 
-In a group of weight w, a record changes counters by w and the noise has variance w kappa. Such a group counts as w
-groups whose counters are published as a sum. Its ratio is exp(s Z / kappa - w / (2 kappa)), the same as theirs. For odd
-w its noise has the law of the sum of w draws, up to the factor named in :func:`bucket_ratio`.
+In a group of weight w, a record changes counters by w and the noise has variance w kappa. Such a
+group counts as w groups whose counters are published as a sum. Its ratio is exp(s Z / kappa - w /
+(2 kappa)), the same as theirs. For odd w its noise has the law of the sum of w draws, up to the
+factor named in :func:`bucket_ratio`.
 """
 
 from __future__ import annotations
@@ -32,28 +34,32 @@ __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "lo
 
 Floats = npt.NDArray[np.float64]
 
-# Grid steps per standard deviation of a bucket's ratio (its variance is overstated by less than one part in ten
-# thousand), and per standard deviation of the mean over buckets, for few buckets.
+# Grid steps per standard deviation of a bucket's ratio (its variance is overstated by less than one
+# part in ten thousand), and per standard deviation of the mean over buckets, for few buckets.
 STEPS_PER_SPREAD, STEPS_PER_MEAN = 50.0, 1000.0
-# Standard deviations up to which the noise of a bucket is computed, beyond the shift of a record. The probability
-# beyond, also for the mean over buckets, counts as an infinite loss and is at least RARE.
+# Standard deviations up to which the noise of a bucket is computed, beyond the shift of a record.
+# The probability beyond, also for the mean over buckets, counts as an infinite loss and is at least
+# RARE.
 REACH = 12.0
 RARE = 1e-26
-# Relative error of a double-precision transform, per power. A third of it is observed against extended precision.
+# Relative error of a double-precision transform, per power. A third of it is observed against
+# extended precision.
 ROUNDING = 1e-16
-# Exponents of the Chernoff bounds whose orders tilt the law before it is convolved. Far out, a law has 60.
+# Exponents of the Chernoff bounds whose orders tilt the law before it is convolved. Far out, a law
+# has 60.
 EXPONENTS = (25.0,)
 # Smallest order of the Chernoff bounds, times a standard deviation. Large ratios need small orders.
 MIN_ORDER = 1e-5
-# Distance of a noise draw from its exact law (kernels.count_sketch), and the largest epsilon for which it is covered:
-# it adds 1 + e^epsilon times itself to delta.
+# Distance of a noise draw from its exact law (kernels.count_sketch), and the largest epsilon for
+# which it is covered: it adds 1 + e^epsilon times itself to delta.
 DRAW_DISTANCE = 2.0**-127
 COVERED_EPSILON = 30.0
-# Rényi divergences are computed at whole orders up to one of these and bounded by interpolation in between: up to
-# BEYOND_BEST times the best order for a delta of SMALL_DELTA.
+# Rényi divergences are computed at whole orders up to one of these and bounded by interpolation in
+# between: up to BEYOND_BEST times the best order for a delta of SMALL_DELTA.
 MIN_HIGHEST, MAX_ORDER = 64, 2000
 BEYOND_BEST, SMALL_DELTA = 3.0, 1e-15
-# Grid of the expectations over Gamma laws: from MIN_SHAPE in relative steps to a multiple of the largest shape.
+# Grid of the expectations over Gamma laws: from MIN_SHAPE in relative steps to a multiple of the
+# largest shape.
 MIN_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
 TINY = 1e-250
 # Largest number of table entries computed at a time.
@@ -65,8 +71,9 @@ RENYI_POINTS = 2000
 
 
 def excess(groups: int, variance: float) -> float:
-    """Variance of a bucket's ratio, V = cosh(groups / kappa) - 1. The chi-square divergence of a repetition is V /
-    buckets.
+    """Variance of a bucket's ratio, V = cosh(groups / kappa) - 1.
+
+    The chi-square divergence of a repetition is V / buckets.
     """
     return 2 * math.sinh(groups / (2 * variance)) ** 2
 
@@ -77,20 +84,22 @@ def ratio_law(
 ) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q.
 
-    The ratio of each bucket is spread over its two neighbours on a grid so that its mean is kept. The result dominates
-    the exact law in convex order, and so does the mean over buckets. Hence every divergence, in either direction, is at
-    least the exact one. The discretisation is pessimistic for adding and for removing a record at once.
+    The ratio of each bucket is spread over its two neighbours on a grid so that its mean is kept.
+    The result dominates the exact law in convex order, and so does the mean over buckets. Hence
+    every divergence, in either direction, is at least the exact one. The discretisation is
+    pessimistic for adding and for removing a record at once.
 
     Args:
         groups: number of values of a record.
         variance: kappa, at least 4.
         buckets: B.
-        rare: approximate probability that may be left out, at least RARE. The largest ratios need a long grid.
+        rare: approximate probability that may be left out, at least RARE. The largest ratios need a
+            long grid.
 
     Returns:
-        Ratios [shape=(k,), float64, increasing, above 0], their probabilities under Q [shape=(k,), float64], and a
-        bound on the missing or misplaced probability in either direction. Probabilities under P are those under Q times
-        the ratio.
+        Ratios [shape=(k,), float64, increasing, above 0], their probabilities under Q [shape=(k,),
+        float64], and a bound on the missing or misplaced probability in either direction.
+        Probabilities under P are those under Q times the ratio.
 
     Raises:
         PrivacyError: the noise is too small to have a price.
@@ -101,15 +110,17 @@ def ratio_law(
     ratio, convolved, lost = mean_law(
         deviation, mass, buckets, math.sqrt(excess(groups, variance)) / steps, rare
     )
-    # The probability beyond the reach, with and without the record, and the distance of the sampler.
+    # The probability beyond the reach, with and without the record, and the distance of the
+    # sampler.
     lost += 4 * buckets * float(special.ndtr(-reach))
     lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
     return ratio, convolved * math.exp(buckets * gaussian_sum_error(groups, variance)), lost
 
 
 def gaussian_sum_error(groups: int, variance: float) -> float:
-    """Log of a bound on the density ratio of a sum of discrete Gaussians and a discrete Gaussian (Kairouz, Liu and
-    Steinke, 2021).
+    """Log of a bound on the density ratio of a sum of discrete Gaussians and a discrete Gaussian.
+
+    Source: Kairouz, Liu and Steinke (2021).
     """
     return 10 * groups * math.exp(-(math.pi**2) * variance)
 
@@ -152,10 +163,11 @@ def mean_law(
 ) -> tuple[Floats, Floats, float]:
     """Law of the mean over buckets of independent ratios; see :func:`ratio_law`.
 
-    The law is convolved as it is, and weighted by exp(order x) for a few orders. Rounding errors are equally large
-    everywhere, so weighting keeps them small relative to the probabilities in the tails. Each result plus its rounding
-    errors is an upper bound; the least of these bounds is returned. Probability beyond the grid folds back, which only
-    adds to the bounds; it also counts as lost.
+    The law is convolved as it is, and weighted by exp(order x) for a few orders. Rounding errors
+    are equally large everywhere, so weighting keeps them small relative to the probabilities in the
+    tails. Each result plus its rounding errors is an upper bound; the least of these bounds is
+    returned. Probability beyond the grid folds back, which only adds to the bounds; it also counts
+    as lost.
 
     Args:
         deviation, mass: ratios minus 1, and their probabilities [both shape=(k,), float64].
@@ -209,11 +221,12 @@ def mean_law(
 def _window(
     index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float
 ) -> tuple[int, int, list[float]]:
-    """Chernoff bounds of the sum of ``buckets`` indices, and the orders whose bounds have exponents of EXPONENTS, with
-    0.
+    """Chernoff bounds of the sum of ``buckets`` indices, and orders to tilt the law by.
 
-    The sum lies outside the bounds with a probability of at most ``rare`` on either side, with and without a record.
-    ``most`` is the largest ratio.
+    These are 0 and the orders whose bounds have exponents of EXPONENTS.
+
+    The sum lies outside the bounds with a probability of at most ``rare`` on either side, with and
+    without a record. ``most`` is the largest ratio.
     """
     mean = float((mass * index).sum() / mass.sum())
     centred = index - mean
@@ -247,10 +260,11 @@ def _window(
 def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:
     """Rényi divergences of P from Q for one repetition, exact at whole orders.
 
-    The moments of a bucket's ratio are exact sums of exponentials, because discrete Gaussians have the moment
-    generating function of Gaussians at integers. The moments of the mean follow from the B-th power of their generating
-    function. Between whole orders, the log moment is convex, so interpolation is an upper bound. At all orders, the
-    divergence is at most that of a record whose bucket and sign are known.
+    The moments of a bucket's ratio are exact sums of exponentials, because discrete Gaussians have
+    the moment generating function of Gaussians at integers. The moments of the mean follow from the
+    B-th power of their generating function. Between whole orders, the log moment is convex, so
+    interpolation is an upper bound. At all orders, the divergence is at most that of a record whose
+    bucket and sign are known.
 
     Args:
         groups, variance, buckets: as in :func:`ratio_law`.
@@ -269,15 +283,22 @@ def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rh
 
 
 def highest_order(orders: Floats, rho: float) -> int:
-    """Largest whole order at which moments are computed; epsilon, rho * order + log(1 / delta) / order, is smallest
-    below it.
+    """Largest whole order at which moments are computed.
+
+    Epsilon, rho * order + log(1 / delta) / order, is smallest below it.
     """
     best = math.sqrt(-math.log(SMALL_DELTA) / max(rho, 1e-12))
     return int(min(max(BEYOND_BEST * best, MIN_HIGHEST), MAX_ORDER, math.ceil(float(orders.max()))))
 
 
 def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
-    """Log E l^k of a bucket's ratio l for k = 0 to ``most`` [shape=(most + 1,)]; ``weight`` as in :func:`bucket_ratio`."""
+    """Log E l^k of a bucket's ratio l for k = 0 to ``most`` [shape=(most + 1,)].
+
+    Args:
+        groups, variance: as in :func:`ratio_law`.
+        most: largest k.
+        weight: as in :func:`bucket_ratio`.
+    """
     half = weight**2 * groups / (2 * variance)
     out = np.empty(most + 1)
     every = np.arange(most + 1)
@@ -302,8 +323,8 @@ def mean_log_moments(log_moments: Floats, buckets: int) -> Floats:
 def _log_power(log_series: Floats, exponent: int) -> Floats:
     """Logarithms of the coefficients of a power series of positive terms to a power.
 
-    By a recurrence of Euler's, as J. C. P. Miller uses it, where it has no negative terms: n a_0 p_n = sum of
-    (k (exponent + 1) - n) a_k p_(n-k) over k = 1 to n; otherwise by squaring.
+    By a recurrence of Euler's, as J. C. P. Miller uses it, where it has no negative terms: n a_0
+    p_n = sum of (k (exponent + 1) - n) a_k p_(n-k) over k = 1 to n; otherwise by squaring.
     """
     if exponent >= len(log_series):
         out = np.empty(len(log_series))
@@ -342,12 +363,13 @@ def _log_product(one: Floats, other: Floats) -> Floats:
 def backward_renyi(
     groups: int, variance: float, buckets: int, orders: Floats, rho: float
 ) -> Floats:
-    """Rényi divergences of Q from P for one repetition, pessimistic by about one part in a thousand.
+    """Rényi divergences of Q from P for one repetition, pessimistic by about one in a thousand.
 
-    Let s = order - 1, and let T have the Gamma law of shape s. Since L^-s = E exp(-T (L - 1)), E L^-s = E exp(phi(T)),
-    where phi(t) = B log E exp(-t (l - 1) / B) is exact from one bucket. exp(phi) is convex. So moving the mass of T
-    between two grid points to these points, with its mean kept, can only increase the expectation. Ratios are at least
-    exp(-groups / (2 kappa)), which bounds the part beyond the grid.
+    Let s = order - 1, and let T have the Gamma law of shape s. Since L^-s = E exp(-T (L - 1)), E
+    L^-s = E exp(phi(T)), where phi(t) = B log E exp(-t (l - 1) / B) is exact from one bucket.
+    exp(phi) is convex. So moving the mass of T between two grid points to these points, with its
+    mean kept, can only increase the expectation. Ratios are at least exp(-groups / (2 kappa)),
+    which bounds the part beyond the grid.
 
     Args:
         groups, variance, buckets, orders, rho: as in :func:`forward_renyi`.
@@ -381,7 +403,10 @@ def backward_renyi(
 
 
 def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
-    """Logs of the Gamma law's mass at the grid points. Each cell's mass moves to its ends so that its mean is kept."""
+    """Logs of the Gamma law's mass at the grid points.
+
+    Each cell's mass moves to its ends so that its mean is kept.
+    """
     a, b = grid[:-1], grid[1:]
 
     def between(shape: float) -> Floats:
@@ -394,7 +419,8 @@ def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
     mean = shape * between(shape + 1)
     up = np.clip((mean - a * mass) / (b - a), 0.0, mass)
     logs = np.log(np.append(mass - up, 0.0) + np.append(0.0, up))
-    # Masses below the range of a double: above the mode the density falls, so its value at the start bounds the cell.
+    # Masses below the range of a double: above the mode the density falls, so its value at the
+    # start bounds the cell.
     far = (a > shape) & (mass < TINY)
     density = (
         (shape - 1) * np.log(np.maximum(a, MIN_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
@@ -404,7 +430,10 @@ def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
 
 
 def _log_gamma_tail(shape: float, least: float, end: float) -> Floats:
-    """Log of the part beyond the end, at the least ratio: exp(phi(t)) is at most exp((1 - exp(-least)) t) [shape=(1,)]."""
+    """Log of the part beyond the end, at the least ratio [shape=(1,)].
+
+    exp(phi(t)) is at most exp((1 - exp(-least)) t).
+    """
     rate = math.exp(-least)
     out: Floats = np.log(np.atleast_1d(special.gammaincc(shape, rate * end))) + shape * least
     return out
@@ -415,8 +444,8 @@ def backward_renyi_of(
 ) -> Floats:
     """Rényi divergences of Q from P, from a law as returned by :func:`ratio_law`.
 
-    A run of ratios counts as its lowest. The lost probability counts as the lowest possible ratio, exp(-groups / (2
-    kappa)).
+    A run of ratios counts as its lowest. The lost probability counts as the lowest possible ratio,
+    exp(-groups / (2 kappa)).
 
     Args:
         law: the law.

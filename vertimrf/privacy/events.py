@@ -1,7 +1,8 @@
 """Privacy events: the exact privacy-loss distribution of each mechanism of a run.
 
-Neighbouring tables differ by adding or removing one record. Every event provides three things: its loss distribution on
-a grid, in both directions and never optimistic; its Rényi divergences; and ``rho``, its weight in zCDP units.
+Neighbouring tables differ by adding or removing one record. Every event provides three things: its
+loss distribution on a grid, in both directions and never optimistic; its Rényi divergences; and
+``rho``, its weight in zCDP units.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-# A Gaussian with up to this many noise values on either side is computed value by value; a wider one in blocks.
+# A Gaussian with up to this many noise values on either side is computed value by value; a wider
+# one in blocks.
 MAX_NOISE_POINTS = 1 << 13
 # Standard deviations of Gaussian noise that are covered, and the probability beyond them.
 GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
@@ -58,7 +60,8 @@ MAX_REPETITIONS = 10**9
 MAX_PHANTOMS = 10**12
 MAX_SENSITIVITY = 10**9
 MAX_LEVEL = 1 << 16
-# Largest numbers of outcomes that are computed one by one: of a sketch event, and sums of a count sketch's noise.
+# Largest numbers of outcomes that are computed one by one: of a sketch event, and sums of a count
+# sketch's noise.
 MAX_ATOMS = 1 << 17
 MAX_SUMS, MAX_PERSON_SUMS = 160_000, 20_000
 MAX_ATTRIBUTES = 10_000
@@ -75,7 +78,8 @@ class LossGrid:
     Attributes:
         lowest: index of the first grid point; its loss is index * step.
         mass: probability of each grid point [shape=(k,), float64].
-        lost: probability of an infinite loss. It is stored because 1 - sum(mass) has no digits below 1e-16.
+        lost: probability of an infinite loss. It is stored because 1 - sum(mass) has no digits
+            below 1e-16.
     """
 
     lowest: int
@@ -95,8 +99,8 @@ class Mechanism(
       for shares and first guesses.
     - ``spread``: standard deviation of the privacy loss of one repetition. It determines the grid
       step.
-    - ``losses(step, rare)``: loss distributions of one repetition when a record is added and when it
-      is removed, as :class:`LossGrid`. ``step`` is the grid step in units of the privacy loss.
+    - ``losses(step, rare)``: loss distributions of one repetition when a record is added and when
+      it is removed, as :class:`LossGrid`. ``step`` is the grid step in units of the privacy loss.
       Losses with a probability of about ``rare`` may count as infinite.
     - ``renyi(orders)``: Rényi divergences of all repetitions, the larger direction
       [shape=(k,), float64], for orders above 1 [shape=(k,), float64].
@@ -145,8 +149,9 @@ class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
 
     Attributes:
         sigma: noise parameter, in the query's integer units.
-        sensitivity: largest change of one count by one record, an integer in the same units. It is 1 for a marginal: a
-            record changes one cell by 1, and the noise of the other cells cancels from the loss.
+        sensitivity: largest change of one count by one record, an integer in the same units. It is
+            1 for a marginal: a record changes one cell by 1, and the noise of the other cells
+            cancels from the loss.
         count: number of such queries.
     """
 
@@ -171,10 +176,11 @@ class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
             mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
             mass /= mass.sum()
         else:
-            # The noise values are taken in blocks. Each block's mass is split between its least and its largest loss.
-            # To keep both measures, the upper share is at least 1/2 plus a quarter of the rise of the log density and
-            # of the loss within the block. Masses are those of the rounded continuous Gaussian; the discrete Gaussian's
-            # exceed them by at most a factor of 1 + 1 / (24 sigma^2).
+            # The noise values are taken in blocks. Each block's mass is split between its least and
+            # its largest loss. To keep both measures, the upper share is at least 1/2 plus a
+            # quarter of the rise of the log density and of the loss within the block. Masses are
+            # those of the rounded continuous Gaussian; the discrete Gaussian's exceed them by at
+            # most a factor of 1 + 1 / (24 sigma^2).
             edges = np.linspace(-reach, reach + 1, 2 * MAX_NOISE_POINTS + 1).round()
             z = (edges - 0.5) / self.sigma
             low, high = z[:-1], z[1:]
@@ -200,19 +206,20 @@ class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
 class SketchEvent(Mechanism, frozen=True, tag="sketches"):
     """Geometric sketches under independent keys, with phantoms, floor and ceiling.
 
-    Under one key, a record enters ``attributes_per_key`` sketches with the same level. Let m be the lowest level of
-    these sketches and s the number of them that lie at m. The likelihood ratio (record present / absent) is F(m-1) +
-    f(m) (G(m)/g(m))^s. Here F and f are the distribution and the mass function of one level; G and g are those of
-    max(floor, phantoms). Both are clipped to the published range. The ratio is exact if no other record is present. The
-    sketches of any other table are a function of these (post-processing).
+    Under one key, a record enters ``attributes_per_key`` sketches with the same level. Let m be the
+    lowest level of these sketches and s the number of them that lie at m. The likelihood ratio
+    (record present / absent) is F(m-1) + f(m) (G(m)/g(m))^s. Here F and f are the distribution and
+    the mass function of one level; G and g are those of max(floor, phantoms). Both are clipped to
+    the published range. The ratio is exact if no other record is present. The sketches of any other
+    table are a function of these (post-processing).
 
     Attributes:
         phantoms: phantom records per sketch.
         floor, ceiling: lowest and highest published level.
         keys: number of independent hash keys.
         gamma: a level exceeds k with probability (1 + gamma)^-k.
-        attributes_per_key: sketches that a record enters under one key: 2 for scheduled pairs, all d for the published
-            encoder.
+        attributes_per_key: sketches that a record enters under one key: 2 for scheduled pairs, all
+            d for the published encoder.
     """
 
     phantoms: int
@@ -248,7 +255,10 @@ class SketchEvent(Mechanism, frozen=True, tag="sketches"):
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Log probability without the record, and log likelihood ratio, of every possible (m, s) [both shape=(k,)]."""
+        """Log probability and log likelihood ratio of every possible (m, s) [both shape=(k,)].
+
+        Probabilities are those without the record.
+        """
         log_base = math.log1p(self.gamma)
         levels = np.arange(self.floor, self.ceiling + 1, dtype=np.float64)
         # expm1 keeps the digits of the small masses of high levels.
@@ -263,8 +273,8 @@ class SketchEvent(Mechanism, frozen=True, tag="sketches"):
             above = -np.expm1(log_phantom_cdf)
             phantom_pmf = np.concatenate([np.exp(log_phantom_cdf[:1]), above[:-1] - above[1:]])
             log_phantom_pmf, log_above = np.log(phantom_pmf), np.log(above)
-        # Levels that the phantom maximum reaches with probability 0 in double precision have no mass without the
-        # record.
+        # Levels that the phantom maximum reaches with probability 0 in double precision have no
+        # mass without the record.
         reached = np.isfinite(log_phantom_pmf)
         d = self.attributes_per_key
         probabilities, ratios = [], []
@@ -305,12 +315,14 @@ class SketchEvent(Mechanism, frozen=True, tag="sketches"):
 class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults=True):
     """Count sketches with discrete Gaussian noise of ``groups`` values of every record.
 
-    All values of a record share the same secret buckets and signs. See :mod:`vertimrf.privacy.count_sketch`.
+    All values of a record share the same secret buckets and signs. See
+    :mod:`vertimrf.privacy.count_sketch`.
 
     Attributes:
-        groups: number of values of a record, over all parties. A value with weight w counts w times.
-        variance: noise variance of each counter divided by its weight. It is at least 4, and large enough for the
-            likelihood ratios of a bucket to fit on a grid.
+        groups: number of values of a record, over all parties. A value with weight w counts w
+            times.
+        variance: noise variance of each counter divided by its weight. It is at least 4, and large
+            enough for the likelihood ratios of a bucket to fit on a grid.
         buckets: counters of each value in one repetition.
         repetitions: number of independent repetitions.
         records: largest number of records per person; neighbours differ in all of them
@@ -353,7 +365,8 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
     def spread(self) -> float:
         if self.records > 1:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
-        # With little noise the chi-square exceeds the variance of the loss, which is at most that of a known bucket.
+        # With little noise the chi-square exceeds the variance of the loss, which is at most that
+        # of a known bucket.
         known = self.groups / self.variance
         return math.sqrt(
             min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4))
@@ -361,31 +374,38 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
 
     @property
     def law(self) -> tuple[Floats, Floats, float]:
-        """Likelihood ratios of one repetition, their probabilities without the record, and the probability they leave
-        out.
+        """Likelihood ratios of one repetition, their probabilities, and the probability left out.
+
+        Probabilities are those without the record.
         """
         return self._law(RARE)
 
     @property
     def known_hashes(self) -> GaussianEvent:
-        """Price of all repetitions against an adversary who knows the buckets and signs; exact for one record.
+        """Price of all repetitions against an adversary who knows the buckets and signs.
 
-        For this adversary, a record adds a known w or -w to a known counter of every group of weight w. The noise of
-        that counter has variance w kappa. The other records contribute the same with and without this record. Let Z_1,
-        Z_2, ... be the noise of the counters that the record changes, each signed in the direction of the change. The
-        privacy loss of all of them together is
+        It is exact for one record.
 
-            sum of (2 w_i Z_i + w_i^2) / (2 w_i kappa) = (2 S + N) / (2 kappa),    S = sum of Z_i,    N = sum of w_i.
+        For this adversary, a record adds a known w or -w to a known counter of every group of
+        weight w. The noise of that counter has variance w kappa. The other records contribute the
+        same with and without this record. Let Z_1, Z_2, ... be the noise of the counters that the
+        record changes, each signed in the direction of the change. The privacy loss of all of them
+        together is
 
-        The Z_i are half-integers and all weights are odd. If N is even, S is therefore an integer. Its law is the
-        discrete Gaussian of variance N kappa, up to a factor of exp(10 N exp(-pi^2 kappa)) (see
-        :func:`~.count_sketch.bucket_ratio`). So the loss is that of one integer query of sensitivity N with noise of
-        variance N kappa. If N is odd, 1 is added to it, which costs more. The probabilities of a draw are exact to
-        2^-144. This changes the loss by less than 1e-8, except with a probability of 1e-20.
+            sum of (2 w_i Z_i + w_i^2) / (2 w_i kappa) = (2 S + N) / (2 kappa),
+            S = sum of Z_i,    N = sum of w_i.
 
-        K records of a person change the counters most, in Euclidean length, if they share values, buckets and signs.
-        The loss is then K (2 S + K N) / (2 kappa), that of a sensitivity of K N. A shorter change follows from this one
-        by scaling and further noise. So this bounds the loss at any hashes.
+        The Z_i are half-integers and all weights are odd. If N is even, S is therefore an integer.
+        Its law is the discrete Gaussian of variance N kappa, up to a factor of exp(10 N exp(-pi^2
+        kappa)) (see :func:`~.count_sketch.bucket_ratio`). So the loss is that of one integer query
+        of sensitivity N with noise of variance N kappa. If N is odd, 1 is added to it, which costs
+        more. The probabilities of a draw are exact to 2^-144. This changes the loss by less than
+        1e-8, except with a probability of 1e-20.
+
+        K records of a person change the counters most, in Euclidean length, if they share values,
+        buckets and signs. The loss is then K (2 S + K N) / (2 kappa), that of a sensitivity of K N.
+        A shorter change follows from this one by scaling and further noise. So this bounds the loss
+        at any hashes.
         """
         counters = self.groups * self.repetitions
         times = -(-self.records * (counters + 1) // MAX_SENSITIVITY)
@@ -417,7 +437,9 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
 
 
 class GeometricEvent(_Symmetric, frozen=True, tag="geometric"):
-    """Integer counts with two-sided geometric noise (discrete Laplace): P(x) proportional to exp(-|x| / scale).
+    """Integer counts with two-sided geometric noise (discrete Laplace).
+
+    P(x) is proportional to exp(-|x| / scale).
 
     Attributes:
         scale: scale of the noise, in the query's integer units.
@@ -443,8 +465,9 @@ class GeometricEvent(_Symmetric, frozen=True, tag="geometric"):
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Log probability and privacy loss of every noise value. Values up to 0 form one atom, those from the
-        sensitivity on another.
+        """Log probability and privacy loss of every noise value.
+
+        Values up to 0 form one atom, those from the sensitivity on another.
         """
         x = np.arange(self.sensitivity + 1, dtype=np.float64)
         log_norm = math.log1p(math.exp(-1 / self.scale))
@@ -454,13 +477,14 @@ class GeometricEvent(_Symmetric, frozen=True, tag="geometric"):
 
 
 class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
-    """A stability histogram: noisy counts of the values that occur, released where they reach a threshold.
+    """A stability histogram: noisy counts of values that occur, released above a threshold.
 
-    The noise is two-sided geometric (Korolova et al., 2009; OpenDP's ``make_laplace_threshold``). One person adds up to
-    ``sensitivity`` to all counts together. Values that other people have as well cost the price of the noise. A value
-    that only this person has may be revealed: with k of the person's records, this happens with probability P(noise >=
-    threshold - k). The sum over such values is convex in the assignment of records to values. So it is largest with one
-    value for all records, or with a different value for each.
+    The noise is two-sided geometric (Korolova et al., 2009; OpenDP's ``make_laplace_threshold``).
+    One person adds up to ``sensitivity`` to all counts together. Values that other people have as
+    well cost the price of the noise. A value that only this person has may be revealed: with k of
+    the person's records, this happens with probability P(noise >= threshold - k). The sum over such
+    values is convex in the assignment of records to values. So it is largest with one value for all
+    records, or with a different value for each.
 
     Attributes:
         scale: scale of the noise.
@@ -522,7 +546,8 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
         return self.noise.spread
 
     def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
-        # Exposed values add at most their probability to any divergence; it counts as an infinite loss.
+        # Exposed values add at most their probability to any divergence; it counts as an infinite
+        # loss.
         added, removed = (
             replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare)
         )
@@ -536,8 +561,9 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
 class GRREvent(_Symmetric, frozen=True, tag="grr"):
     """All rows published with generalised randomised response, attribute by attribute.
 
-    A value is kept with probability e^eps / (e^eps + u - 1). Otherwise it is replaced by one of the u - 1 other values.
-    The number of published rows equals the number of records. So neighbouring tables differ by *replacing* one record.
+    A value is kept with probability e^eps / (e^eps + u - 1). Otherwise it is replaced by one of the
+    u - 1 other values. The number of published rows equals the number of records. So neighbouring
+    tables differ by *replacing* one record.
 
     Attributes:
         epsilon: local epsilon of each attribute.
@@ -562,8 +588,9 @@ class GRREvent(_Symmetric, frozen=True, tag="grr"):
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Log probability and loss of a row all of whose values differ between the two records. Losses are exact
-        multiples of epsilon.
+        """Log probability and loss of a row all of whose values differ between the two records.
+
+        Losses are exact multiples of epsilon.
         """
         mass = np.ones(1)
         changing = [size for size in self.sizes if size > 1]
@@ -582,8 +609,9 @@ Event: TypeAlias = (
 
 
 def under_replacement(event: Event) -> Event:
-    """The event for neighbours that differ by replacing one record: one removal and one addition, so twice the
-    sensitivity.
+    """The event for neighbours that differ by replacing one record.
+
+    This is one removal and one addition, so twice the sensitivity.
 
     Raises:
         PrivacyError: the event is a sketch, for which there is no such price.
@@ -603,7 +631,7 @@ def under_replacement(event: Event) -> Event:
 
 
 def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats:
-    """Larger of the two Rényi divergences of a finite pair with P = exp(log_p), Q = exp(log_q), loss = log P/Q."""
+    """Larger of the two Rényi divergences of P = exp(log_p) and Q = exp(log_q); loss = log P/Q."""
     out = np.empty(len(orders))
     for i, order in enumerate(orders):
         forth = log_sum(log_q + order * loss) / (order - 1)
@@ -615,8 +643,8 @@ def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats
 def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0) -> LossGrid:
     """Spread each atom over its two neighbouring grid points so that both measures keep their mass.
 
-    This is the pessimistic discretisation of Doroshenko et al. (2022). Under composition it is far tighter than
-    rounding every loss up.
+    This is the pessimistic discretisation of Doroshenko et al. (2022). Under composition it is far
+    tighter than rounding every loss up.
 
     Args:
         loss, mass: losses and their probabilities [both shape=(k,), float64].
@@ -642,10 +670,12 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0)
 
 
 def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats]:
-    """Remove the largest losses, up to a total probability of ``rare``; the caller counts them as infinite.
+    """Remove the largest losses, up to a total probability of ``rare``.
 
-    The smallest losses, up to the same probability, are raised to the next one. Neither change is optimistic, and both
-    keep the grid short.
+    The caller counts them as infinite.
+
+    The smallest losses, up to the same probability, are raised to the next one. Neither change is
+    optimistic, and both keep the grid short.
     """
     order = np.argsort(loss)
     loss, mass = loss[order], mass[order]

@@ -71,15 +71,16 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         party: who releases.
         released: description of what is released.
         noise: description of the protection.
-        release: random text that identifies a release in the ledgers of several plans, so that it is paid for once.
-            Empty if every run makes its own release.
+        release: random text that identifies a release in the ledgers of several plans, so that it
+            is paid for once. Empty if every run makes its own release.
         parts: for an entry of several parties, the event of each, priced against an adversary who
             knows the parties' secret. Given the secret, they are independent. Empty if there is no
             such price, or if the entry belongs to one party.
         kind: what was released. ``released`` says the same in words.
-        column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other kinds.
-        weights: smallest and largest step by which one record moves a counter of weighted count sketches. None where there are no
-            weights.
+        column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other
+            kinds.
+        weights: smallest and largest step by which one record moves a counter of weighted count
+            sketches. None where there are no weights.
     """
 
     event: Event
@@ -94,13 +95,11 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def rests_on_secret(self) -> bool:
-        """Whether there is no bound on the cost against an adversary who knows the parties' secret."""
+        """Whether the cost against an adversary who knows the parties' secret is unbounded."""
         return isinstance(self.event, SketchEvent | CountSketchEvent) and not self.parts
 
     def against(self, colluder: str) -> tuple[LedgerEntry, ...]:
-        """The entries that reveal something about other parties' records to a party that knows the secret and its own
-        table.
-        """
+        """Entries that reveal something about other parties' records to a party with the secret."""
         if self.parts:
             return tuple(
                 structs.replace(self, event=part.event, party=part.party, parts=())
@@ -132,15 +131,18 @@ class Ledger:
         delta: the delta at which epsilon is stated, for the whole run.
         reasons: why the total is no guarantee; empty if it is one.
         notes: further remarks for readers.
-        prior: number of leading entries that were released before the noise of the others was chosen. That choice may
-            depend on their outcomes, so their loss distributions do not compose with the others. Instead, their
-            epsilons and deltas add to the total of the others (basic composition), provided that *that* total was fixed
-            beforehand.
-        records_per_person: largest number of records per person; the events are priced for all of them.
-        parties: the parties that take part and know the secret. Each of them might collude with the server.
+        prior: number of leading entries that were released before the noise of the others was
+            chosen. That choice may depend on their outcomes, so their loss distributions do not
+            compose with the others. Instead, their epsilons and deltas add to the total of the
+            others (basic composition), provided that *that* total was fixed beforehand.
+        records_per_person: largest number of records per person; the events are priced for all of
+            them.
+        parties: the parties that take part and know the secret. Each of them might collude with the
+            server.
 
     Raises:
-        PrivacyError: a prior entry has no epsilon of its own, or the prior entries spend all of delta.
+        PrivacyError: a prior entry has no epsilon of its own, or the prior entries spend all of
+            delta.
     """
 
     entries: tuple[LedgerEntry, ...]
@@ -164,9 +166,10 @@ class Ledger:
 
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
-        """Total of several runs over the same people, each planned without knowledge of the others' outcomes.
+        """Total of several runs over the same people, each planned without the others' results.
 
-        Parties with the same name are one party. A party that colludes is assumed to know the secrets of all runs.
+        Parties with the same name are one party. A party that colludes is assumed to know the
+        secrets of all runs.
 
         Args:
             ledgers: one ledger per run.
@@ -220,7 +223,7 @@ class Ledger:
 
     @property
     def spent(self) -> tuple[Spent, ...]:
-        """Composed epsilon after each entry at the ledger's delta; that of prior entries is added."""
+        """Composed epsilon after each entry at the ledger's delta, plus that of prior entries."""
         return self._spent_after(len(self.entries))
 
     @cached_property
@@ -266,17 +269,19 @@ class Ledger:
 
     @cached_property
     def colluding_epsilon(self) -> float | None:
-        """Epsilon at the same delta if one party colludes with the server, for the party that makes it largest.
+        """Largest epsilon at the same delta if one party colludes with the server.
 
-        These two know all messages, the party's table and the parties' secret. Given these, the releases of the other
-        parties are independent mechanisms on their own tables: their own entries as they are, and their parts of the
-        sketches at known hashes. The total is about one record, or one person, added or removed at all *other* parties.
-        The colluding party knows its own data about a person anyway. The bound also holds if several parties collude,
-        because fewer releases then remain to protect. It also bounds what a party learns from the synthetic table,
-        which is computed from the messages.
+        These two know all messages, the party's table and the parties' secret. Given these, the
+        releases of the other parties are independent mechanisms on their own tables: their own
+        entries as they are, and their parts of the sketches at known hashes. The total is about one
+        record, or one person, added or removed at all *other* parties. The colluding party knows
+        its own data about a person anyway. The bound also holds if several parties collude, because
+        fewer releases then remain to protect. It also bounds what a party learns from the synthetic
+        table, which is computed from the messages.
 
-        The total is infinite if sketches depend on the secret alone. A geometric sketch with the record never shows a
-        level below the record's known level; without the record it may. The total is None with fewer than two parties.
+        The total is infinite if sketches depend on the secret alone. A geometric sketch with the
+        record never shows a level below the record's known level; without the record it may. The
+        total is None with fewer than two parties.
         """
         if len(self.parties) < 2:
             return None
@@ -300,7 +305,8 @@ class Ledger:
     def neighbours(self) -> str:
         """The change of the tables that the guarantee is about.
 
-        Randomised responses reveal the number of records, so with them neighbours differ by replacing a record.
+        Randomised responses reveal the number of records, so with them neighbours differ by
+        replacing a record.
         """
         replaced = any(isinstance(entry.event, GRREvent) for entry in self.entries)
         return REPLACE if replaced else neighbours_of(self.records_per_person)
@@ -355,7 +361,7 @@ class Ledger:
         }
 
     def colluding_json(self) -> dict[str, float | None]:
-        """The JSON field of the total under collusion: null if infinite; no field if nobody can collude."""
+        """JSON field of the total under collusion: null if infinite, left out if nobody can."""
         spent = self.colluding_epsilon
         return (
             {} if spent is None else {"colluding_epsilon": spent if math.isfinite(spent) else None}
@@ -436,7 +442,7 @@ def distinct_releases(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell; the last two hold numbers and are aligned to the right."""
+    """Columns as wide as their widest cell. The last two are aligned to the right."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     text = len(head) - 2
 

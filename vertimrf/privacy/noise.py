@@ -1,18 +1,18 @@
 """Privacy noise: a pseudo-random function of a key and of the exact values to which it is added.
 
-The key of a draw is HMAC-SHA512, under the noise key, of SHA-256 over all draws so far. Each draw enters with its law,
-its parameter and SHA-256 of its values. (RFC 6979 derives the nonce of a signature from its message in this way.) This
-has two consequences:
+The key of a draw is HMAC-SHA512, under the noise key, of SHA-256 over all draws so far. Each draw
+enters with its law, its parameter and SHA-256 of its values. (RFC 6979 derives the nonce of a
+signature from its message in this way.) This has two consequences:
 
-* The same key and values always give the same noise. A release that is made again, from a copy or a backup, has the
-  same bytes.
+* The same key and values always give the same noise. A release that is made again, from a copy or a
+  backup, has the same bytes.
 * Different values give independent noise. The difference of two releases reveals nothing.
 
-To anyone without the key, the noise is random as far as HMAC and ChaCha20 are pseudo-random functions and SHA-256 has
-no collisions.
+To anyone without the key, the noise is random as far as HMAC and ChaCha20 are pseudo-random
+functions and SHA-256 has no collisions.
 
-A party derives its noise key from its private key, the plan and its whole table (``party/party.py``). Without a private
-key, the operating system provides a fresh one.
+A party derives its noise key from its private key, the plan and its whole table
+(``party/party.py``). Without a private key, the operating system provides a fresh one.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class Noise(Protocol):
         """Whether a release made with this noise is private."""
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """Add independent discrete Gaussian noise of parameter ``sigma`` to integers [any shape, int64]."""
+        """Add independent discrete Gaussian noise to integers [any shape, int64]."""
 
     def geometrics(self, values: Integers, scale: float) -> Integers:
-        """Add independent two-sided geometric noise, P(x) proportional to exp(-|x| / scale), to integers [any shape,
-        int64].
+        """Add independent two-sided geometric noise to integers [any shape, int64].
+
+        P(x) is proportional to exp(-|x| / scale).
         """
 
     def stream(self, exact: bytes) -> Callable[[int], bytes]:
-        """A function that returns further random bytes, for noise that is added to values whose digest is ``exact``."""
+        """A function that returns random bytes for noise on values whose digest is ``exact``."""
 
 
 class KeyedNoise:

@@ -1,27 +1,30 @@
-"""The law of the likelihood ratio of a count sketch for a person with several records, bounded tightly.
+"""A tight bound on the law of a count sketch's likelihood ratio for a person with several records.
 
-Each of the person's K records has its own bucket and sign, independent of the others. It adds the sign to its
-``groups`` counters in that bucket. Two records may share any values. Neighbouring tables differ in all K records at
-once. The computed law dominates that of the likelihood ratio of one repetition in convex order, whatever values the
-records have. So it bounds every divergence in either direction. The steps are:
+Each of the person's K records has its own bucket and sign, independent of the others. It adds the
+sign to its ``groups`` counters in that bucket. Two records may share any values. Neighbouring
+tables differ in all K records at once. The computed law dominates that of the likelihood ratio of
+one repetition in convex order, whatever values the records have. So it bounds every divergence in
+either direction. The steps are:
 
-1. *Reveal which records share a bucket*, and their signs relative to each other. The probabilities of these are the
-   same with and without the person, so revealing them can only help the adversary. The K records fill K - e
-   buckets with probability ``P(K balls fill K - e of B boxes)``.
-2. *No bucket is shared* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different
-   buckets, of the product of K single ratios. It is a mean over permutations of the buckets of means over B' = floor(B
-   / K) blocks of K buckets. Within a permutation all ratios are independent, whatever values the records share. So the
-   ratio is dominated by one such mean: of B' independent products of K independent single ratios (Hoeffding, 1963, on
+1. *Reveal which records share a bucket*, and their signs relative to each other. The probabilities
+   of these are the same with and without the person, so revealing them can only help the adversary.
+   The K records fill K - e buckets with probability ``P(K balls fill K - e of B boxes)``.
+2. *No bucket is shared* (e = 0; nearly always). The ratio is the mean, over all ways to place K
+   records in different buckets, of the product of K single ratios. It is a mean over permutations
+   of the buckets of means over B' = floor(B / K) blocks of K buckets. Within a permutation all
+   ratios are independent, whatever values the records share. So the ratio is dominated by one such
+   mean: of B' independent products of K independent single ratios (Hoeffding, 1963, on
    U-statistics; Jensen).
-3. *m records share a bucket*. They shift its counters by a vector of length at most m sqrt(groups), reached when all
-   have the same values and signs. A shorter shift follows from the longer one by scaling and more noise. The rest is as
-   in step 2, with K - e different buckets.
-4. *Products of independent ratios* are dominated by the ratio of one shift with their total squared length and one
-   sign: multiplying its coordinates by further random signs gives the former. This bound is loose and is used for e >=
-   2 only. There the longest possible shift, of (e + 1)^2 + (K - e - 1) squared records, replaces all shifts.
+3. *m records share a bucket*. They shift its counters by a vector of length at most m sqrt(groups),
+   reached when all have the same values and signs. A shorter shift follows from the longer one by
+   scaling and more noise. The rest is as in step 2, with K - e different buckets.
+4. *Products of independent ratios* are dominated by the ratio of one shift with their total squared
+   length and one sign: multiplying its coordinates by further random signs gives the former. This
+   bound is loose and is used for e >= 2 only. There the longest possible shift, of (e + 1)^2 + (K -
+   e - 1) squared records, replaces all shifts.
 
-A person with fewer records is dominated step by step: there are fewer factors and more blocks. To first order the price
-is K^2 times that of one record, as for Gaussian noise: K times in epsilon.
+A person with fewer records is dominated step by step: there are fewer factors and more blocks. To
+first order the price is K^2 times that of one record, as for Gaussian noise: K times in epsilon.
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-# Grid of products of ratios: points per standard deviation, up to NEAR deviations; then the growth factor of the steps.
+# Grid of products of ratios: points per standard deviation, up to NEAR deviations; then the growth
+# factor of the steps.
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
 # Most steps of the largest ratio, and fewest steps per block.
 MAX_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
@@ -69,15 +73,20 @@ MIN_BUCKETS, MIN_VARIANCE_PER_VALUE = 64, 1.0
 
 
 def person_excess(groups: int, variance: float, buckets: int, records: int) -> float:
-    """Variance of the ratio of one repetition without shared buckets; to first order records^2 times that of one
-    record.
+    """Variance of the ratio of one repetition without shared buckets.
+
+    To first order, it is records^2 times that of one record.
+
+    Args:
+        groups, variance, buckets: as in :func:`~.count_sketch.ratio_law`.
+        records: largest number of records per person.
     """
     single = excess(groups, variance)
     return records * math.expm1(records * math.log1p(single)) / buckets
 
 
 def sharing(buckets: int, records: int) -> Floats:
-    """Probability that ``records`` records in random buckets fill ``records`` - e of them, for e = 0, 1, ...
+    """Probability that K records in random buckets fill K - e of them, for e = 0, 1, ...
     [shape=(records,)].
     """
     filled = np.zeros(records + 1)
@@ -100,13 +109,14 @@ def person_law(
         variance: kappa.
         buckets: B, at least ``records``.
         records: number of records of the person, 2 or more.
-        rare: approximate probability that may be left out, at least RARE. It is the probability together with that of
-            how records share buckets. The largest ratios are left out up to this probability with the person (and a
-            smaller one without), and everything beyond the window of their mean.
+        rare: approximate probability that may be left out, at least RARE. It is the probability
+            together with that of how records share buckets. The largest ratios are left out up to
+            this probability with the person (and a smaller one without), and everything beyond the
+            window of their mean.
 
     Returns:
-        Ratios [shape=(k,), float64, increasing], their probabilities under Q [shape=(k,), float64], and a bound on the
-        missing or misplaced probability.
+        Ratios [shape=(k,), float64, increasing], their probabilities under Q [shape=(k,), float64],
+        and a bound on the missing or misplaced probability.
 
     Raises:
         PrivacyError: the noise is too small to have a price.
@@ -134,7 +144,8 @@ def person_law(
             math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD,
             float(deviation[-1]) / MAX_STEPS,
         )
-        # Ratios minus 1 lie above -1. With steps that are small relative to their number, their mean stays above 0.
+        # Ratios minus 1 lie above -1. With steps that are small relative to their number, their
+        # mean stays above 0.
         step = min(step, blocks / STEPS_PER_BLOCK)
         ratio, convolved, missing = mean_law(deviation, mass, blocks, step, given)
         ratios.append(ratio)
@@ -160,8 +171,8 @@ def person_renyi(
 ) -> Floats:
     """Rényi divergences of one repetition, the larger direction.
 
-    Moments of products of independent ratios are products of moments. At all orders the divergence is at most that of
-    records that share their values and a known bucket.
+    Moments of products of independent ratios are products of moments. At all orders the divergence
+    is at most that of records that share their values and a known bucket.
 
     Args:
         law: from :func:`person_law`.
@@ -197,7 +208,10 @@ def _widest(e: int, records: int) -> int:
 
 
 def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floats, Floats, float]:
-    """Law of a product of independent ratios of one law, and the probability given up. The empty product is 1."""
+    """Law of a product of independent ratios of one law, and the probability given up.
+
+    The empty product is 1.
+    """
     deviation, mass, given_up = np.zeros(1), np.ones(1), 0.0
     for bit in f"{exponent:b}":
         if len(mass) > 1:
@@ -212,7 +226,10 @@ def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floa
 def _product(
     one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: float
 ) -> tuple[Floats, Floats, float]:
-    """Law of the product of two independent ratios on a grid that keeps its mean, and the probability given up."""
+    """Law of the product of two independent ratios on a grid, and the probability given up.
+
+    The grid keeps the mean.
+    """
     (x, p), (y, q) = one, other
     deviation = (x[:, None] + y + x[:, None] * y).ravel()
     mass = (p[:, None] * q).ravel()
@@ -235,7 +252,10 @@ def _product(
 
 
 def _cut(deviation: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats, float]:
-    """A law without its largest ratios, and the probability given up with and without the person; deviations increase."""
+    """A law without its largest ratios, and the probability given up with and without the person.
+
+    Deviations must increase.
+    """
     above = np.cumsum((mass * (1 + deviation))[::-1])[::-1]
     kept = above >= rare
     return deviation[kept], mass[kept], 0.0 if kept.all() else 2 * rare

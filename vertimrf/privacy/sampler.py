@@ -1,14 +1,15 @@
 """Discrete Gaussian and two-sided geometric noise, drawn by inverting their distributions.
 
-A draw is a function of one uniform number U in [0, 1). First, 64 bits of U are read. They determine nearly every draw
-by a table in double precision, whose errors are far below the margin around each of its thresholds. If U lies within a
-margin, 192 further bits of U are read and the thresholds are computed to 100 digits. So a draw depends neither on the
-floating-point arithmetic of the machine nor on the margin: it is the value given by 256 bits of U.
+A draw is a function of one uniform number U in [0, 1). First, 64 bits of U are read. They determine
+nearly every draw by a table in double precision, whose errors are far below the margin around each
+of its thresholds. If U lies within a margin, 192 further bits of U are read and the thresholds are
+computed to 100 digits. So a draw depends neither on the floating-point arithmetic of the machine
+nor on the margin: it is the value given by 256 bits of U.
 
-The total variation distance of one draw from the exact law is below :data:`DISTANCE`. It has three sources: thresholds
-are rounded to 2^-256; the Gaussian is cut at 19 standard deviations; and wide Gaussians are sums of narrow ones
-(:func:`discrete_gaussian`). 2^50 draws together add less than 2^-130 to delta at an epsilon of 30. This is far below
-what the accountant adds for rounding.
+The total variation distance of one draw from the exact law is below :data:`DISTANCE`. It has three
+sources: thresholds are rounded to 2^-256; the Gaussian is cut at 19 standard deviations; and wide
+Gaussians are sums of narrow ones (:func:`discrete_gaussian`). 2^50 draws together add less than
+2^-130 to delta at an epsilon of 30. This is far below what the accountant adds for rounding.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ BITS = FIRST_BITS + 8 * FURTHER_BYTES
 DIGITS = 100
 # Draws of larger scales might not fit in 64 bits.
 MAX_SCALE = 2.0**56
-# Gaussians up to this parameter are drawn from a table. A wider one is STEP times a narrower one plus one of parameter
-# FINE.
+# Gaussians up to this parameter are drawn from a table. A wider one is STEP times a narrower one
+# plus one of parameter FINE.
 MAX_TABLE, STEP, FINE = 256, 32, 128
-# Standard deviations covered by the double-precision table (the rest lies within the margin) and by the exact one.
+# Standard deviations covered by the double-precision table (the rest lies within the margin) and by
+# the exact one.
 REACH, EXACT_REACH = 9, 19
 # Margin around thresholds in double precision. Sums of at most 2^12 terms have errors below 2^-40.
 MARGIN = 2.0**-38
@@ -74,7 +76,7 @@ class Stream:
         return np.frombuffer(self.take(8 * count), "<u8").astype(np.uint64, copy=False), first
 
     def number(self, word: int, place: int) -> int:
-        """A word and its 192 further bits, HMAC-SHA256 of its index, as an integer: U times 2^256."""
+        """A word and its 192 further bits (HMAC-SHA256 of its index): U times 2^256."""
         more = hmac.digest(self._further, place.to_bytes(8, "little"), "sha256")[:FURTHER_BYTES]
         return word << (BITS - FIRST_BITS) | int.from_bytes(more, "little")
 
@@ -82,10 +84,11 @@ class Stream:
 def discrete_gaussian(stream: Stream, count: int, sigma: float) -> Integers:
     """Independent draws of P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers.
 
-    A draw of parameter s above MAX_TABLE is STEP * Y + Z. Z has parameter FINE, and Y has parameter sqrt(s^2 - FINE^2)
-    / STEP. The sum has the right law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2)) times the sum over y of exp(-(y - c)^2 /
-    (2 t^2)), for a c that depends on x, and t = FINE sqrt(s^2 - FINE^2) / (STEP s) > 3.4. By Poisson summation, that
-    sum is the same for all c up to a relative difference of 2.1 exp(-2 pi^2 t^2) < 2^-330.
+    A draw of parameter s above MAX_TABLE is STEP * Y + Z. Z has parameter FINE, and Y has parameter
+    sqrt(s^2 - FINE^2) / STEP. The sum has the right law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2))
+    times the sum over y of exp(-(y - c)^2 / (2 t^2)), for a c that depends on x, and t = FINE
+    sqrt(s^2 - FINE^2) / (STEP s) > 3.4. By Poisson summation, that sum is the same for all c up to
+    a relative difference of 2.1 exp(-2 pi^2 t^2) < 2^-330.
 
     Args:
         stream: source of uniform bits.
@@ -112,7 +115,8 @@ def _gaussian(stream: Stream, count: int, variance: Fraction) -> Integers:
 def _from_table(stream: Stream, count: int, variance: Fraction) -> Integers:
     words, first = stream.words(count)
     low, high, reach = _thresholds(variance)
-    # Number of thresholds that a word has certainly reached, and whether it may have reached another.
+    # Number of thresholds that a word has certainly reached, and whether it may have reached
+    # another.
     drawn = np.searchsorted(high, words, side="right")
     near = np.searchsorted(low, words, side="right") != drawn
     edge = np.uint64(int(MARGIN * 2**FIRST_BITS))
@@ -126,7 +130,10 @@ def _from_table(stream: Stream, count: int, variance: Fraction) -> Integers:
 
 @lru_cache(maxsize=64)
 def _thresholds(variance: Fraction) -> tuple[Words, Words, int]:
-    """P(X <= value) minus and plus the margin as words, for each value but the highest; and the lowest value, negated."""
+    """P(X <= value) minus and plus the margin as words, and the negated lowest value.
+
+    The words are for each value but the highest.
+    """
     reach = math.ceil(REACH * math.sqrt(variance))
     mass = np.exp(-0.5 * np.arange(reach + 1, dtype=np.float64) ** 2 / float(variance))
     # P(X >= x) for x = 0 .. reach, unnormalised, summed from the smallest.
@@ -146,7 +153,8 @@ def _exact_thresholds(variance: Fraction) -> tuple[list[int], int]:
     reach = math.ceil(EXACT_REACH * math.sqrt(variance)) + 1
     with localcontext() as context:
         context.prec = DIGITS
-        # Masses of 0, 1, 2, ... relative to that of 0: 1, q, q^4, q^9, ... with q = exp(-1 / (2 variance)).
+        # Masses of 0, 1, 2, ... relative to that of 0: 1, q, q^4, q^9, ... with q = exp(-1 / (2
+        # variance)).
         power = (Decimal(-variance.denominator) / (2 * Decimal(variance.numerator))).exp()
         ratio = power * power
         masses = [Decimal(1)]
@@ -181,7 +189,7 @@ def two_sided_geometric(stream: Stream, count: int, scale: float) -> Integers:
 
 
 def _geometric(stream: Stream, count: int, scale: float) -> Integers:
-    """Geometric draws, P(G >= k) = exp(-k / scale): the integer part of -scale log(U) [shape=(count,)]."""
+    """Geometric draws, P(G >= k) = exp(-k / scale), as floor(-scale log(U)) [shape=(count,)]."""
     words, first = stream.words(count)
     with np.errstate(divide="ignore"):
         least = -np.log((words.astype(np.float64) + 1) * 2.0**-FIRST_BITS) * scale

@@ -1,7 +1,7 @@
-"""The privacy label of a release: private at some (epsilon, delta) for which neighbours, or not private and why.
+"""The privacy label of a release: its (epsilon, delta) and neighbours, or why it is not private.
 
-Every file that leaves a role carries its label, and every command that reads or writes one shows it. A file without a
-label, or with a contradictory one, is treated as not private.
+Every file that leaves a role carries its label, and every command that reads or writes one shows
+it. A file without a label, or with a contradictory one, is treated as not private.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ class Standing:
     """Privacy label of a release.
 
     Attributes:
-        epsilon, delta: upper bounds on what the whole run spends; None if no mechanism protects the release.
-        neighbours: the change of the tables to which they apply: from :func:`neighbours_of`, or :data:`REPLACE`.
+        epsilon, delta: upper bounds on what the whole run spends; None if no mechanism protects the
+            release.
+        neighbours: the change of the tables to which they apply: from :func:`neighbours_of`, or
+            :data:`REPLACE`.
         reasons: why the release is not private, whatever epsilon says; empty if it is private.
         notes: further remarks for readers.
     """
@@ -62,7 +64,7 @@ class Standing:
         return not self.reasons
 
     def because(self, *reasons: str) -> Standing:
-        """The same label with further reasons why the release is not private, without repetitions."""
+        """The label with further reasons why the release is not private, without repetitions."""
         return replace(
             self,
             reasons=(*self.reasons, *(r for r in dict.fromkeys(reasons) if r not in self.reasons)),
@@ -86,7 +88,10 @@ class Standing:
 
     @classmethod
     def from_json(cls, data: Any) -> Standing:
-        """Read a label from JSON. A missing, incomplete or contradictory label means not private."""
+        """Read a label from JSON.
+
+        A missing, incomplete or contradictory label means not private.
+        """
         if not isinstance(data, dict) or data.keys() != EXACT.to_json().keys():
             return UNSTATED
         try:

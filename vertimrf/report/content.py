@@ -1,4 +1,8 @@
-"""The numbers of a report: shares of values, dependence of pairs, and distances between model, released counts and truth."""
+"""The numbers of a report.
+
+These are shares of values, dependence of pairs, and distances between model, released counts and
+truth.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,8 @@ Array = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 
-# Largest number of bars of a chart, for ordered and for unordered values; and largest number of classes of an attribute when its
-# dependence on others is computed.
+# Largest number of bars of a chart, for ordered and for unordered values; and largest number of
+# classes of an attribute when its dependence on others is computed.
 MAX_BARS, MAX_LYING, MAX_CLASSES = 32, 18, 24
 # Mean absolute value of Gaussian noise of standard deviation 1.
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -41,7 +45,8 @@ class Series:
         party: name.
         shares: share of records by bar [shape=(bars,)].
         errors: standard errors of ``shares`` [shape=(bars,)].
-        distance: half the sum of absolute differences between the marginal and the model, over all values.
+        distance: half the sum of absolute differences between the marginal and the model, over all
+            values.
         noise: expected ``distance`` from noise alone.
     """
 
@@ -64,7 +69,8 @@ class Column:
         model: shares of the records [shape=(bars,)].
         released: the marginal as each party released it.
         truth: shares of the real records [shape=(bars,)]. None without real tables.
-        off: half the sum of absolute differences between model and truth, over all values. None without real tables.
+        off: half the sum of absolute differences between model and truth, over all values. None
+            without real tables.
     """
 
     attribute: Attribute
@@ -79,19 +85,23 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """Dependence of every two attributes: the share of records that would have to change to make them independent.
+    """Dependence of every two attributes.
+
+    It is the share of records that would have to change to make the attributes independent.
 
     All matrices have the shape (d, d), are symmetric, and have NaN on the diagonal.
 
     Attributes:
         model: dependence in the model.
-        estimate: dependence in the messages' estimates, less the expected contribution of noise. NaN for pairs that were not
-            measured.
-        beyond: distance between estimate and model, less the expected contribution of noise. NaN as in ``estimate``.
+        estimate: dependence in the messages' estimates, less the expected contribution of noise.
+            NaN for pairs that were not measured.
+        beyond: distance between estimate and model, less the expected contribution of noise. NaN as
+            in ``estimate``.
         truth: dependence in the real tables. None without real tables.
         off: half the sum of absolute differences between model and truth. None without real tables.
         across: whether no party holds both attributes [bool].
-        resampled: expected mean of ``off`` for as many records drawn from the real ones. None without real tables.
+        resampled: expected mean of ``off`` for as many records drawn from the real ones. None
+            without real tables.
     """
 
     model: Array
@@ -110,11 +120,13 @@ class Content:
     Attributes:
         columns: figures of the attributes, in schema order.
         dependence: figures of pairs.
-        edges: pairs of attributes that are neighbours in the model's graph, the most dependent first.
+        edges: pairs of attributes that are neighbours in the model's graph, the most dependent
+            first.
         coarse: whether attributes of many values were merged into classes for ``dependence``.
         records: number of records that the model stands for.
         real: number of real records. None without real tables.
-        utility: result of :func:`vertimrf.utility.figures.utility` for rows of the model. None if not asked for.
+        utility: result of :func:`vertimrf.utility.figures.utility` for rows of the model. None if
+            not asked for.
     """
 
     columns: tuple[Column, ...]
@@ -131,8 +143,10 @@ def content(run: Run, truth: Codes | None = None, label: str | None = None) -> C
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. None if they must not be seen.
-        label: attribute that trees trained on the model's rows predict from the others. Needs ``truth``.
+        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. None if
+            they must not be seen.
+        label: attribute that trees trained on the model's rows predict from the others. Needs
+            ``truth``.
 
     Returns:
         The figures.
@@ -179,7 +193,10 @@ def content(run: Run, truth: Codes | None = None, label: str | None = None) -> C
 
 
 def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
-    """Utility of rows drawn from the model, as many as it has records. Attributes of one value are left out."""
+    """Utility of rows drawn from the model, as many as it has records.
+
+    Attributes of one value are left out.
+    """
     field, attributes = run.model.field, run.model.schema.attributes
     rows = sample(field, max(round(field.total), 1), np.random.default_rng(0))
     varying = [i for i, attribute in enumerate(attributes) if attribute.size > 1]
@@ -294,7 +311,8 @@ def _dependence(
         _enter(estimate, pairs.places, pairs.dependence)
         _enter(beyond, pairs.places, pairs.distance - pairs.noise)
     all_pairs = list(itertools.combinations(range(d), 2))
-    # All pairs of a wide model take seconds. Pairs that the report has are computed again only if the truth is given.
+    # All pairs of a wide model take seconds. Pairs that the report has are computed again only if
+    # the truth is given.
     wanted = [pair for pair in all_pairs if truth is not None or np.isnan(model[pair])]
     sizes = binned_sizes(schema.sizes, classes)
     true = off = None
@@ -337,5 +355,5 @@ def _enter(
 
 
 def _from_independence(shares: Array) -> float:
-    """Half the sum of absolute differences between a table of shares and the product of its margins."""
+    """Total variation distance between a table of shares and the product of its margins."""
     return 0.5 * float(np.abs(shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))).sum())

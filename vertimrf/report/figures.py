@@ -1,7 +1,7 @@
 """The figures of a report, drawn by Matplotlib as SVG elements of a page.
 
-Text stays text, and each figure describes itself in words. Colours are those of Okabe and Ito, and cividis in maps: colour-blind
-readers can tell them apart. Markers and line styles differ as well.
+Text stays text, and each figure describes itself in words. Colours are those of Okabe and Ito, and
+cividis in maps: colour-blind readers can tell them apart. Markers and line styles differ as well.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ def tools() -> Any:
 
 
 def shown(text: str, most: int | None = None) -> str:
-    """A name as a page can show it: control and direction characters as escapes, cut to ``most`` characters."""
+    """A name as a page can show it.
+
+    Control and direction characters become escapes. The name is cut to ``most`` characters.
+    """
     out = "".join(
         f"\\u{ord(letter):04x}"
         if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co")
@@ -108,7 +111,10 @@ def shown(text: str, most: int | None = None) -> str:
 
 
 def marginal_chart(column: Column, name: str) -> str:
-    """Shares of one attribute's values: bars for the model, marks for released marginals, lines for the truth."""
+    """A chart of the shares of one attribute's values.
+
+    Bars show the model, marks the released marginals, and lines the truth.
+    """
     lying = not column.attribute.ordered
     model, labels, truth = (
         column.model,
@@ -181,7 +187,10 @@ def _some_labels(axes: Any, column: Column, labels: Sequence[str]) -> None:
 
 
 def _width(text: str, points: float) -> float:
-    """Approximate width of a text in inches. It is rather too large, because the reader's font is unknown."""
+    """Approximate width of a text in inches.
+
+    It is rather too large, because the reader's font is unknown.
+    """
     return (
         sum(0.8 if letter.isupper() or letter in "mwMW@%…" else 0.63 for letter in text)
         * points
@@ -216,13 +225,13 @@ def attribute_graph(
     edges: Sequence[tuple[int, int]],
     dependence: Dependence,
 ) -> str:
-    """Attributes in a circle, party by party. Lines join neighbours in the model's graph; wider lines mean more dependence.
+    """Attributes in a circle, with lines between neighbours; wider ones mean more dependence.
 
     Args:
         names: names of the attributes.
         parties: position of the first holder, by attribute.
         party_names: names of the parties, by position.
-        edges: pairs of neighbours, the most dependent first. Those of :func:`drawn_edges` are drawn.
+        edges: pairs of neighbours, most dependent first, of which :func:`drawn_edges` are drawn.
         dependence: dependence of pairs.
     """
     d = len(names)
@@ -323,7 +332,7 @@ def _draw_edges(
 
 
 def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> list[tuple[int, int]]:
-    """The edges that a graph has room for: the first ones across parties, and as many within parties."""
+    """The edges that a graph has room for: the first ones across and within parties."""
     kinds = (
         [pair for pair in edges if bool(dependence.across[pair]) == across]
         for across in (True, False)
@@ -395,13 +404,14 @@ def heat_map(
 def error_chart(
     predicted: Array, observed: Array, across: npt.NDArray[np.bool_], off: Array | None
 ) -> str:
-    """Errors of pairs of attributes: distances between estimate, model and truth against what noise alone explains.
+    """Errors of pairs of attributes: distances against the distances that noise alone explains.
 
     Args:
         predicted: expected distance from noise alone, shares of records [shape=(pairs,)].
         observed: distance between estimate and model, shares of records [shape=(pairs,)].
         across: whether no party holds both attributes [shape=(pairs,), bool].
-        off: distance between model and truth, shares of records [shape=(pairs,)]. None if the truth is unknown.
+        off: distance between model and truth, shares of records [shape=(pairs,)]. None if the truth
+            is unknown.
     """
     with _drawing((5.2, 3.7)) as figure:
         axes: Any = figure.add_axes((0.115, 0.125, 0.865, 0.855))
@@ -496,7 +506,10 @@ def _drawing(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def _svg(figure: Figure, title: str, words: str) -> str:
-    """The figure as an SVG element of a page, with a description in words. It refers to nothing outside itself."""
+    """The figure as an SVG element of a page, with a description in words.
+
+    It refers to nothing outside itself.
+    """
     out = io.BytesIO()
     figure.savefig(
         out,

@@ -48,13 +48,15 @@ def write_report(
     """Write a run's report as one HTML page for people. Needs the extra "report".
 
     Args:
-        run: a trial; a server's result; or paths: a folder that holds a model and its JSON report, or these two files.
+        run: a trial; a server's result; or paths: a folder that holds a model and its JSON report,
+            or these two files.
         out: the page to write.
-        real: the real tables, if one machine may see them all. The page then compares with them, and says that it is not private.
+        real: the real tables, if one machine may see them all. The page then compares with them,
+            and says that it is not private.
         id: id column of the real tables.
         read: how the real tables are read.
-        label: attribute that trees predict from the others. The page then shows the utility of the model's rows, as ``vertimrf
-            evaluate --utility`` does. Needs ``real``.
+        label: attribute that trees predict from the others. The page then shows the utility of the
+            model's rows, as ``vertimrf evaluate --utility`` does. Needs ``real``.
 
     Returns:
         What the page may claim.
@@ -62,11 +64,11 @@ def write_report(
     Raises:
         MessageError: files cannot be read, or belong to different runs.
         TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
-        PlanError: there are real tables without an id, or a label without real tables; or Matplotlib, Jinja or, with a label,
-            scikit-learn is not installed.
+        PlanError: there are real tables without an id, or a label without real tables; or
+            Matplotlib, Jinja or, with a label, scikit-learn is not installed.
 
     Example:
-        >>> vertimrf.write_report("results/", "report.html")                                # doctest: +SKIP
+        >>> vertimrf.write_report("results/", "report.html")  # doctest: +SKIP
     """
     check_tools()
     if label is not None and not real:
@@ -90,7 +92,14 @@ def write_report(
 def write_page(
     run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None
 ) -> Standing:
-    """Write the page of a run. Arguments as in :func:`page`. Returns what the page may claim.
+    """Write the page of a run.
+
+    Args:
+        run, truth, label: as in :func:`page`.
+        out: the file to write.
+
+    Returns:
+        The privacy label of the page.
 
     Raises:
         PlanError: Matplotlib or Jinja is not installed.
@@ -102,7 +111,10 @@ def write_page(
 
 
 def standing_of(run: Run, truth: bool) -> Standing:
-    """What a page may claim: the standing of the run's report. A page that shows the truth is not private."""
+    """What a page may claim: the standing of the run's report.
+
+    A page that shows the truth is not private.
+    """
     return run.report.standing.because(*EXACT.reasons) if truth else run.report.standing
 
 
@@ -128,7 +140,8 @@ def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. The page is then not private.
+        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. The page
+            is then not private.
         label: attribute that trees predict from the others. Needs ``truth``.
     """
     import jinja2
@@ -271,7 +284,10 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
 
 
 def _colluding(epsilon: float | None) -> str | None:
-    """Epsilon if a party colludes, as text. None if nobody can collude or the ledger does not say."""
+    """Epsilon if a party colludes, as text.
+
+    None if nobody can collude or the ledger does not say.
+    """
     return None if epsilon is None else "none" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
@@ -309,7 +325,10 @@ def _across(line: Line) -> bool:
 
 
 def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
-    """Pairs where the model is farthest from the truth. Without the truth, farthest from the estimates beyond their noise."""
+    """Pairs where the model is farthest from the truth.
+
+    Without the truth, farthest from the estimates beyond their noise.
+    """
 
     def off(line: Line) -> float:
         distance = line.off if truth else line.beyond

@@ -54,12 +54,14 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of attributes that were measured: see :meth:`vertimrf.server.released_figures.ReleasedFigures.to_json`.
+    """Pairs of attributes that were measured.
+
+    See :meth:`vertimrf.server.released_figures.ReleasedFigures.to_json`.
 
     Attributes:
         places: positions of both attributes [shape=(pairs, 2), int64], the first below the second.
-        cells, predicted, error, noise, distance, dependence, model_dependence: figures [each shape=(pairs,), float64]; predicted
-            is NaN where the plan predicts none.
+        cells, predicted, error, noise, distance, dependence, model_dependence: figures [each
+            shape=(pairs,), float64]; predicted is NaN where the plan predicts none.
     """
 
     places: npt.NDArray[np.int64]
@@ -95,7 +97,7 @@ class _Pairs(msgspec.Struct):
     model_dependence: list[Figure]
 
 
-class _Found(msgspec.Struct):
+class _Estimates(msgspec.Struct):
     """What was measured, in a file."""
 
     one_way: list[_OneWay]
@@ -105,7 +107,8 @@ class _Found(msgspec.Struct):
 class _Measured(msgspec.Struct):
     """The part of a file on what was measured."""
 
-    found: _Found | None = None
+    # The file's key is "found".
+    estimates: _Estimates | None = msgspec.field(default=None, name="found")
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -149,10 +152,10 @@ class Overlap(msgspec.Struct, frozen=True):
     """How many people each set of parties holds.
 
     Attributes:
-        held_by: the sets.
+        holders: the sets; the file's key is "held_by".
     """
 
-    held_by: tuple[Holders, ...] = ()
+    holders: tuple[Holders, ...] = msgspec.field(default=(), name="held_by")
 
 
 class Report(msgspec.Struct, frozen=True, eq=False):
@@ -163,7 +166,8 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         version: version of the library. Empty if the file does not say.
         encoder: name of the encoder. Empty if the file does not say.
         plan: fingerprint of the plan. Empty if the file does not say.
-        expected_records, rows: record counts of the plan and of the synthetic table. None if the file does not say.
+        expected_records, rows: record counts of the plan and of the synthetic table. None if the
+            file does not say.
         seconds: wall time by phase.
         message_bytes: size of the message by party. Only reports of trials have it.
         crossing: attribute names of the cross-party marginals that the model was fitted to.
@@ -216,11 +220,12 @@ class Run:
         """Read a run from files.
 
         Args:
-            paths: a folder with one model and at most one report in JSON, a server's run folder, or the files themselves in any
-                order.
+            paths: a folder with one model and at most one report in JSON, a server's run folder, or
+                the files themselves in any order.
 
         Raises:
-            MessageError: a file is missing, cannot be read, was altered, or belongs to another run; or there are too many files.
+            MessageError: a file is missing, cannot be read, was altered, or belongs to another run;
+                or there are too many files.
         """
         files = _listed(paths)
         models = [path for path in files if _begins(path, container.MAGIC) and _is_model(path)]
@@ -266,12 +271,18 @@ class Run:
 
 
 def _text_of(figures: Any) -> str:
-    """The part of a report that also follows from the model, as text. Text is compared because files have lists for tuples."""
+    """The part of a report that also follows from the model, as text.
+
+    Text is compared because files have lists for tuples.
+    """
     return json.dumps([figures["ledger"], figures["cliques"]], sort_keys=True)
 
 
 def _listed(paths: Sequence[str | Path]) -> list[Path]:
-    """The given files, and the files in the given folders. Of a run folder, the files in its results."""
+    """The given files, and the files in the given folders.
+
+    Of a run folder, the files in its results.
+    """
     out: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -293,7 +304,10 @@ def _begins(path: Path, magic: bytes) -> bool:
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a container holds a model. True for a damaged container too: opening it gives the error message."""
+    """Whether a container holds a model.
+
+    True for a damaged container too: opening it gives the error message.
+    """
     try:
         return bool(container.peek(container.read(path), str(path))[0] == "model")
     except MessageError:
@@ -310,11 +324,13 @@ def _report(path: Path) -> Any:
 
 def _read(figures: dict[str, Any], schema: Schema, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
-    found = from_json(figures, _Measured, where, REMEDY, MessageError).found
+    estimates = from_json(figures, _Measured, where, REMEDY, MessageError).estimates
     parts = {
         "standing": Standing.from_json(figures.get("standing")),
-        "released": [] if found is None else [_released(one, schema) for one in found.one_way],
-        "pairs": None if found is None else _pairs(found.pairs, len(schema.names)),
+        "released": []
+        if estimates is None
+        else [_released(one, schema) for one in estimates.one_way],
+        "pairs": None if estimates is None else _pairs(estimates.pairs, len(schema.names)),
     }
     return from_json(figures | parts, Report, where, REMEDY, MessageError)
 

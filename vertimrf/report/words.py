@@ -64,7 +64,9 @@ def steps(ledger: Ledger) -> tuple[Step, ...]:
 
 
 def in_words(entry: LedgerEntry) -> str:
-    """One line of a ledger as a sentence. A kind without a sentence of its own is described by the entry's own words.
+    """One line of a ledger as a sentence.
+
+    A kind without a sentence of its own is described by the entry's own words.
 
     Args:
         entry: the line. Its kind selects the sentence, its event fills in the numbers.
@@ -157,10 +159,12 @@ def _of_sketches(entry: LedgerEntry, who: str) -> str:
 
 
 def odds(epsilon: float, delta: float) -> float:
-    """Largest probability of guessing correctly which of two neighbouring tables was used, if both are equally likely.
+    """Largest probability of guessing correctly which of two neighbouring tables was used.
 
-    The total variation of two distributions that are (epsilon, delta)-close in both directions is at most
-    (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) (Kairouz, Oh and Viswanath, 2015).
+    Both tables are equally likely.
+
+    The total variation of two distributions that are (epsilon, delta)-close in both directions is
+    at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) (Kairouz, Oh and Viswanath, 2015).
     """
     return min(1.0, (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon)))
 
@@ -218,7 +222,8 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> tu
     Args:
         several: whether several parties took part.
         private: whether there is a guarantee.
-        colluding: epsilon if a party colludes with the server. Infinite if no epsilon holds, None if none is known.
+        colluding: epsilon if a party colludes with the server. Infinite if no epsilon holds, None
+            if none is known.
     """
     if not private:
         return ()

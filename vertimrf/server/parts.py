@@ -269,7 +269,7 @@ def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Me
     return [
         m
         for m in crossing
-        if not schema.held_together(m.attributes)
+        if not schema.at_one_party(m.attributes)
         or len({schema.party_of(a) for a in m.attributes}) == 1
     ]
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..errors import TableError
 from ..plan.attribute import Attribute
-from ..plan.defaults import HELD_BY
+from ..plan.defaults import HOLDERS_COLUMN
 from ..plan.schema import Schema
 
 __all__ = ["decode_pieces", "decode_rows", "with_holders"]
@@ -139,7 +139,7 @@ def with_holders(
             columns[name] = pc.if_else(absent, pa.scalar(None, table[name].type), table[name])
     columns = {name: columns[name] for name in table.column_names}
     labels = pa.array(["+".join(parties) for parties in party_sets])
-    return pa.table({**columns, HELD_BY: labels.take(pa.array(holders))})
+    return pa.table({**columns, HOLDERS_COLUMN: labels.take(pa.array(holders))})
 
 
 def numbers_inside(

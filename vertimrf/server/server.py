@@ -448,7 +448,7 @@ class Server:
         across = tuple(
             m.attributes
             for m in crossing
-            if m.attributes in fitted_to and not plan.schema.held_together(m.attributes)
+            if m.attributes in fitted_to and not plan.schema.at_one_party(m.attributes)
         )
         warnings = graph.warnings
         if crossing and not across:
@@ -512,7 +512,7 @@ def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
     inside: list[Combination] = []
     across: list[Combination] = []
     for combination in schema.combinations:
-        (inside if schema.held_together(place for place, _ in combination) else across).append(
+        (inside if schema.at_one_party(place for place, _ in combination) else across).append(
             combination
         )
     return inside, across

@@ -1,1 +1,4 @@
-"""Tables: record ids and integer codes from files and data frames. Nothing at the server imports this."""
+"""Tables: record ids and integer codes from files and data frames.
+
+Nothing at the server imports this.
+"""

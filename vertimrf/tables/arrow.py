@@ -35,13 +35,14 @@ __all__ = [
 ]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
-# A table carries its privacy label under this key of its metadata or, if its format has none, in a file with this
-# ending.
+# A table carries its privacy label under this key of its metadata or, if its format has none, in a
+# file with this ending.
 STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
-# Bytes of a CSV file that are read at a time: the first, unless a row is longer. Then Arrow's error for such a row.
+# Bytes of a CSV file that are read at a time: the first, unless a row is longer. Then Arrow's error
+# for such a row.
 BLOCKS = (1 << 22, 1 << 26, 1 << 30)
 STRADDLING = "straddling object"
 # Bytes of a column of a Parquet file that are read at a time.
@@ -54,13 +55,14 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     """Read a table.
 
     Args:
-        source: path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, distinguished by content; or a
-            pandas or polars frame (also lazy), a DuckDB relation, an Arrow table or record batch, or any object with
-            ``__arrow_c_stream__`` or ``__dataframe__``.
+        source: path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, distinguished
+            by content; or a pandas or polars frame (also lazy), a DuckDB relation, an Arrow table
+            or record batch, or any object with ``__arrow_c_stream__`` or ``__dataframe__``.
         read: format of a CSV file.
 
     Returns:
-        The Arrow table. Columns of a CSV file are text, so that 007 stays 007; the schema gives them meaning.
+        The Arrow table. Columns of a CSV file are text, so that 007 stays 007; the schema gives
+        them meaning.
 
     Raises:
         TableError: the file is missing, or the source is not a table.
@@ -78,13 +80,15 @@ Unreadable = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Pieces:
-    """A table that can be read in pieces, any number of times. Only one piece of a file is in memory at a time.
+    """A table that can be read in pieces, any number of times.
+
+    Only one piece of a file is in memory at a time.
 
     Attributes:
         names: column names.
         where: name of the table, for errors.
-        batches: returns the rows of some columns in batches of any size; calls its second argument as :meth:`read`
-            does.
+        batches: returns the rows of some columns in batches of any size; calls its second argument
+            as :meth:`read` does.
     """
 
     names: tuple[str, ...]
@@ -98,8 +102,8 @@ class Pieces:
 
         Args:
             columns: names of columns, in the order wanted; default all.
-            unreadable: called for every row of a CSV file that has more or fewer cells than the header; such rows are
-                left out. Without it, the file is refused.
+            unreadable: called for every row of a CSV file that has more or fewer cells than the
+                header; such rows are left out. Without it, the file is refused.
 
         Raises:
             TableError: the file cannot be read to its end.
@@ -153,7 +157,9 @@ class Pieces:
 
 
 def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
-    """Open anything that :func:`read_arrow` reads as a table in pieces. Columns of a CSV file are text.
+    """Open anything that :func:`read_arrow` reads as a table in pieces.
+
+    Columns of a CSV file are text.
 
     Raises:
         TableError: the file is missing, or the source is not a table.
@@ -194,7 +200,8 @@ def _file_batches(
             with pa.ipc.open_file(str(path)) as file:
                 count = file.num_record_batches
             for i in range(count):
-                # The file is opened again for each batch, so that pages of earlier batches are released.
+                # The file is opened again for each batch, so that pages of earlier batches are
+                # released.
                 with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
                     batch = file.get_batch(i).select(list(columns))
                     check_sound(batch)
@@ -236,7 +243,10 @@ def from_object(source: Source) -> pa.Table:
 
 
 def _from_pandas(frame: Any) -> pa.Table:
-    """Convert a pandas frame. Columns of objects of several kinds, for which Arrow has no type, become text."""
+    """Convert a pandas frame.
+
+    Columns of objects of several kinds, for which Arrow has no type, become text.
+    """
     # A named index counts as a column; the default index does not.
     named = any(name is not None for name in frame.index.names)
     try:
@@ -268,8 +278,8 @@ def executed(source: Source) -> Source:
         if package == "polars" and type(source).__name__ == "LazyFrame":
             return source.collect()
         if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
-            # Fetch all rows at once: a relation's stream blocks its connection for other queries until it is read to
-            # the end.
+            # Fetch all rows at once: a relation's stream blocks its connection for other queries
+            # until it is read to the end.
             return (
                 source.to_arrow_table()
                 if hasattr(source, "to_arrow_table")
@@ -305,8 +315,9 @@ def file_kind(path: Path) -> str:
 
 
 def check_sound(batch: pa.RecordBatch) -> None:
-    """Check that offsets and indices stay within the data, which nothing else does. Text may be any bytes
-    (:func:`mended`).
+    """Check that offsets and indices stay within the data, which nothing else does.
+
+    Text may be any bytes (:func:`mended`).
 
     Raises:
         pa.ArrowInvalid: they do not.
@@ -377,7 +388,9 @@ class _Decoded:
 def csv_batches(
     path: Path, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a CSV file. Every cell is text; only cells with nothing between the delimiters are null.
+    """Rows of a CSV file.
+
+    Every cell is text; only cells with nothing between the delimiters are null.
 
     Args:
         path, read: the file and its format.
@@ -387,8 +400,8 @@ def csv_batches(
     types = dict.fromkeys(csv_names(path, read), pa.string())
     given = reported = 0
     for block_size in BLOCKS:
-        # If a row is longer than a block, the file is read again in larger blocks, from the first row that was not yet
-        # returned.
+        # If a row is longer than a block, the file is read again in larger blocks, from the first
+        # row that was not yet returned.
         before, seen = given, 0
 
         def invalid(row: pa.csv.InvalidRow) -> str:
@@ -505,8 +518,8 @@ def write_table(
     Args:
         table: the table; or at least one piece of it, all with the same columns.
         path: the file.
-        standing: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a CSV file gets a
-            file beside it. None for tables without a label.
+        standing: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a
+            CSV file gets a file beside it. None for tables without a label.
 
     Returns:
         Number of rows written.
@@ -531,7 +544,8 @@ def write_table(
                     writer.write_table(piece.cast(schema))
                     rows += piece.num_rows
             if kind.startswith(".csv") and standing is not None:
-                # The label is written before the table, so the table never lacks it, and it holds for this table only.
+                # The label is written before the table, so the table never lacks it, and it holds
+                # for this table only.
                 beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
                 write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:

@@ -22,7 +22,8 @@ class Reason:
 
     Attributes:
         kind: kind of reason.
-        what: the column, or the impossible combination in words; empty if the whole record is concerned.
+        what: the column, or the impossible combination in words; empty if the whole record is
+            concerned.
         count: number of records; several reasons may apply to one record.
         sentence: the number of records, where they are, the first of them, and the remedy.
     """
@@ -37,8 +38,8 @@ class Reason:
 class Dropped:
     """Records of a table that are left out of its releases.
 
-    The numbers are exact and stay with the party. They are part of no message, answer, exit code or file that leaves
-    it.
+    The numbers are exact and stay with the party. They are part of no message, answer, exit code or
+    file that leaves it.
 
     Attributes:
         records: number of records.
@@ -49,7 +50,10 @@ class Dropped:
     reasons: tuple[Reason, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
-        """Lines for the party's operator: the number of dropped records and each reason; no lines if there are none."""
+        """Lines for the party's operator: the number of dropped records, and each reason.
+
+        There are no lines if no record was dropped.
+        """
         if not self.records:
             return ()
         several = self.records > 1
@@ -61,7 +65,9 @@ class Dropped:
         return Dropped(self.records + records, (*self.reasons, reason))
 
     def refuse(self) -> None:
-        """Raise an error if a record was dropped; for outputs that are not private and need every record.
+        """Raise an error if a record was dropped.
+
+        Outputs that are not private need every record.
 
         Raises:
             TableError, SchemaError: a record was dropped; the message is that of the first reason.

@@ -1,4 +1,4 @@
-"""Bin edges such that values redrawn inside the bins keep the mean and the spread of the original values."""
+"""Bin edges for which values redrawn inside the bins keep the mean and spread of the originals."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ def decimals_of(values: npt.NDArray[np.float64]) -> int | None:
 def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
     """Edges of at most ``bins`` bins with the least cost in spread.
 
-    A value drawn uniformly inside a bin is off by the bin's width and by the distance of its middle from the mean
-    inside. The edges minimise the sum of both squares over all records, by dynamic programming over the candidates. So
-    bins are narrow where values are many, but also in the tails, where few records lie far from the middle. A frequent
-    value gets a bin of its own.
+    A value drawn uniformly inside a bin is off by the bin's width and by the distance of its middle
+    from the mean inside. The edges minimise the sum of both squares over all records, by dynamic
+    programming over the candidates. So bins are narrow where values are many, but also in the
+    tails, where few records lie far from the middle. A frequent value gets a bin of its own.
 
     Args:
         counts: number of records by value; values are finite, at least one.
         bins: largest number of bins.
 
     Returns:
-        Increasing edges, at least 2. The first is the least value; the last is the greatest, or the next possible one.
+        Increasing edges, at least 2. The first is the least value; the last is the greatest, or the
+        next possible one.
     """
     values = np.array(sorted(counts))
     weights = np.array([counts[value] for value in values.tolist()], float)
@@ -69,11 +70,13 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
 def merge_cells(
     edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int
 ) -> tuple[float, ...]:
-    """Merge neighbouring cells of a histogram into bins that keep most of the spread and of the differences between
-    records.
+    """Merge neighbouring cells of a histogram into bins.
 
-    The bins minimise the sum of two losses. The first is the spread added by drawing values uniformly inside their
-    bins, as a part of the spread that one bin would add. The second is the probability that two records share a bin.
+    The bins keep most of the spread and of the differences between records.
+
+    The bins minimise the sum of two losses. The first is the spread added by drawing values
+    uniformly inside their bins, as a part of the spread that one bin would add. The second is the
+    probability that two records share a bin.
 
     Args:
         edges: edges of the cells [shape=(k + 1,), float64, increasing].
@@ -103,7 +106,7 @@ def _cheapest(
     cost: npt.NDArray[np.float64],
     bins: int,
 ) -> npt.NDArray[np.int64]:
-    """The edges that minimise the total cost of at most ``bins`` bins; a bin goes from ``first`` to ``end``."""
+    """The edges with the least total cost of at most ``bins`` bins from ``first`` to ``end``."""
     edges = int(end.max()) + 1
     costs = np.full((edges, edges), np.inf)
     costs[first, end] = cost

@@ -40,10 +40,13 @@ EXAMPLES = 3
 
 @dataclass(frozen=True)
 class IdKeys:
-    """Keys of the digests of ids. Tables whose ids must match share them. They do not appear in the text form.
+    """Keys of the digests of ids.
 
-    Nobody who can choose an id may know these keys: with them, one can find an id with the digest of another
-    (:mod:`vertimrf.kernels.digest`). Parties derive them from their secret (:func:`vertimrf.party.secret.id_keys`).
+    Tables whose ids must match share them. They do not appear in the text form.
+
+    Nobody who can choose an id may know these keys: with them, one can find an id with the digest
+    of another (:mod:`vertimrf.kernels.digest`). Parties derive them from their secret
+    (:func:`vertimrf.party.secret.id_keys`).
 
     Attributes:
         records: key for ids of records [16 bytes].
@@ -101,7 +104,10 @@ def format_ids(
 
 
 def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as the text that is hashed; null for bytes that are not UTF-8. Raises as :func:`plain_ids`."""
+    """Ids as the text that is hashed; null for bytes that are not UTF-8.
+
+    Raises as :func:`plain_ids`.
+    """
     column = plain_ids(column, where)
     if is_uuid(column.type):
         offsets, text = uuid_text(column)
@@ -126,7 +132,9 @@ def text_of(value: bytes | None) -> str | None:
 
 
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as text, bytes, integers or UUIDs, however they are stored; null for numbers that are not whole.
+    """Ids as text, bytes, integers or UUIDs, however they are stored.
+
+    Numbers that are not whole become null.
 
     Raises:
         TableError: the type cannot hold ids.
@@ -155,9 +163,9 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
     """Count records by the shape of their id, most frequent first.
 
-    A shape writes every digit as 0 and every letter as a or A, up to 40 characters. Runs of digits, or of letters of
-    one case, are written once, so 5 and 57 have one shape. Numbers with leading zeros are "00...", because ids often
-    differ in these.
+    A shape writes every digit as 0 and every letter as a or A, up to 40 characters. Runs of digits,
+    or of letters of one case, are written once, so 5 and 57 have one shape. Numbers with leading
+    zeros are "00...", because ids often differ in these.
     """
     if is_bytes(column.type):
         return {"(bytes)": len(column)}
@@ -186,7 +194,9 @@ def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
 
 
 def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
-    """64-bit keyed digests of record ids. An integer has the digest of its decimal text, so 42 matches "42".
+    """64-bit keyed digests of record ids.
+
+    An integer has the digest of its decimal text, so 42 matches "42".
 
     Args:
         key: key of the digests [16 bytes].
@@ -258,8 +268,12 @@ class Absent:
 
     @classmethod
     def of(cls, present: npt.NDArray[np.bool_], before: int = 0) -> Absent:
-        """Records without an id in a piece that follows ``before`` records; ``present`` marks those with one
-        [shape=(n,)].
+        """Records without an id in a piece that follows ``before`` records.
+
+        Args:
+            present: marks records with an id [shape=(n,), bool].
+            before: number of records in earlier pieces.
+
         """
         rows = np.flatnonzero(~present)
         return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))
@@ -284,7 +298,9 @@ class Absent:
 
 
 def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
-    """64-bit keyed digests of ids. An integer has the digest of its decimal text, a UUID that of its usual text.
+    """64-bit keyed digests of ids.
+
+    An integer has the digest of its decimal text, a UUID that of its usual text.
 
     Args:
         key: one key of :class:`IdKeys` [16 bytes].
@@ -309,7 +325,8 @@ def digested(
     """Digests of a piece of a table as :func:`digest_ids`, with missing ids allowed.
 
     Returns:
-        Digests [shape=(n,), uint64], and which records have an id [shape=(n,), bool]. Other digests have no meaning.
+        Digests [shape=(n,), uint64], and which records have an id [shape=(n,), bool]. Other digests
+        have no meaning.
 
     Raises:
         TableError: the type cannot hold ids.

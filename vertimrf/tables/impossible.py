@@ -1,4 +1,4 @@
-"""Records with combinations that the schema calls impossible; they are found and counted by their holder only."""
+"""Records with impossible combinations. Only the party that holds them finds and counts them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Codes = npt.NDArray[np.uint16]
 
 
 def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
-    """Impossible combinations of one party's attributes, by their text in the schema; attributes are rows at the party.
+    """Impossible combinations of one party's attributes, by their text in the schema.
+
+    Attributes are numbered as the rows of the party's codes.
 
     Combinations with other parties' attributes are left out.
     """

@@ -1,4 +1,7 @@
-"""Draft a schema from private tables, for simulations and for correction by its owners; no privacy guarantee covers it."""
+"""Draft a schema from private tables, for simulations and for correction by its owners.
+
+No privacy guarantee covers the draft.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ DRAFTED_BINS = 16
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
 OTHER = "other"
-# With more values than are listed, text is prose if longer than this on average, and names records if its values are
-# more than this part of the records.
+# With more values than are listed, text is prose if longer than this on average, and names records
+# if its values are more than this part of the records.
 PROSE = 40
 UNIQUE = 0.5
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -93,12 +96,14 @@ def draft_schema(
 ) -> Draft:
     """Draft a schema from the tables, marked ``public=False``.
 
-    Text, and up to 64 distinct numbers, become categorical. Other numbers, dates and times get their bounds and up to
-    16 bins (:mod:`vertimrf.tables.edges`). Missing values become a category if there are any. A text column that holds
-    only numbers, or only dates or times, is treated as these, because columns of CSV files are read as text.
+    Text, and up to 64 distinct numbers, become categorical. Other numbers, dates and times get
+    their bounds and up to 16 bins (:mod:`vertimrf.tables.edges`). Missing values become a category
+    if there are any. A text column that holds only numbers, or only dates or times, is treated as
+    these, because columns of CSV files are read as text.
 
-    The following is flagged: columns without a domain, which are left out; text with more than 256 values, the rarest
-    of which become "other"; and columns with the same name and type in several tables, which are treated as one column.
+    The following is flagged: columns without a domain, which are left out; text with more than 256
+    values, the rarest of which become "other"; and columns with the same name and type in several
+    tables, which are treated as one column.
 
     Args:
         tables: one Arrow table per party.
@@ -111,7 +116,8 @@ def draft_schema(
 
     Raises:
         TableError: a table has no id column or no records, or no table has a column to drop.
-        SchemaError: a table has no column with a domain, or two tables have columns of one name and different types.
+        SchemaError: a table has no column with a domain, or two tables have columns of one name and
+            different types.
     """
     import pyarrow as pa
 
@@ -167,8 +173,9 @@ def draft_schema(
 def drafted(
     tables: Sequence[pa.Table], id: str | None, person: str | None = None
 ) -> tuple[Schema, list[pa.Table]]:
-    """A drafted schema and the tables with its columns; flags are logged as warnings. Arguments and errors:
-    :func:`draft_schema`.
+    """A drafted schema and the tables with its columns; flags are logged as warnings.
+
+    Arguments and errors: :func:`draft_schema`.
     """
     draft = draft_schema(tables, id, drop=() if person is None else (person,))
     for flag in draft.flags:
@@ -185,7 +192,7 @@ def drafted(
 def draft_attribute(
     name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]
 ) -> Attribute:
-    """Draft an attribute from a column; ``flag`` receives each problem and what was done about it."""
+    """Draft an attribute from a column; ``flag`` receives each problem and its solution."""
     counts, missing, infinite = counted(column)
     if not counts:
         raise _Excluded("has no values at all" if not infinite else "has no finite values")
@@ -244,7 +251,10 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
 
 
 def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
-    """The counts by number; None if a value is not a finite number, or a text such as 007 that would change."""
+    """The counts by number.
+
+    None if a value is not a finite number, or a text such as 007 that would change.
+    """
     numbers: dict[float, int] = {}
     for value, count in counts.items():
         text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
@@ -260,7 +270,10 @@ def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
 def as_instants(
     counts: Mapping[Any, int], kind: pa.DataType
 ) -> tuple[Calendar, str | None, dict[float, int]] | None:
-    """The kind of calendar, the time zone, and the counts by date or time as a number; None if a value is neither."""
+    """The kind of calendar, the time zone, and the counts by date or time as a number.
+
+    None if a value is neither a date nor a time.
+    """
     import pyarrow as pa
 
     zone: str | None = None

@@ -11,7 +11,8 @@ from ..errors import TableError
 
 __all__ = ["DEFAULT", "FORMATS", "ReadOptions", "check_formats"]
 
-# Formats of ids, applied in this order: drop surrounding spaces; lower case; 123.0 becomes 123; drop leading zeros.
+# Formats of ids, applied in this order: drop surrounding spaces; lower case; 123.0 becomes 123;
+# drop leading zeros.
 FORMATS = ("strip", "lower", "whole", "unpad")
 # Python encodings of host names and source code, which files do not use.
 NO_FILES = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape")
@@ -36,11 +37,13 @@ class ReadOptions:
     r"""How a table is read: records of one person, normalised ids, and the format of CSV files.
 
     Attributes:
-        person: column of person ids, if people have several records; None if every record is a different person.
+        person: column of person ids, if people have several records; None if every record is a
+            different person.
         id_format: how to normalise ids that parties write differently (:data:`FORMATS`).
         ignore_extra: ignore columns that the schema does not have, instead of refusing the table.
         delimiter: separator between cells of a CSV file, one ASCII character.
-        encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as ``\\xNN``.
+        encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as
+            ``\\xNN``.
 
     Raises:
         TableError: an id format, delimiter or encoding is unknown.

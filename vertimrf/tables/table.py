@@ -70,10 +70,12 @@ class Table:
     Attributes:
         attributes: one per row of ``codes``.
         digests: 64-bit keyed digests of the record ids, distinct [shape=(n,), uint64].
-        codes: attribute-major codes, each below its attribute's size [shape=(d, n), uint16, C-contiguous].
-        persons: 64-bit keyed digests of the ids of the records' persons [shape=(n,), uint64]; None if every record is a
-            person.
-        dropped: records of the source that were left out, for their holder only. No output depends on it.
+        codes: attribute-major codes, each below its attribute's size [shape=(d, n), uint16,
+            C-contiguous].
+        persons: 64-bit keyed digests of the ids of the records' persons [shape=(n,), uint64]; None
+            if every record is a person.
+        dropped: records of the source that were left out, for their holder only. No output depends
+            on it.
 
     Raises:
         TableError: the arrays do not fit each other.
@@ -126,25 +128,31 @@ def encode_table(
     keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> Table:
-    """Encode the table of one party. Of a file, only one piece is in memory at a time, plus codes and digests.
+    """Encode the table of one party.
 
-    Records that do not fit the schema are left out. So whether anything is released never depends on a single record.
+    Of a file, only one piece is in memory at a time, plus codes and digests.
 
-    Leaving out is 1-stable: two tables that differ in any rows of one id give results that differ in at most one
-    record. *Proof.* Whether a row fits depends on this row alone. Of the fitting rows of one id, :func:`one_per_id`
-    keeps one. Its choice depends on these rows alone, not on their order or on other rows. So the result is a union
-    over ids of at most one record each, which depends on the rows of that id alone. Changing the rows of one id changes
-    only its own record.
+    Records that do not fit the schema are left out. So whether anything is released never depends
+    on a single record.
+
+    Leaving out is 1-stable: two tables that differ in any rows of one id give results that differ
+    in at most one record. *Proof.* Whether a row fits depends on this row alone. Of the fitting
+    rows of one id, :func:`one_per_id` keeps one. Its choice depends on these rows alone, not on
+    their order or on other rows. So the result is a union over ids of at most one record each,
+    which depends on the rows of that id alone. Changing the rows of one id changes only its own
+    record.
 
     Args:
         source: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
-        id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the same id. None if no
-            other table is to match; then every row is a separate record.
-        attributes: the party's part of the schema. The table has these columns and the ids, in any order.
+        id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the
+            same id. None if no other table is to match; then every row is a separate record.
+        attributes: the party's part of the schema. The table has these columns and the ids, in any
+            order.
         read: how to read the table; ids of persons are treated as ids of records.
         name: name of the table in errors; default the path.
         keys: keys of the digests; tables whose ids must match share them.
-        impossible: combinations of codes that no record can have (:func:`vertimrf.tables.impossible.ruled_out`).
+        impossible: combinations of codes that no record can have
+            (:func:`vertimrf.tables.impossible.ruled_out`).
 
     Returns:
         The records that fit, possibly none; ``dropped`` describes the others.
@@ -166,15 +174,17 @@ def one_per_id(
     codes: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.uint16]],
     persons: npt.NDArray[np.uint64] | None,
 ) -> npt.NDArray[np.int64]:
-    """Rows to leave out so that one record per id remains: the one with the smallest codes, attribute by attribute.
+    """Rows to leave out so that one record per id remains.
+
+    It is the record with the smallest codes, attribute by attribute.
 
     The choice depends on the records of that id alone, not on their order or on other records.
 
     Args:
         digests: digests of the record ids [shape=(n,), uint64].
         codes: returns the codes of some rows [shape=(d, m), uint16].
-        persons: digests of the persons' ids, which decide between records with equal codes [shape=(n,), uint64]; or
-            None.
+        persons: digests of the persons' ids, which decide between records with equal codes
+            [shape=(n,), uint64]; or None.
 
     Returns:
         Rows to leave out, increasing [shape=(k,), int64].
@@ -200,7 +210,8 @@ class Columns:
         where: name of the table, for errors.
         keys: keys of the digests.
         read: how to read the table.
-        impossible: combinations of codes that no record can have, by their text in the schema; attributes are rows.
+        impossible: combinations of codes that no record can have, by their text in the schema;
+            attributes are rows.
     """
 
     id: str | None
@@ -285,7 +296,8 @@ class Columns:
 
         Args:
             pieces: a table with these columns.
-            watch: called with every piece and the codes of all its records; codes below 0 mark cells without a code.
+            watch: called with every piece and the codes of all its records; codes below 0 mark
+                cells without a code.
 
         Raises:
             TableError: ids or id formats are not usable, or the file cannot be read to its end.
@@ -461,7 +473,7 @@ class Encoded:
         )
 
     def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Rows in the source of records given by their position among those that fit [shape=(n,), int64]."""
+        """Rows in the source of records that fit, given by position [shape=(n,), int64]."""
         fits = np.ones(self.rows, bool)
         fits[self.left_out] = False
         return np.flatnonzero(fits)[kept]
@@ -488,8 +500,9 @@ class Encoded:
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
-        """All codes [shape=(attributes, kept), uint16, C-contiguous]. It can be called once, because it frees the
-        pieces.
+        """All codes [shape=(attributes, kept), uint16, C-contiguous].
+
+        It can be called once, because it frees the pieces.
         """
         out = np.empty((len(self.codes), len(self.digests)), np.uint16)
         for row, pieces in zip(out, self.codes, strict=True):
@@ -563,7 +576,8 @@ def encode_columns(
         Codes [shape=(len(attributes), n), uint16, C-contiguous].
 
     Raises:
-        SchemaError: a value lies outside the schema, or is missing where the schema does not allow it.
+        SchemaError: a value lies outside the schema, or is missing where the schema does not allow
+            it.
     """
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
@@ -689,7 +703,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """Distinct values of a column, and the index of each cell's value, -1 if null [shape=(n,), int64]."""
+    """Distinct values of a column, and their index by cell, -1 if null [shape=(n,), int64]."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -704,7 +718,7 @@ def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.ND
 
 
 def column_encoder(attribute: Attribute, where: str) -> Encode:
-    """A function from pieces of an attribute's column to codes, MISSING or OUTSIDE [shape=(n,), int32]."""
+    """A function from pieces of a column to codes, MISSING or OUTSIDE [shape=(n,), int32]."""
     where = f"{where}: column {attribute.name!r}"
     if attribute.kind != "categorical":
         return lambda column: number_codes(attribute, column, where)
@@ -738,7 +752,12 @@ def cell_values(cells: pa.Array) -> list[Any]:
 
 
 def canonical(value: Any, sample: Value) -> str:
-    """Text that equal values share, however they are stored; ``sample`` is a value of the declared type."""
+    """Text that equal values share, however they are stored.
+
+    Args:
+        value: the value.
+        sample: a value of the declared type.
+    """
     if isinstance(value, bool):
         return str(value).lower() if isinstance(sample, bool | str) else str(int(value))
     if isinstance(value, float) and value.is_integer():
@@ -793,8 +812,8 @@ def column_numbers(
     """An integer or numeric column as numbers.
 
     Returns:
-        Numbers, NaN for cells without one [shape=(n,), float64]; and which cells are missing [shape=(n,), bool]. Any
-        other NaN is a cell that is not a number.
+        Numbers, NaN for cells without one [shape=(n,), float64]; and which cells are missing
+        [shape=(n,), bool]. Any other NaN is a cell that is not a number.
 
     Raises:
         SchemaError: the cells have a type that the attribute cannot have.
@@ -862,7 +881,8 @@ def read_instants(
                 raise wrong
             moments = column.cast(pa.timestamp("us", kind.tz if aware else None), safe=False)
             if zone is not None and not aware:
-                # An hour that clocks repeat counts as the first one; an hour that they skip counts as the one after.
+                # An hour that clocks repeat counts as the first one; an hour that they skip counts
+                # as the one after.
                 moments = pc.assume_timezone(
                     moments, zone, ambiguous="earliest", nonexistent="latest"
                 )
@@ -913,7 +933,10 @@ def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = No
 
 
 def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
-    """Log a warning for every two tables without a common id. It is no error, because it may depend on one record."""
+    """Log a warning for every two tables without a common id.
+
+    It is no error, because it may depend on one record.
+    """
     for (name, table), (other, its) in itertools.combinations(zip(names, tables, strict=True), 2):
         if not np.isin(table.digests, its.digests).any():
             LOG.warning(
@@ -931,7 +954,8 @@ def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.ND
         names: names of the tables in errors.
 
     Returns:
-        Codes of all attributes, table after table, with records as in the first [shape=(d, n), uint16, C-contiguous].
+        Codes of all attributes, table after table, with records as in the first [shape=(d, n),
+        uint16, C-contiguous].
 
     Raises:
         TableError: the tables hold different ids.

@@ -56,9 +56,10 @@ def utility(
 ) -> dict[str, Any]:
     """Measure the utility of a synthetic table.
 
-    Trees are trained on synthetic records, and on as many real ones, and tested on other real records. Further trees distinguish
-    synthetic from real records. Scores measure the similarity of the tables. The synthetic table was made from all real records,
-    including the test records. The run's epsilon bounds this effect, which is small.
+    Trees are trained on synthetic records, and on as many real ones, and tested on other real
+    records. Further trees distinguish synthetic from real records. Scores measure the similarity of
+    the tables. The synthetic table was made from all real records, including the test records. The
+    run's epsilon bounds this effect, which is small.
 
     Args:
         real, synthetic: codes [each shape=(attributes, records), uint16].
@@ -68,18 +69,18 @@ def utility(
         marginals: number of marginals of each k, for the k-marginal score.
 
     Returns:
-        - ``"label"`` as given, and the numbers of records that trees were ``"trained"`` on and ``"tried"`` on;
-        - ``"trees"``: by library, "scikit-learn" and, if it is installed, "CatBoost", then by training records, "synthetic" and
-          "real", ``"auc"`` and ``"accuracy"`` (see :func:`vertimrf.utility.trees.predict`);
+        - ``"label"`` as given, and numbers of ``"trained"`` and ``"tried"`` (test) records;
+        - ``"trees"``: by library ("scikit-learn", "CatBoost") and training records ("synthetic",
+          "real"), ``"auc"`` and ``"accuracy"`` of :func:`vertimrf.utility.trees.predict`;
         - ``"majority"``: the accuracy of always predicting the most frequent value;
-        - ``"propensity"``: the AUC of scikit-learn's trees that distinguish synthetic from real records; 0.5 if they cannot;
-        - ``"k_marginal"``: :func:`vertimrf.utility.scores.k_marginal` of the ``"synthetic"`` records and, for comparison, of as
-          many drawn from the real ones, ``"resampled"``;
-        - ``"quality"``: likewise :func:`vertimrf.utility.scores.quality`; only if SDMetrics is installed;
+        - ``"propensity"``: AUC of trees that distinguish synthetic from real records;
+        - ``"k_marginal"``: :func:`vertimrf.utility.scores.k_marginal` of the ``"synthetic"``
+          records and, for comparison, of as many drawn from the real ones, ``"resampled"``;
+        - ``"quality"``: likewise :func:`vertimrf.utility.scores.quality`, with SDMetrics;
         - ``"absent"``: libraries that are not installed, and whose figures are therefore left out.
 
     Raises:
-        SchemaError: the label is unknown, has a single value or very many, or is the only attribute.
+        SchemaError: the label is unknown, has one value or very many, or is the only attribute.
         TableError: there are too few records, or the label does not vary in the real ones.
         PlanError: scikit-learn is not installed.
     """

@@ -1,4 +1,4 @@
-"""Scores of the similarity of two tables: NIST's k-marginal score, and the quality score of SDMetrics."""
+"""Similarity of two tables: NIST's k-marginal score, and the quality score of SDMetrics."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ TABLE = "table"
 def k_marginal(
     real: Codes, synthetic: Codes, sizes: Sequence[int], marginals: int = 300, seed: int = 0
 ) -> dict[str, float]:
-    """NIST's k-marginal score of pairs and of triples of attributes: 1000 (1 - mean total variation distance).
+    """NIST's k-marginal score of pairs and of triples: 1000 (1 - mean total variation distance).
 
-    NIST's code (usnistgov/SDNist, ``metrics/kmarginal.py``) computes ``(2 - mean) * 500`` over every pair of attributes, with the
-    mean of sum |p - q|. NIST's challenge of 2018 used random triples.
+    NIST's code (usnistgov/SDNist, ``metrics/kmarginal.py``) computes ``(2 - mean) * 500`` over
+    every pair of attributes, with the mean of sum |p - q|. NIST's challenge of 2018 used random
+    triples.
 
     Args:
         real, synthetic: codes [shape=(d, n) and (d, m), uint16].
@@ -39,7 +40,8 @@ def k_marginal(
         seed: seed of the choice.
 
     Returns:
-        ``{"2": score, "3": score}``, as far as there are so many attributes. Equal tables have 1000, disjoint ones 0.
+        ``{"2": score, "3": score}``, as far as there are so many attributes. Equal tables have
+        1000, disjoint ones 0.
     """
     ways = [k for k in (2, 3) if k <= len(sizes)]
     return {
@@ -53,17 +55,19 @@ def quality(
 ) -> dict[str, float] | None:
     """The quality score of SDMetrics (``sdmetrics.reports.QualityReport``) of codes.
 
-    Ordered attributes are treated as numbers, others as categories. Column shapes are 1 minus the Kolmogorov-Smirnov statistic or
-    the total variation distance of every column. Pair trends compare the correlation or the contingency table of every pair that
-    is dependent in the real table (correlation above 0.5, association above 0.3).
+    Ordered attributes are treated as numbers, others as categories. Column shapes are 1 minus the
+    Kolmogorov-Smirnov statistic or the total variation distance of every column. Pair trends
+    compare the correlation or the contingency table of every pair that is dependent in the real
+    table (correlation above 0.5, association above 0.3).
 
     Args:
         real, synthetic: codes [shape=(d, n) and (d, m), uint16].
         attributes: domains of the codes.
 
     Returns:
-        ``"score"``, the mean of ``"column_shapes"`` and ``"pair_trends"``, each 0 to 1. ``"pair_trends"`` is left out if no pair
-        is dependent enough. None if SDMetrics is not installed.
+        ``"score"``, the mean of ``"column_shapes"`` and ``"pair_trends"``, each 0 to 1.
+        ``"pair_trends"`` is left out if no pair is dependent enough. None if SDMetrics is not
+        installed.
     """
     try:
         import pandas as pd

@@ -1,7 +1,9 @@
-"""Gradient-boosted trees that predict a label, or that distinguish two tables, trained on some records and tested on others.
+"""Gradient-boosted trees that predict a label, or that distinguish two tables.
 
-Trees work on codes. Ordered attributes are numbers to them, others are categories. The trees are scikit-learn's, and CatBoost's
-if it is installed.
+They are trained on some records and tested on others.
+
+Trees work on codes. Ordered attributes are numbers to them, others are categories. The trees are
+scikit-learn's, and CatBoost's if it is installed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Learner = Callable[[Sequence[int], int], Any]
 SCIKIT, CATBOOST = "scikit-learn", "CatBoost"
 # Largest number of categories that trees distinguish. Attributes with more are treated as ordered.
 MAX_CATEGORIES = 255
-# Rounds of CatBoost. Categories are one-hot encoded, which is much faster than its statistics of the label and about as accurate.
+# Rounds of CatBoost. Categories are one-hot encoded, which is much faster than its statistics of
+# the label and about as accurate.
 ROUNDS = 300
 
 
@@ -87,7 +90,8 @@ def predict(
 
     Args:
         learner: one of :func:`learners`.
-        trained, tried: codes of the training and the test records [each shape=(attributes, records), uint16].
+        trained, tried: codes of the training and the test records [each shape=(attributes,
+            records), uint16].
         attributes: domains of the codes.
         place: position of the label.
         seed: seed of the trees.
@@ -110,7 +114,7 @@ def predict(
 
 
 def area(scores: Floats, truth: Codes) -> float:
-    """Area under the receiver operating characteristic: mean of one value against the rest, weighted by frequency.
+    """Area under the ROC curve: mean of one value against the rest, weighted by frequency.
 
     For two values this is the usual area.
 
@@ -128,9 +132,16 @@ def area(scores: Floats, truth: Codes) -> float:
 def propensity(
     learner: Learner, real: Codes, synthetic: Codes, attributes: Sequence[Attribute], seed: int
 ) -> float:
-    """AUC of trees that distinguish synthetic from real records, trained on half of both and tested on the other half.
+    """AUC of trees that distinguish synthetic from real records.
 
-    Arguments as of :func:`predict`. Of the longer table only as many records are used as the shorter one has.
+    They are trained on half of both tables and tested on the other half. Of the longer table, only
+    as many records are used as the shorter one has.
+
+    Args:
+        learner: one of :func:`learners`.
+        real, synthetic: codes of two tables [each shape=(attributes, records), uint16].
+        attributes: domains of the codes.
+        seed: seed of the trees.
     """
     from sklearn.metrics import roc_auc_score
 

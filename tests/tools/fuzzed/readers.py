@@ -38,7 +38,7 @@ from vertimrf.named_model import Model
 from vertimrf.party.alignment import best_match, open_sample
 from vertimrf.party.domain_record import DomainRecord, Search
 from vertimrf.party.party import Party
-from vertimrf.party.private_domains import close, none_found
+from vertimrf.party.private_domains import close, without_result
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, open_envelope
@@ -489,7 +489,7 @@ def read_domains(path: Path, name: str, use: Use) -> Any:
         search = Search(part, use.seeds.path("open.toml"), "table", table)
         found, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
     return (
-        none_found(part, found) or close(part, found)
+        without_result(part, found) or close(part, found)
         if set(part.wanted) <= {f.domain.name for f in found}
         else found
     )

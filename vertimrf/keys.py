@@ -477,10 +477,10 @@ class Envelopes(msgspec.Struct, frozen=True):
         Raises:
             MessageError: the data holds no such envelopes.
         """
-        read = from_json(data, cls, where, "have it sent again", MessageError)
-        if read.kind != kind:
-            raise MessageError(f"{where} is no {kind}: its kind is {read.kind!r}.")
-        return read
+        content = from_json(data, dict[str, Any], where, "have it sent again", MessageError)
+        if content.get("kind") != kind:
+            raise MessageError(f"{where} is no {kind}: its kind is {content.get('kind')!r}.")
+        return from_json(content, cls, where, "have it sent again", MessageError)
 
 
 class _Owned(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -97,7 +97,7 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
                 ring.parties["weather"],
             )
     for nothing in ([], {}, {"kind": "envelopes"}, {"kind": "envelopes", "envelopes": []}):
-        with pytest.raises(MessageError, match="file of envelopes is malformed"):
+        with pytest.raises(MessageError, match="file of envelopes is (malformed|no envelopes)"):
             open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])
 
 

@@ -321,9 +321,8 @@ def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: floa
     for (a, b), left, right in zip(CROSSING, *levels, strict=True):
         sides = [
             Side(
-                (x,),
-                (np.arange(bins[x]),),
-                (bins[x],),
+                x,
+                np.arange(bins[x]),
                 margins[x],
                 table,
                 np.full(bins[x], margin_error),

@@ -454,9 +454,7 @@ def likelihood_load(sizes: list[int], keys: int) -> tuple[float, float, int]:
         levels = np.empty((u, each), np.uint8)
         for row in levels:
             row[:] = random_levels(rng, plan, n // u, (1, each))[0]
-        return Side(
-            (attribute,), (np.arange(u),), (u,), np.full(u, n / u), levels, np.full(u, 50.0)
-        )
+        return Side(attribute, np.arange(u), np.full(u, n / u), levels, np.full(u, 50.0))
 
     pairs = [
         (side(a, sizes[a], int(k)), side(b, sizes[b], int(k)))

@@ -227,7 +227,7 @@ def check_apart(folder: Path, place: Path) -> None:
 
 def by_hand(run: Run) -> tuple[list[str], list[str]]:
     """Paths in an exchange of a role's files for others, and of the files that it waits for."""
-    given, wanted, server = run.given(), run.wanted(), run.role == SERVER
+    given, wanted, server = run.given(), run.wants(), run.role == SERVER
     return (
         [_path(None if server else name, name, file) for name in given for file in given[name]],
         [_path(name if server else None, name, file) for name in wanted for file in wanted[name]],
@@ -251,7 +251,7 @@ def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
     if exchange.folder is not None:
         check_apart(run.folder, exchange.folder)
     turn = _Turn(run, exchange)
-    received = turn.get_all(run.wanted(again=True))
+    received = turn.get_all(run.wants(again=True))
     try:
         given = run.take(received, release)
     except VertiMRFError:

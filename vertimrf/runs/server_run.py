@@ -184,10 +184,6 @@ class ServerRun(Run):
         """The folder with the synthetic table, the model and the report. None before they exist."""
         return self.folder / RESULT if self._folder.has(RESULT) else None
 
-    def wants(self) -> dict[str, dict[str, int]]:
-        """By party, the files that the run waits for, with their largest sizes in bytes."""
-        return self.wanted()
-
     def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
         """Take files from parties and return all files for them, as :meth:`take` does.
 

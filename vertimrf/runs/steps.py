@@ -199,7 +199,7 @@ class Run(ABC):
         undone = {step.name for step in steps if not step.done}
         return [(step, step.state(undone)) for step in steps]
 
-    def wanted(self, again: bool = False) -> dict[str, dict[str, int]]:
+    def wants(self, again: bool = False) -> dict[str, dict[str, int]]:
         """By party, the files that steps wait for, with their largest sizes in bytes.
 
         Args:
@@ -246,8 +246,8 @@ class Run(ABC):
                 for name, data in files.items():
                     self._take(party, name, data)
             with self._folder.working():
-                # Work changes the steps behind it, so they are listed again for each.
-                for i in range(len(self._states())):
+                # Work changes the steps behind it, so they are listed again for each with work.
+                for i in [i for i, step in enumerate(self._steps()) if step.work]:
                     step, state = self._states()[i]
                     if state.status == READY and step.work and (release or not step.releases):
                         step.work()

@@ -96,8 +96,13 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
                 ring.public,
                 ring.parties["weather"],
             )
-    for nothing in ([], {}, {"kind": "envelopes"}, {"kind": "envelopes", "envelopes": []}):
-        with pytest.raises(MessageError, match="file of envelopes is (malformed|no envelopes)"):
+    for nothing, said in (
+        ([], "file of envelopes is malformed"),
+        ({}, "file of envelopes is no envelopes"),
+        ({"kind": "envelopes"}, "missing required field `envelopes`"),
+        ({"kind": "envelopes", "envelopes": []}, "file of envelopes is malformed"),
+    ):
+        with pytest.raises(MessageError, match=said):
             open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])
 
 

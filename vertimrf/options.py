@@ -31,9 +31,14 @@ class RunOptions:
         PlanError: an option out of range.
     """
 
-    rows: int | None = None
-    seed: int | None = None
-    num_threads: int | None = None
+    rows: int | None = field(
+        default=None, metadata={"help": "Synthetic rows; default the noisy record count."}
+    )
+    seed: int | None = field(
+        default=None,
+        metadata={"help": "Seed for the synthetic rows; privacy noise has no seed."},
+    )
+    num_threads: int | None = field(default=None, metadata={"help": "Threads for the kernels."})
     progress: Progress = field(default_factory=Logged)
 
     def __post_init__(self) -> None:

@@ -12,8 +12,6 @@ from ..progress import for_terminal
 
 __all__ = [
     "compile_kernels",
-    "load_open_schema",
-    "load_schema",
     "print_dropped",
     "print_findings",
     "print_warnings",
@@ -55,17 +53,3 @@ def print_findings(result: Any) -> None:
     for disagreement in result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(result.plan), err=True)
-
-
-def load_open_schema(path: str | None) -> Any:
-    """Load a schema that may have private domains. None without a path."""
-    from ..plan.open_schema import OpenSchema
-
-    return None if path is None else OpenSchema.load(path)
-
-
-def load_schema(path: str | None) -> Any:
-    """Load a schema. None without a path."""
-    from ..plan.schema import Schema
-
-    return None if path is None else Schema.load(path)

@@ -33,6 +33,7 @@ FLAGS = {
     "ignore_extra": "--ignore-extra-columns",
     "label": "--utility",
     "message_bytes": "--message-mb",
+    "num_threads": "--threads",
     "party": "--name",
 }
 

@@ -155,7 +155,7 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
         "--name firm --id id --person who",
     )
     assert "persons with more than 2 will be left out" in checked
-    assert "name the column that says whose a record is" in refused(
+    assert "every table must say whose a record is" in refused(
         f"check {folder}/firm.csv", plan, "--name firm --id id"
     )
     (folder / "x").mkdir()
@@ -183,9 +183,7 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
         told = settings.read_text()
         settings.write_text(told.replace('person = "who"', "").replace("-visits.csv", ".csv"))
         if name == "firm":
-            assert "every party's table must say whose a record is" in refused(
-                f"run party {folder}/{name}"
-            )
+            assert "every table must say whose a record is" in refused(f"run party {folder}/{name}")
         settings.write_text(told)
         said.append(good(f"run party {folder}/{name}"))
         good(f"run server {folder}/server")

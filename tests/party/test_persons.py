@@ -104,7 +104,7 @@ def test_no_records_and_a_table_without_persons():
     table = Party(plan(), "clinic", Secret(KEY)).encode(visits()[["visit", "a0", "a1"]], "visit")
     with pytest.raises(
         TableError,
-        match=r"persons with up to 3 records, so every party's table must say whose.*--person",
+        match=r"persons with up to 3 records, so every table must say whose.*--person",
     ):
         Party(plan(), "clinic", Secret(KEY)).run(table)
     # One record per person: as ever.
@@ -381,9 +381,9 @@ def test_persons_must_be_named_and_known():
         len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons))
         == 200
     )
-    with pytest.raises(PlanError, match="name the column that says whose a record is"):
+    with pytest.raises(TableError, match="every table must say whose a record is"):
         synthesize([table], "visit", 1.0, planning=PlanOptions(split=[2, 3], records_per_person=2))
-    with pytest.raises(PlanError, match="name the column that says whose a record is"):
+    with pytest.raises(TableError, match="every table must say whose a record is"):
         Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
         type(party.encode(mine, "visit", read=ReadOptions(person="person")))(

@@ -629,8 +629,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "all records are counted to plan with, however many a person has",
         "trial.py",
-        "return limited(table, records_per_person, secrets.token_bytes(16)).records",
-        "return table.records",
+        "records = limited(parts[0], several, secrets.token_bytes(16)).records",
+        "records = parts[0].records",
         ("party/test_persons.py",),
     ),
     Mutation(
@@ -951,15 +951,15 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "records without an id take part",
         "tables/table.py",
-        "absent = absent.then(Absent.of(present, records))\n                fits &= present",
-        "absent = absent.then(Absent.of(present, records))",
+        'add("no id", self.id, Tally.of(~present, records))\n                fits &= present',
+        'add("no id", self.id, Tally.of(~present, records))',
         ("tables/test_table.py", "test_refusals.py"),
     ),
     Mutation(
         "records that are nobody's take part",
         "tables/table.py",
-        "ownerless = ownerless.then(Absent.of(present, records))\n                fits &= present",
-        "ownerless = ownerless.then(Absent.of(present, records))",
+        'add("no person", self.person, Tally.of(~present, records))\n                fits &= present',
+        'add("no person", self.person, Tally.of(~present, records))',
         ("party/test_persons.py",),
     ),
     Mutation(

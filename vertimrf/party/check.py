@@ -18,8 +18,8 @@ from ..tables.arrow import Source, open_pieces
 from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, check_columns, column_numbers, without_person
-from .persons import beyond
+from ..tables.table import Columns, column_numbers
+from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
 
@@ -77,28 +77,16 @@ def check_table(
     pieces = open_pieces(source, read)
     attributes = plan.schema.part(party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled_out(plan.schema, party))
-    names = [name for name in pieces.names if name in columns.wanted or not read.ignore_extra]
-    problems = []
-    try:
-        check_columns(names, id, attributes, where, read.person)
-    except SchemaError as error:
-        problems.append(str(error))
-    if id not in names:
-        problems.append(f"{where} has no id column {id!r}.")
+    problems = [str(error) for error in columns.errors(pieces.names)]
     if read.person is None and plan.records_per_person > 1:
-        problems.append(
-            f"The plan is for persons with up to {plan.records_per_person} records: name the column that says whose a record is "
-            "(--person)."
-        )
-    elif read.person is not None and read.person not in names:
-        problems.append(str(without_person(where, read.person, names)))
-    columns = _present(columns, names)
+        problems.append(str(unnamed(plan.records_per_person)))
+    columns = _present(columns, pieces.names)
     watched = _Watched(columns)
     try:
         encoded = columns.encode(pieces, watched.take)
     except TableError as error:
         return Check((*problems, str(error)), (), ())
-    problems += [column.wrong for column in encoded.uncoded if column.wrong]
+    problems += encoded.wrong.values()
     table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records

@@ -28,6 +28,7 @@ __all__ = [
     "Pieces",
     "Source",
     "check_output",
+    "name_of",
     "open_pieces",
     "read_arrow",
     "read_standing",
@@ -72,6 +73,11 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
+
+
+def name_of(source: Source, default: str = "The table") -> str:
+    """The name of a table in errors: its path, or the default for an object in memory."""
+    return str(source) if isinstance(source, str | os.PathLike) else default
 
 
 # Called for an unreadable row with its text and its number of cells.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import PlanError
-from .plan.defaults import INNER, POPULATIONS
+from .plan.defaults import INNER
+from .plan.options import check_population
 from .progress import Logged, Progress
 
 __all__ = ["EvaluationOptions", "RunOptions"]
@@ -90,5 +91,4 @@ class EvaluationOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.population not in POPULATIONS:
-            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        check_population(self.population)

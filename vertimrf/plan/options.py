@@ -22,7 +22,7 @@ from .defaults import (
     TAU,
 )
 
-__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "flag"]
+__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "check_population", "flag"]
 
 # Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000
@@ -41,6 +41,16 @@ FLAGS = {
 def flag(name: str) -> str:
     """The command-line option of an attribute of an options class, such as ``PlanOptions``."""
     return FLAGS.get(name, "--" + name.replace("_", "-"))
+
+
+def check_population(population: str) -> None:
+    """Check that a population is known.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if population not in POPULATIONS:
+        raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {population!r}.")
 
 
 def _option(default: Any, text: str) -> Any:
@@ -158,8 +168,7 @@ class PlanOptions:
             raise PlanError(
                 f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero."
             )
-        if self.population not in POPULATIONS:
-            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        check_population(self.population)
         if not 0 < self.domain_share < 1:
             raise PlanError(
                 f"The share of epsilon that domains are found with must lie between 0 and 1, not {self.domain_share}."

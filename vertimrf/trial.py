@@ -144,16 +144,7 @@ def open_tables(
     keys = IdKeys.drawn()
     if alone and len(schema.parties) > 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
-        return schema, [
-            Table(
-                schema.part(name),
-                every.digests,
-                every.codes[list(schema.party_attributes(name))],
-                every.persons,
-                every.dropped,
-            )
-            for name in schema.party_names
-        ]
+        return schema, _dealt(every, schema)
     if len(schema.parties) == 1 and not alone:
         schema = _deal_by_columns(schema, tables, id, read.person)
     if len(sources) != len(schema.parties):
@@ -391,6 +382,18 @@ def run_protocol(
     result = server.run(server.read(messages))
     dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
     return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)
+
+
+def _dealt(table: Table, schema: Schema) -> list[Table]:
+    """Each party's part of a table of all attributes."""
+    return [
+        replace(
+            table,
+            attributes=schema.part(name),
+            codes=table.codes[list(schema.party_attributes(name))],
+        )
+        for name in schema.party_names
+    ]
 
 
 def _deal_by_columns(

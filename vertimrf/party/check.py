@@ -182,9 +182,8 @@ class _Watched:
             self._columns.attributes, self._counts.T.tolist(), strict=True
         ):
             if clipped > CLIPPED * present:
-                low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
                 out.append(
-                    f"{100 * clipped / present:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} "
+                    f"{100 * clipped / present:.0f} % of column {attribute.name!r} lie beyond the bounds {attribute.bounds_text} "
                     "and count as the nearest one: means and tails will be off; give it wider bounds."
                 )
             elif other > MOSTLY_OTHER * self._records:

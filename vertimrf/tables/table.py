@@ -377,17 +377,11 @@ class Columns:
 
         for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
-            ids, owners, rows = (
-                np.arange(records, records + piece.num_rows, dtype=np.uint64),
-                None,
-                [],
-            )
+            ids, owners = np.arange(records, records + piece.num_rows, dtype=np.uint64), None
+            rows: list[npt.NDArray[np.int32]] = []
             if self.id is not None:
-                ids, present = digested(
-                    self.keys.records,
-                    format_ids(piece[self.id], self.read.id_format, self.ids),
-                    self.ids,
-                )
+                written = format_ids(piece[self.id], self.read.id_format, self.ids)
+                ids, present = digested(self.keys.records, written, self.ids)
                 add("no id", self.id, Tally.of(~present, records))
                 fits &= present
             if self.person is not None:
@@ -637,13 +631,9 @@ def remedy(attribute: Attribute) -> str:
     """What to do about values outside an attribute's domain."""
     if attribute.kind == "categorical":
         return "correct the values, list them in the schema, or give it an 'other'"
-    if attribute.calendar is not None:
-        low_text, high_text = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
-        return f"the bounds are {low_text} to {high_text}: correct the values, widen the bounds, or set clamp = true"
     if attribute.kind == "integer":
         return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
-    low, high = attribute.edges[0], attribute.edges[-1]
-    return f"the bounds are {low:g} to {high:g}: correct the values, widen the bounds, or set clamp = true"
+    return f"the bounds are {attribute.bounds_text}: correct the values, widen the bounds, or set clamp = true"
 
 
 def some(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,11 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
     )
     assert made.run.report.encoder == "count-sketch"
     assert made.run.report.plan == made.trial.result.plan.fingerprint
+
+
+def test_numbers_of_numpy_in_a_run_at_hand_are_numbers(made: Any) -> None:
+    timed = replace(made.trial, seconds={"InitMRF": np.float64(1.5)})
+    assert Run.of(timed).report.seconds == {"InitMRF": 1.5}
 
 
 def test_a_model_alone_is_enough(made: Any) -> None:

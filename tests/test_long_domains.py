@@ -7,6 +7,7 @@ import pytest
 from builders import dealt
 from planning import plan_with
 from roles import run_server
+from scipy.stats import binom, norm
 
 from vertimrf.evaluate import tvd
 from vertimrf.named_model import Model
@@ -139,7 +140,12 @@ def test_a_domain_of_nothing_but_rare_values_is_one_value():
         [rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)]
     )
     result = run(plan, codes, Secret(bytes(range(32))))
-    assert result.model.tree.sizes[0] <= 2
+    # A value stays apart if its count has noise of more than 3 sigma, less what it counts itself. How many do so is
+    # at most binomial. (Fixed noise would not fix it: the last bits of sigma, which depend on the platform, key it.)
+    counted = np.bincount(codes[0]).max() / plan.local[0].one_way_sigma
+    apart = binom.isf(1e-5, 500, norm.sf(3 - counted))
+    assert apart < 10
+    assert result.model.tree.sizes[0] <= 1 + apart
     assert result.model.sizes == (500, 4, 3)
     assert len(set(result.codes[0])) > 100
 

@@ -1,13 +1,10 @@
 """What damaged and hostile files once did to whoever read them; each found by `tests/tools/fuzz.py`."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -52,14 +49,14 @@ from vertimrf.tables.ids import shown
 
 
 @pytest.fixture(scope="module")
-def plan() -> Plan:
+def plan():
     return plan_with(
         schema_of(a=(3, 2), b=(4,)), epsilon=1.0, expected_records=200, nonce="bad", keys=64
     )
 
 
 @pytest.fixture(scope="module")
-def messages(plan) -> list[Message]:
+def messages(plan):
     rng = np.random.default_rng(0)
     tables = dealt(
         plan.schema, np.array([rng.integers(0, size, 200) for size in plan.schema.sizes])
@@ -71,7 +68,7 @@ def messages(plan) -> list[Message]:
     ]
 
 
-def edited(plan: Plan, *path: object, value: object) -> dict:
+def edited(plan, *path, value):
     """A plan's content with one place changed."""
     content = json.loads(json.dumps(plan.to_json()))
     at = content
@@ -81,7 +78,7 @@ def edited(plan: Plan, *path: object, value: object) -> dict:
     return content
 
 
-def attribute(**parts: object) -> dict:
+def attribute(**parts):
     """A schema's content with one attribute."""
     return {"party": [{"name": "a", "attribute": [{"name": "x", **parts}]}]}
 
@@ -345,7 +342,7 @@ def test_every_tree_that_is_made_is_one():
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
+def model(tmp_path_factory):
     schema = schema_of(a=(2, 3, 2))
     factors = [Factor((0, 1), np.zeros((2, 3))), Factor((1, 2), np.zeros((3, 2)))]
     field = MarkovRandomField(junction_tree(schema.sizes, [(0, 1), (1, 2)]), 100.0, factors)
@@ -356,7 +353,7 @@ def model(tmp_path_factory) -> Path:
     return path
 
 
-def changed_model(path: Path, out: Path, change) -> Path:
+def changed_model(path, out, change):
     """A model file whose header and arrays were changed, its checksum in order."""
     header, arrays = container.unpack(path.read_bytes(), "model", "sound")
     header = copy.deepcopy(header)

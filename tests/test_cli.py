@@ -1,7 +1,5 @@
 """The command line as a user meets it: the main jobs, and every bad input as one sentence with exit code 2."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Private domains and several records of a person, by the command line: what a user sees, and what stops him."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

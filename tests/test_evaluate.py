@@ -1,9 +1,5 @@
 """Evaluation: what is joined, compared and refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,12 +23,12 @@ SCHEMA = Schema.of(
 )
 
 
-def draw(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
+def draw(rng, sizes, n):
     return np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, Path]:
+def files(tmp_path):
     """Real tables of two parties in different record orders, all columns in one, and a synthetic table."""
     rng = np.random.default_rng(7)
     ids = pa.array([f"r{i}" for i in range(200)])
@@ -51,7 +47,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
+def test_tables_are_joined_and_compared(files):
     one = evaluate(
         [files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3))
     )
@@ -80,7 +76,7 @@ def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
     )
 
 
-def test_distances_stand_beside_what_to_judge_them_by() -> None:
+def test_distances_stand_beside_what_to_judge_them_by():
     """y follows x at party a; z is on its own; the synthetic table has y of its own and z a third too often 0."""
     rng = np.random.default_rng(8)
     n = 3000
@@ -110,7 +106,7 @@ def test_distances_stand_beside_what_to_judge_them_by() -> None:
         evaluate([real], made, "id", SCHEMA, EvaluationOptions(party="c"))
 
 
-def test_numbers_are_compared_as_they_were() -> None:
+def test_numbers_are_compared_as_they_were():
     schema = Schema.of(
         {
             "a": [
@@ -150,7 +146,7 @@ def test_numbers_are_compared_as_they_were() -> None:
     assert abs(worst["synthetic"]) < 5 / np.sqrt(n)
 
 
-def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> None:
+def test_bad_input_of_an_evaluation(files, tmp_path):
     with pytest.raises(SchemaError, match="No real table has the column 'z'"):
         evaluate([files["a"]], files["synthetic"], "id", SCHEMA)
     with pytest.raises(SchemaError, match="Two real tables have the column 'z'"):
@@ -172,7 +168,7 @@ def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> N
         evaluate([real, other], files["synthetic"], "id", SCHEMA)
 
 
-def test_tables_of_different_people(files: dict[str, Path]) -> None:
+def test_tables_of_different_people(files):
     """Those that all tables have are compared, or those that any has, what is not held being missing."""
     rng = np.random.default_rng(9)
     whole = read_arrow(files["all"])

@@ -3,11 +3,8 @@
 Noise comes of the operating system, so that every bound is far beyond five of the standard deviations seen over redraws.
 """
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -18,7 +15,7 @@ FOLDER = Path(vertimrf.__file__).parents[1] / "examples" / "journeys"
 pytestmark = pytest.mark.slow
 
 
-def journey(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def journey(name, monkeypatch):
     if not FOLDER.is_dir():
         pytest.skip("installed without its examples")
     pytest.importorskip("pandas")
@@ -26,9 +23,7 @@ def journey(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module(name)
 
 
-def test_a_diabetes_registry_from_two_csv_files_to_trees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_diabetes_registry_from_two_csv_files_to_trees(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn")
     # A command with another exit code than due ends it.
     figures = journey("diabetes_registry", monkeypatch).main(tmp_path, epsilon=4.0)
@@ -54,9 +49,7 @@ def test_a_diabetes_registry_from_two_csv_files_to_trees(
     assert auc["wanted"] > 0.65
 
 
-def test_a_clinic_and_a_pharmacy_that_know_different_people(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clinic_and_a_pharmacy_that_know_different_people(tmp_path, monkeypatch, capsys):
     figures = journey("clinic", monkeypatch).main(tmp_path, records=10_000)
     assert "impossible, and so in no row" in capsys.readouterr().out
     for population, found in figures.items():

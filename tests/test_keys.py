@@ -1,7 +1,5 @@
 """Keys: who is who, and files that one seals for another."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import stat

@@ -204,7 +204,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
     seen = 0
     for name, local, given in zip(plan.party_names, plan.local, recorded, strict=True):
         allowed = priced(plan, name)
-        asked: Counter = Counter()
+        asked = Counter()
         for noise, exact in given.tape.queries:
             if noise == local.score_sigma:
                 # R-scores are queries of one number each; a marginal is one query however many cells it has.

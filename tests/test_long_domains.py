@@ -1,7 +1,5 @@
 """Whole runs over long domains: what is merged at the parties is spread again, whatever the encoder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import dealt

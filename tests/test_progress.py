@@ -1,7 +1,5 @@
 """Progress: bars on a terminal, silence in a pipe, and figures that only grow."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

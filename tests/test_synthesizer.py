@@ -1,7 +1,5 @@
 """The central synthesizer: what it accepts, that its rows and marginals follow the table, and that its ledger holds."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 
@@ -34,7 +32,7 @@ SCHEMA = Schema.of(
 
 
 @pytest.fixture(scope="module")
-def frame() -> pd.DataFrame:
+def frame():
     """Smokers are rarer with age, wards follow age, and 5 % do not say whether they smoke."""
     rng = np.random.default_rng(0)
     age = rng.integers(0, 100, ROWS)
@@ -45,7 +43,7 @@ def frame() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def fitted(frame) -> Synthesizer:
+def fitted(frame):
     return Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=2.0)
 
 

@@ -1,7 +1,5 @@
 """The engine as mbi 2's estimator: the same answers at the same factors, losses no higher, and what it leaves to mbi."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 

@@ -1,7 +1,5 @@
 """The engine under OpenDP's contingency tables; needs the extra `opendp`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The central synthesizer behind SmartNoise's interface; needs the extra `smartnoise`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

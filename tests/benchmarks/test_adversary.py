@@ -1,7 +1,5 @@
 """The attackers, at work and at bay."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Consistency enforcement: the paper's two steps against a slow rendering, agreement at the end, edge cases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import equal_width

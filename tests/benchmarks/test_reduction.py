@@ -1,7 +1,5 @@
 """HisRec and UniSam: against the formula cell by cell, their totals, and the errors that they state."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The runner of the paper's experiments, on generated data."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import sys

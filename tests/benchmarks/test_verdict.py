@@ -1,7 +1,5 @@
 """Bars: what meets them, what they print and write; and the data sets that scripts share."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

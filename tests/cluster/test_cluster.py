@@ -1,12 +1,9 @@
 """A party on a cluster: the bytes of one machine, the same sentences about bad tables, and no key in sight."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +48,7 @@ SCHEMA = Schema.of(
 SECRET = Secret(bytes(range(32)))
 
 
-def frame(rows: int = ROWS) -> pd.DataFrame:
+def frame(rows=ROWS):
     rng = np.random.default_rng(3)
     ids = [f"P{i:05d}" for i in rng.permutation(rows)]
     a = rng.integers(0, 3, rows)
@@ -64,11 +61,11 @@ def frame(rows: int = ROWS) -> pd.DataFrame:
     return pd.DataFrame({"id": ids, **columns, "who": rng.integers(0, rows // 3, rows)})
 
 
-def plan_of(**options: Any) -> Any:
+def plan_of(**options):
     return plan_with(SCHEMA, epsilon=1.0, expected_records=ROWS, message_bytes=200_000, **options)
 
 
-def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
+def one_machine(plan, table, **options):
     own = encode_table(table, "id", MINE, ReadOptions(ignore_extra=True, **options), keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
 
@@ -230,7 +227,7 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
             encode_partitions(source, client, "id", MINE, keys=KEYS)
 
 
-def failing(key: bytes, given: object) -> None:
+def failing(key, given):
     raise ValueError(f"{len(key)} bytes do not help")
 
 

@@ -1,7 +1,5 @@
 """Packing: against the bits written out one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

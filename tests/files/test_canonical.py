@@ -1,7 +1,5 @@
 """Canonical JSON, and fingerprints that people read out."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Count sketch kernels: against slow oracles, exact laws, and the algebra of sums."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Classes of values: the model of classes is the model of values, wherever no larger measurement tells values apart."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,10 +1,7 @@
 """Factors beyond the junction tree: what is measured there is met, what the tree holds stays, and noise alone is left alone."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from vertimrf.kernels.jit import threads
 from vertimrf.model import off_tree
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
-from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
 from vertimrf.model.off_tree import RowDual, fit_off_tree
 from vertimrf.model.sample import marginals_of_rows, propose, sample
@@ -30,7 +26,7 @@ OUTSIDE = [(0, 3), (0, 2), (1, 3)]
 TOTAL, SIGMA = 20_000.0, 15.0
 
 
-def truth(seed: int = 0) -> np.ndarray:
+def truth(seed=0):
     """A joint table of a cycle of four, counts."""
     rng = np.random.default_rng(seed)
     logs = np.zeros(SIZES)
@@ -40,13 +36,11 @@ def truth(seed: int = 0) -> np.ndarray:
     return TOTAL * joint / joint.sum()
 
 
-def of(joint: np.ndarray, pair: tuple[int, ...]) -> np.ndarray:
+def of(joint, pair):
     return joint.sum(axis=tuple(a for a in range(4) if a not in pair))
 
 
-def measured(
-    joint: np.ndarray, pairs: list[tuple[int, ...]], seed: int, sigma: float = SIGMA
-) -> list[Measurement]:
+def measured(joint, pairs, seed, sigma=SIGMA):
     rng = np.random.default_rng(seed)
     return [
         Measurement(
@@ -56,7 +50,7 @@ def measured(
     ]
 
 
-def of_chain(measurements: list[Measurement]) -> MarkovRandomField:
+def of_chain(measurements):
     """Fitted to what the chain holds."""
     tree = junction_tree(SIZES, CHAIN)
     return fit(
@@ -64,7 +58,7 @@ def of_chain(measurements: list[Measurement]) -> MarkovRandomField:
     )
 
 
-def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> None:
+def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds():
     joint = truth()
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 1)
     model = of_chain(measurements)
@@ -87,7 +81,7 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> 
     assert (np.abs(found - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
 
 
-def test_bins_and_three_attributes_are_met_as_well() -> None:
+def test_bins_and_three_attributes_are_met_as_well():
     joint = truth(2)
     bins = np.array([0, 0, 1, 1, 1])
     table = of(joint, (0, 1, 3))
@@ -121,12 +115,12 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
     ],
 )
 def test_more_tables_are_looked_up_where_their_cells_are_few(
-    monkeypatch: pytest.MonkeyPatch,
-    lookups: int,
-    of_few_cells: int,
-    rows_per_cell: float,
-    tables: int,
-) -> None:
+    monkeypatch,
+    lookups,
+    of_few_cells,
+    rows_per_cell,
+    tables,
+):
     rows = 1 << 17
     monkeypatch.setattr(off_tree, "MAX_LOOKUPS", lookups * rows)
     monkeypatch.setattr(off_tree, "MAX_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
@@ -148,12 +142,12 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
     ],
 )
 def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones_tried(
-    monkeypatch: pytest.MonkeyPatch, worth: list[float], steps: list[int], held: bool
-) -> None:
+    monkeypatch, worth, steps, held
+):
     told, weights = iter(worth), []
     step = RowDual.step
 
-    def noted(self: RowDual, weight: float, *rest: object) -> tuple[np.ndarray, np.ndarray]:
+    def noted(self, weight, *rest):
         weights.append(weight)
         return step(self, weight, *rest)  # type: ignore[arg-type]
 
@@ -170,7 +164,7 @@ def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones
     assert (max(np.abs(f.logs).max() for f in fitted.off_tree) > 1e-3) == held
 
 
-def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -> None:
+def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is():
     joint = truth()
     inside = measured(joint, CHAIN, 4)
     model = of_chain(inside)
@@ -188,7 +182,7 @@ def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -
     assert fit_off_tree(model, [*inside, *quiet]) == (model, frozenset())
 
 
-def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
+def test_no_more_stands_out_of_noise_than_chance_has_it():
     """Pairs that the model has right, under noise: at 1.5 standard deviations a quarter of them at the very most."""
     model = of_chain(measured(truth(), CHAIN, 6))
     rng = np.random.default_rng(7)
@@ -205,7 +199,7 @@ def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
     assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
 
 
-def test_a_function_of_its_arguments_alone() -> None:
+def test_a_function_of_its_arguments_alone():
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 8)
     model = of_chain(measurements)
     fitted = []
@@ -216,13 +210,13 @@ def test_a_function_of_its_arguments_alone() -> None:
         assert [f.attributes for f in other.off_tree] == [f.attributes for f in fitted[0].off_tree]
         for a, b in zip(other.off_tree, fitted[0].off_tree, strict=True):
             np.testing.assert_array_equal(a.logs, b.logs)
-    told: list[tuple[int, int, float]] = []
+    told = []
     fit_off_tree(model, measurements, progress=lambda *own: told.append(own))
     assert told
     assert [step for step, _, _ in told] == sorted(step for step, _, _ in told)
 
 
-def test_combinations_that_cannot_occur_stay_impossible() -> None:
+def test_combinations_that_cannot_occur_stay_impossible():
     joint = truth(9)
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 9)
     tree = junction_tree(SIZES, CHAIN)
@@ -237,7 +231,7 @@ def test_combinations_that_cannot_occur_stay_impossible() -> None:
     assert counts[~ruled_out].all()
 
 
-def test_attributes_of_one_value_and_none_that_is_measured() -> None:
+def test_attributes_of_one_value_and_none_that_is_measured():
     sizes = (1, 3, 2)
     tree = junction_tree(sizes, [])
     singles = [
@@ -251,7 +245,7 @@ def test_attributes_of_one_value_and_none_that_is_measured() -> None:
     assert sample(closed, 1, np.random.default_rng(0)).shape == (3, 1)
 
 
-def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
+def test_a_saved_model_draws_the_same_rows(tmp_path):
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 10)
     field = fit_off_tree(of_chain(measurements), measurements)[0]
     schema = schema_of(one=SIZES[:2], two=SIZES[2:])
@@ -276,7 +270,7 @@ def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{0: [1, 3]}, {3: [0], 1: [4, 2]}])
-def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> None:
+def test_conditions_follow_the_fitted_factors(given):
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 11)
     model = fit_off_tree(of_chain(measurements), measurements)[0]
     logs = np.zeros(SIZES)
@@ -293,7 +287,7 @@ def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> No
         assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()
 
 
-def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> None:
+def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back():
     # Without it, weights go by the rows' noise where measurements are precise and records many.
     joint = truth(3)
     measurements = measured(joint, OUTSIDE, 5, sigma=2.0)
@@ -316,7 +310,7 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> Non
     np.testing.assert_allclose(dual.theta, 0, atol=1e-12)
 
 
-def test_weights_are_tried_out_on_fresh_rows() -> None:
+def test_weights_are_tried_out_on_fresh_rows():
     # None of the rows has a value that the measurement gives many records; of the fresh ones one in a hundred has.
     codes = np.stack([np.repeat([0, 1], 500), np.tile([0, 1], 500)]).astype(np.uint16)
     fresh = np.where(np.arange(1000) % 100 == 0, 2, codes).astype(np.uint16)

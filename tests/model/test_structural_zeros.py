@@ -1,10 +1,7 @@
 """Structural zeros against brute force: no mass, no rows, and nothing lost elsewhere."""
 
-from __future__ import annotations
-
 import functools
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +20,10 @@ Combination = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination], int]:
+def cases(draw):
     """Sizes of a few attributes, combinations of up to three of them, and a seed."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=5)))
-    out: list[Combination] = []
+    out = []
     for _ in range(draw(st.integers(1, 6))):
         held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
         out.append(
@@ -47,7 +44,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination], int]:
     return sizes, out, draw(st.integers(0, 1 << 30))
 
 
-def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> np.ndarray:
+def possible(sizes, combinations):
     """Every record, and whether it is possible, by looking at each."""
     out = np.ones(sizes, bool)
     for record in itertools.product(*map(range, sizes)):
@@ -57,9 +54,7 @@ def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> np.ndar
     return out
 
 
-def measurements(
-    rng: np.random.Generator, sizes: tuple[int, ...], joint: np.ndarray, noise: float
-) -> list[Measurement]:
+def measurements(rng, sizes, joint, noise):
     """One-way marginals, and pairs of which some are binned, with noise that knows nothing of what is possible."""
     out = []
     pairs = list(itertools.combinations(range(len(sizes)), 2))
@@ -75,11 +70,11 @@ def measurements(
     return out
 
 
-def marginal_of(joint: np.ndarray, own: tuple[int, ...]) -> np.ndarray:
+def marginal_of(joint, own):
     return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in own))
 
 
-def product_of(model: MarkovRandomField) -> np.ndarray:
+def product_of(model):
     """The model's joint distribution, cell by cell from its factors."""
     logs = np.zeros(model.sizes)
     for f in model.factors:
@@ -92,8 +87,8 @@ def product_of(model: MarkovRandomField) -> np.ndarray:
 
 @given(cases())
 def test_no_fit_gives_them_mass_and_no_row_has_them(
-    case: tuple[tuple[int, ...], list[Combination], int],
-) -> None:
+    case,
+):
     sizes, combinations, seed = case
     can = possible(sizes, combinations)
     assume(can.any())
@@ -136,11 +131,11 @@ def test_no_fit_gives_them_mass_and_no_row_has_them(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
+def test_what_is_possible_is_fitted_as_well_as_ever(seed):
     """Noiseless measurements of a table with zeros: the model has them all, to the tolerance of a fit that goes on for long."""
     rng = np.random.default_rng(seed)
     sizes = (4, 3, 5, 2)
-    combinations: list[Combination] = [
+    combinations = [
         ((0, (0, 1)), (1, (2,))),
         ((1, (0,)), (2, (3, 4)), (3, (1,))),
         ((2, (0,)),),
@@ -164,11 +159,11 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_zeros_never_make_a_noisy_fit_worse(seed: int) -> None:
+def test_zeros_never_make_a_noisy_fit_worse(seed):
     """What is known without noise can only help: less distance to the truth, over all cells, by a mean of five tables each."""
     rng = np.random.default_rng([3, seed])
     sizes = (4, 3, 5, 2)
-    combinations: list[Combination] = [
+    combinations = [
         ((0, (0, 1)), (1, (1, 2))),
         ((1, (0,)), (2, (3, 4))),
         ((2, (0,)), (3, (1,))),
@@ -195,7 +190,7 @@ def test_zeros_never_make_a_noisy_fit_worse(seed: int) -> None:
     assert known < blind
 
 
-def test_combinations_of_the_same_attributes_are_one_factor() -> None:
+def test_combinations_of_the_same_attributes_are_one_factor():
     zeros = ruling_out((2, 3, 2), [((0, (0,)), (1, (1, 2))), ((0, (1,)), (1, (0,))), ((2, (1,)),)])
     assert [f.attributes for f in zeros] == [(0, 1), (2,)]
     np.testing.assert_array_equal(zeros[0].logs == 0, [[True, False, False], [False, True, True]])
@@ -204,9 +199,9 @@ def test_combinations_of_the_same_attributes_are_one_factor() -> None:
     np.testing.assert_array_equal(axes.logs == 0, [[True, True], [False, True]])
 
 
-def test_a_graph_holds_them_from_the_start() -> None:
+def test_a_graph_holds_them_from_the_start():
     sizes = (4, 4, 4, 4, 4)
-    combinations: list[Combination] = [((a, (0,)), (a + 1, (0,))) for a in range(4)]
+    combinations = [((a, (0,)), (a + 1, (0,))) for a in range(4)]
     zeros = ruling_out(sizes, combinations)
     budget = budget_holding(sizes, 16, zeros)
     assert budget.limit == 16
@@ -221,7 +216,7 @@ def test_a_graph_holds_them_from_the_start() -> None:
     assert budget_holding(sizes, 16, ()).limit == 16
 
 
-def test_a_tree_without_them_is_refused() -> None:
+def test_a_tree_without_them_is_refused():
     sizes = (2, 2, 2)
     one_way = [Measurement((a,), (None,), np.full(2, 50.0), 1.0) for a in range(3)]
     zeros = ruling_out(sizes, [((0, (0,)), (1, (0,)))])
@@ -229,10 +224,10 @@ def test_a_tree_without_them_is_refused() -> None:
         fit(sizes, one_way, 100.0, tree=junction_tree(sizes, []), zeros=zeros)
 
 
-def test_a_model_keeps_them_when_asked_across_cliques(tmp_path: Path) -> None:
+def test_a_model_keeps_them_when_asked_across_cliques(tmp_path):
     """A chain of implications: what the ends may not be together is exactly nothing too, though no clique holds both."""
     sizes = (2,) * 6
-    combinations: list[Combination] = [((a, (1,)), (a + 1, (0,))) for a in range(5)]
+    combinations = [((a, (1,)), (a + 1, (0,))) for a in range(5)]
     one_way = [Measurement((a,), (None,), np.array([500.0, 500.0]), 1.0) for a in range(6)]
     model = fit(sizes, one_way, 1000.0, zeros=ruling_out(sizes, combinations))
     assert model.tree.treewidth == 1
@@ -244,11 +239,11 @@ def test_a_model_keeps_them_when_asked_across_cliques(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) -> None:
+def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed):
     """Half of a table is ruled out; precise measurements of that half neither bring it back nor break the fit."""
     rng = np.random.default_rng(seed)
     sizes = (2, 5, 2, 4)
-    combinations: list[Combination] = [((0, (0,)), (2, (0,))), ((0, (0,)), (2, (1,)))]
+    combinations = [((0, (0,)), (2, (0,))), ((0, (0,)), (2, (1,)))]
     # The half that is left has the others' margins.
     joint = np.stack([rng.dirichlet(np.full(40, 2.0)).reshape(sizes[1:])] * 2) * 10_000
     own = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 2), (0, 3), (2, 3)]
@@ -260,7 +255,7 @@ def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) 
         np.testing.assert_allclose(model.marginal((a,)), marginal_of(joint, (a,)), rtol=0.1)
 
 
-def test_zeros_that_leave_nothing_are_one_sentence() -> None:
+def test_zeros_that_leave_nothing_are_one_sentence():
     zeros = ruling_out((2, 2), [((0, (0,)), (1, (0, 1))), ((0, (1,)), (1, (0,))), ((1, (1,)),)])
     with pytest.raises(ModelError, match="The structural zeros leave no combination possible"):
         fit((2, 2), [Measurement((0,), (None,), np.full(2, 50.0), 1.0)], 100.0, zeros=zeros)

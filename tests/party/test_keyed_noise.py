@@ -3,8 +3,6 @@
 Equal inputs give equal bytes, from whatever copy; inputs that differ anywhere give noise that is independent everywhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LocMRF: which marginals a party measures, with how much noise, and that they say what the table does."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -144,7 +142,7 @@ def test_released_counts_vary_around_the_truth_as_they_state():
     rng = np.random.default_rng(0)
     sizes = (4, 3, 2)
     codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
-    z: dict[int, list] = {1: [], 2: [], 3: []}
+    z = {1: [], 2: [], 3: []}
     for seed in range(60):
         released = released_of(codes, sizes, plan_of(sizes), FixedNoise(seed))
         for m in released:

@@ -1,7 +1,5 @@
 """Several records of one person: the bound is kept, the same records at every party, and every event is priced for them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

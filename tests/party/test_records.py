@@ -1,7 +1,5 @@
 """What a party asks of its records has one answer, in whatever pieces it is worked out."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A plan is released for once: whatever is killed, repeated, raced, altered or lost, no second noise gets out."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 
@@ -21,15 +19,15 @@ from vertimrf.tables.table import Table
 PRICE = "A second one would cost epsilon 3.6."
 
 
-def fresh() -> bytes:
+def fresh():
     return os.urandom(1000)
 
 
-def again() -> bytes:
+def again():
     raise AssertionError("made again although there is a record")
 
 
-def price() -> str:
+def price():
     return PRICE
 
 

@@ -1,7 +1,5 @@
 """A cap on epsilon if a party colludes with the server: the largest messages that keep it."""
 
-from __future__ import annotations
-
 import json
 import math
 

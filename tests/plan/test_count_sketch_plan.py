@@ -1,7 +1,5 @@
 """Plans with count sketches: within the target and the messages, from public figures alone; and whole runs with them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

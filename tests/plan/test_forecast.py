@@ -1,7 +1,5 @@
 """Forecasts: for every role, from public figures, growing with what there is to do, and near what then happens."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

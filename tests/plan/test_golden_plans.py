@@ -1,11 +1,8 @@
 """Plans stay what they were: the same parameters give the same marginals, keys and noise, however planning is computed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ from vertimrf.plan.schema import Schema
 GOLDEN = Path(__file__).with_name("golden_plans.json")
 
 
-def sizes_between(seed: int, attributes: int, least: int, most: int) -> list[int]:
+def sizes_between(seed, attributes, least, most):
     """Domain sizes, log-uniform."""
     spread = np.random.default_rng(seed).uniform(np.log(least), np.log(most), attributes)
     return [int(size) for size in np.round(np.exp(spread))]
@@ -74,7 +71,7 @@ CASES = {
 }
 
 
-def figures(case: str) -> dict[str, Any]:
+def figures(case):
     """What a plan decides: whole numbers as a digest, noise scales as they are."""
     sizes, parties, records, options = CASES[case]
     schema = Schema.of(

@@ -1,7 +1,5 @@
 """Values of long domains that are measured as one."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

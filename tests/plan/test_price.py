@@ -1,7 +1,5 @@
 """What a second release for one plan costs: more than a second plan, by far, and nothing is left out of the price."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Scheduled pairs: which marginals are sketched, in how many bins and under how many keys, and what becomes of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -198,7 +196,7 @@ def test_predicted_errors_are_those_achieved():
     codes = np.array([rng.integers(0, a.size, ROWS) for a in schema.attributes], np.uint16)
     tables = dealt(schema, codes)
     truth = {}
-    found: dict = {}
+    found = {}
     runs = 20
     for run in range(runs):
         plan = plan_with(

@@ -1,7 +1,5 @@
 """Workloads: what they weigh, what they refuse, and that structure search goes by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import dealt, schema_of

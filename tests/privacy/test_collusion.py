@@ -1,7 +1,5 @@
 """What a run costs if a party colludes with the server: the law against enumeration, and the ledger's second total."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

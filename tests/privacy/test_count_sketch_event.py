@@ -1,7 +1,5 @@
 """The count sketch's event: against enumeration, exact moments, simulation, and figures computed elsewhere."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The ledger: shares, running totals, its file, and its terminal table."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -3,8 +3,6 @@
 Keys are fixed, so that each test gives the same result every time; a change of the stream fails one by chance once in a million.
 """
 
-from __future__ import annotations
-
 import os
 from fractions import Fraction
 
@@ -26,7 +24,7 @@ SIGMAS = [0.3, 1.0, 3.0, 25.5, 255.9, 256.1, 5000.0]
 SCALES = [0.2, 0.7, 12.0, 900.5]
 
 
-def stream(number: int) -> Stream:
+def stream(number):
     return Stream(bytes([number]) * 64)
 
 

@@ -1,7 +1,5 @@
 """The price of a count sketch for a person with several records, against likelihood ratios drawn at random."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """What a plan's events cost, each computed here a second time from what the mechanisms do: in high precision, or by hand."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

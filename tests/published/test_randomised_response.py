@@ -1,7 +1,5 @@
 """Randomised responses: the sampler against its exact law, estimates against the truth, the run end to end."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

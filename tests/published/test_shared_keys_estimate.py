@@ -1,7 +1,5 @@
 """CarEst as published: the kernels against a slow count of unions, the estimates against the truth, bad input by name."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,9 +1,5 @@
 """The numbers of a report, against direct counts of the same things."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,11 +8,11 @@ from vertimrf.report.content import MAX_BARS, MAX_CLASSES, MAX_LYING, classes_of
 
 
 @pytest.fixture(scope="module")
-def shown(made: Any) -> Any:
+def shown(made):
     return content(made.run, made.codes)
 
 
-def test_shares_of_single_attributes(made: Any, shown: Any) -> None:
+def test_shares_of_single_attributes(made, shown):
     schema, records = made.run.model.schema, made.codes.shape[1]
     assert shown.real == records
     for a, column in enumerate(shown.columns):
@@ -40,7 +36,7 @@ def test_shares_of_single_attributes(made: Any, shown: Any) -> None:
     assert numeric.labels[-1] == "missing"
 
 
-def test_dependence_of_pairs(made: Any, shown: Any) -> None:
+def test_dependence_of_pairs(made, shown):
     own, codes = shown.dependence, made.codes
     d, records = codes.shape
     assert np.isnan(np.diag(own.model)).all()
@@ -62,7 +58,7 @@ def test_dependence_of_pairs(made: Any, shown: Any) -> None:
     assert shown.coarse
 
 
-def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made: Any) -> None:
+def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made):
     alone = content(made.run)
     assert alone.real is None
     assert alone.dependence.truth is None
@@ -76,7 +72,7 @@ def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made: Any) -> N
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("size", [1, 23, 24, 25, 400])
-def test_classes_leave_no_value_out(size: int, ordered: bool, missing: bool) -> None:
+def test_classes_leave_no_value_out(size, ordered, missing):
     attribute = Attribute.categorical(
         "a", [str(i) for i in range(size)], missing=missing, ordered=ordered
     )

@@ -1,13 +1,8 @@
 """What a run left, read back: nothing in it is trusted."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +13,7 @@ from vertimrf.named_model import Model
 from vertimrf.report.run import Run
 
 
-def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
+def test_a_folder_and_the_files_themselves_are_the_same_run(made):
     by_name = Run.open(made.folder / "report.json", made.folder / "run.model")
     at_hand = Run.of(made.trial)
     for run in (by_name, at_hand):
@@ -39,14 +34,14 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
     assert made.run.report.plan == made.trial.result.plan.fingerprint
 
 
-def test_a_model_alone_is_enough(made: Any) -> None:
+def test_a_model_alone_is_enough(made):
     told = Run.open(made.folder / "run.model").report
     assert told.pairs is None
     assert told.released == ()
     assert told.standing.private
 
 
-def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
+def test_there_must_be_one_run(made, tmp_path):
     with pytest.raises(MessageError, match="has 0 and 0"):
         Run.open(tmp_path)
     with pytest.raises(MessageError, match="no such file"):
@@ -65,7 +60,7 @@ def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
         Run.open(tmp_path / "damaged.model")
 
 
-def test_a_servers_run_folder_is_a_run(tmp_path: Path) -> None:
+def test_a_servers_run_folder_is_a_run(tmp_path):
     played = Conversation.make(tmp_path).play()
     run = Run.open(played.server.folder)
     assert run.model.schema.parties == SCHEMA.parties
@@ -73,7 +68,7 @@ def test_a_servers_run_folder_is_a_run(tmp_path: Path) -> None:
     assert len(run.report.released) == len(SCHEMA.names)
 
 
-def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
+def test_figures_of_another_run_are_refused(made, tmp_path):
     figures = json.loads((made.folder / "report.json").read_text())
     figures["cliques"] = figures["cliques"][:-1]
     (tmp_path / "report.json").write_text(json.dumps(figures))
@@ -81,9 +76,9 @@ def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
         Run.open(made.folder / "run.model", tmp_path / "report.json")
 
 
-def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
-    def swap(figures: dict[str, Any], value: Any) -> None:
-        place: Any = figures
+def _swap(*path):
+    def swap(figures, value):
+        place = figures
         for key in path[:-1]:
             place = place[key]
         place[path[-1]] = value
@@ -116,7 +111,7 @@ def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
     ],
     ids=lambda path: ".".join(map(str, path)),
 )
-def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[Any, ...]) -> None:
+def test_malformed_figures_are_one_sentence_or_harmless(made, path):
     for value in (-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None):
         figures = json.loads((made.folder / "report.json").read_text())
         _swap(*path)(figures, value)
@@ -141,7 +136,7 @@ def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[A
         (("encoder",), 3),
     ],
 )
-def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any) -> None:
+def test_malformed_figures_are_told(made, path, value):
     figures = json.loads((made.folder / "report.json").read_text())
     _swap(*path)(figures, value)
     with pytest.raises(
@@ -150,7 +145,7 @@ def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any
         Run.matched(made.run.model, figures, "report.json")
 
 
-def test_what_was_not_stated_is_not_private(made: Any) -> None:
+def test_what_was_not_stated_is_not_private(made):
     figures = json.loads((made.folder / "report.json").read_text())
     del figures["standing"]
     assert not Run.matched(made.run.model, figures, "report.json").report.standing.private

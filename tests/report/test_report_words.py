@@ -1,9 +1,6 @@
 """A ledger in words: every mechanism has its own, and what the guarantee says is true."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 from builders import schema_of
@@ -40,7 +37,7 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
         "one holder",
     ],
 )
-def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any]) -> None:
+def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options):
     given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options
     plan = plan_with(**given)
     ledger = plan.ledger()
@@ -63,7 +60,7 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any
         assert step.sentence.lower().startswith((step.entry.party.lower(), "the coordinator"))
 
 
-def test_lines_of_what_is_found_beforehand_too() -> None:
+def test_lines_of_what_is_found_beforehand_too():
     entries = [
         LedgerEntry(
             GeometricEvent(50.0),
@@ -89,7 +86,7 @@ def test_lines_of_what_is_found_beforehand_too() -> None:
         assert in_words(odd) == "left released 6 R-scores; protected by noise."
 
 
-def test_odds_are_those_of_the_best_guess() -> None:
+def test_odds_are_those_of_the_best_guess():
     # Randomised response attains (epsilon, 0): it tells the truth e^eps / (1 + e^eps) of the time.
     assert odds(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
     assert odds(0.0, 0.0) == 0.5
@@ -107,7 +104,7 @@ def test_odds_are_those_of_the_best_guess() -> None:
     assert norm.cdf(0.5) == pytest.approx(odds(0.0, 2 * norm.cdf(0.5) - 1))
 
 
-def test_the_guarantee_is_told_for_what_it_is() -> None:
+def test_the_guarantee_is_told_for_what_it_is():
     plan = plan_with(TWO, epsilon=1.0, expected_records=20_000)
     told = " ".join(guarantee(plan.standing, True))
     assert "73.1 times out of 100" in told
@@ -128,7 +125,7 @@ def test_the_guarantee_is_told_for_what_it_is() -> None:
     assert len(rests_on(True, True)) > len(rests_on(False, True))
 
 
-def test_what_holds_if_a_party_colludes_is_told() -> None:
+def test_what_holds_if_a_party_colludes_is_told():
     unknown, none, much, little = (
         " ".join(rests_on(True, True, epsilon)) for epsilon in (None, math.inf, 69.21, 1.0)
     )
@@ -142,7 +139,7 @@ def test_what_holds_if_a_party_colludes_is_told() -> None:
     assert "ε =" not in " ".join(rests_on(False, True, 1.0))
 
 
-def test_small_probabilities_as_people_say_them() -> None:
+def test_small_probabilities_as_people_say_them():
     assert one_in(1 / 90e9) == "1 in 90,000,000,000"
     assert one_in(1e-5) == "1 in 100,000"
     assert one_in(0.4) == "1 in 2"

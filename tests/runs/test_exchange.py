@@ -1,7 +1,5 @@
 """The place between roles: whole files or none, each of one role, nothing believed, and no way out of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

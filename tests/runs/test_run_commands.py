@@ -1,7 +1,5 @@
 """`vertimrf run`, `accept` and `status`, as operators type them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

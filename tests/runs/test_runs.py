@@ -1,7 +1,5 @@
 """A run in folders: what it takes and gives, in what order, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

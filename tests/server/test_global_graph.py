@@ -1,7 +1,5 @@
 """GraphCom: marginals compete for cliques, those that the model misses most come first."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -3,8 +3,6 @@
 Noise comes from the system's entropy; bounds are more than twice what twenty runs had at most (0.0013 and 0.015).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ Noise comes from the system's entropy. Twelve runs were off by standard deviatio
 0.0069 (four), and 0.0030 (three, of people in common); bounds are five times that or more.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -27,7 +25,7 @@ SCHEMA = Schema.of(
 )
 
 
-def records(seed: int) -> np.ndarray:
+def records(seed):
     """Codes [shape=(7, ROWS)]: x4 is nearly the parity of x0 and x2, x5 of x1, x3 and x6, and the rest coins."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(2, size=(7, ROWS), dtype=np.uint16)
@@ -37,7 +35,7 @@ def records(seed: int) -> np.ndarray:
     return codes
 
 
-def run(codes: np.ndarray, held: tuple[slice, slice] = (slice(None), slice(None)), seed: int = 0):
+def run(codes, held=(slice(None), slice(None)), seed=0):
     plan = plan_with(SCHEMA, epsilon=4.0, delta=1e-5, expected_records=ROWS, nonce=f"{seed:032x}")
     assert sum(group.parity for group in plan.groups) == 6 + 3
     digests = np.random.default_rng(seed).integers(0, 1 << 64, ROWS, np.uint64)
@@ -52,7 +50,7 @@ def run(codes: np.ndarray, held: tuple[slice, slice] = (slice(None), slice(None)
     return server.run(server.read(messages))
 
 
-def contrast(codes: np.ndarray, attributes: tuple[int, ...]) -> float:
+def contrast(codes, attributes):
     """Part of records with an even number of ones, less that with an odd one."""
     return 1 - 2 * float((codes[list(attributes)].sum(axis=0) % 2).mean())
 

@@ -4,8 +4,6 @@ Two parties hold two thirds of 24,000 people each, six tenths of whom the other 
 attribute. Noise comes from the system's entropy; bounds are five standard errors, or far from what was measured, as said.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

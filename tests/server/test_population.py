@@ -1,7 +1,5 @@
 """Who is at which party: the arithmetic of overlaps, and what is told of them."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What messages told, for a report: figures with their errors, on average right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import dealt, schema_of
@@ -12,7 +10,7 @@ from vertimrf.server.released_figures import size_beneath_noise
 from vertimrf.trial import run_protocol
 
 
-def test_sizes_beneath_noise() -> None:
+def test_sizes_beneath_noise():
     rng = np.random.default_rng(3)
     draws = 400_000
     for value, sigma, least, most in (
@@ -30,7 +28,7 @@ def test_sizes_beneath_noise() -> None:
 
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
-def test_figures_of_pairs_and_of_single_attributes(encoder: str) -> None:
+def test_figures_of_pairs_and_of_single_attributes(encoder):
     schema = schema_of(left=(3, 2), right=(4, 3))
     rng = np.random.default_rng(0)
     records = 4000

@@ -1,7 +1,5 @@
 """The published encoder end to end: refused without consent, its claim beside the exact value, and marked wherever it goes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Groups of count sketches that are published as contrasts: cells are unbiased, and their noise is as large as stated."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

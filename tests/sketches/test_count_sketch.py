@@ -1,7 +1,5 @@
 """Count sketches: whatever the route, the same codes; whatever the input, one clear sentence."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """CarEst by likelihood: unbiased, near the Cramér-Rao bound, and honest about its error."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -133,7 +131,7 @@ def test_errors_of_the_margins_are_part_of_the_stated_error(phantoms):
     plan = plan_of(phantoms)
     truth = np.array([[4000.0, 5000.0], [3000.0, 8000.0]])
     repetitions, keys, spread = 100, 8000, 400.0
-    errors: dict[bool, list] = {True: [], False: []}
+    errors = {True: [], False: []}
     sigmas = []
     for _ in range(repetitions):
         left, right = sides(truth, *simulate(rng, truth.astype(int), plan, keys))

@@ -1,7 +1,5 @@
 """Groups of one value tell presence: parties that have contrasts alone besides say with them who is there."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bad files of every kind: whoever reads them says so in one sentence, or has something valid; if not, the fuzzer notices."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -17,7 +15,7 @@ from tools.fuzzed.seeds import PLANS, Seeds, build
 
 
 @pytest.fixture(scope="module")
-def seeds(tmp_path_factory) -> Seeds:
+def seeds(tmp_path_factory):
     folder = tmp_path_factory.mktemp("seeds")
     build(folder)
     (record,) = (folder / "releases").glob("*.release")
@@ -25,7 +23,7 @@ def seeds(tmp_path_factory) -> Seeds:
     return Seeds(folder)
 
 
-def wrong(counts: fuzz.Counts) -> list[str]:
+def wrong(counts):
     """What must not happen, a line each. A busy machine is slow at any file: `tests/tools/fuzz.py` judges time."""
     return [
         f"{w.what}: {w.kind}, case {w.case} ({w.file}): {w.words}"
@@ -80,7 +78,7 @@ def test_a_validation_that_is_missing_is_noticed(seeds, tmp_path, monkeypatch):
     scratch.mkdir()
     kept.mkdir()
 
-    def played(case: int) -> list[str]:
+    def played(case):
         # Most damage is to headers, so no kernel is led astray in this process.
         return [w.what for w in fuzz._case(seeds, kind, case, 3, scratch, kept)[-1]]
 
@@ -104,7 +102,7 @@ def test_a_crash_a_hang_and_a_loss_of_memory_are_noticed(seeds, tmp_path, monkey
     assert [verdict.holds for verdict in fuzz.verdicts(counts)].count(False) == 2
 
 
-def _breaking(folder, scratch, kept, seed, cases, results) -> None:
+def _breaking(folder, scratch, kept, seed, cases, results):
     """A worker whose second case crashes, and whose third hangs."""
     results.send(None)
     for number, (name, case) in enumerate(cases):

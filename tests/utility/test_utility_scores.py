@@ -1,7 +1,5 @@
 """Scores that others defined, against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 
@@ -12,7 +10,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.scores import k_marginal, quality
 
 
-def test_a_k_marginal_score_worked_out_by_hand() -> None:
+def test_a_k_marginal_score_worked_out_by_hand():
     # Real: 000, 000, 110, 111; synthetic: 000, 000, 000, 110.
     real = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]], np.uint16)
     synthetic = np.array([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]], np.uint16)
@@ -26,7 +24,7 @@ def test_a_k_marginal_score_worked_out_by_hand() -> None:
     assert k_marginal(real[:2], real[:2], (2, 2)) == {"2": 1000.0}
 
 
-def test_the_k_marginal_score_is_the_definition_of_its_code() -> None:
+def test_the_k_marginal_score_is_the_definition_of_its_code():
     rng = np.random.default_rng(5)
     sizes = (3, 4, 2, 5, 3)
     real, synthetic = (
@@ -46,7 +44,7 @@ def test_the_k_marginal_score_is_the_definition_of_its_code() -> None:
         assert found[str(k)] == pytest.approx((2 - np.mean(differences)) * 500)
 
 
-def test_quality_of_shapes_worked_out_by_hand() -> None:
+def test_quality_of_shapes_worked_out_by_hand():
     pytest.importorskip("sdmetrics.reports", reason="SDMetrics is not installed")
     attributes = [
         Attribute.integer("age", 4),
@@ -77,7 +75,7 @@ def test_quality_of_shapes_worked_out_by_hand() -> None:
     assert "pair_trends" not in found
 
 
-def test_quality_of_pairs_and_of_missing_values() -> None:
+def test_quality_of_pairs_and_of_missing_values():
     pytest.importorskip("sdmetrics.reports", reason="SDMetrics is not installed")
     rng = np.random.default_rng(7)
     attributes = [
@@ -103,6 +101,6 @@ def test_quality_of_pairs_and_of_missing_values() -> None:
 
 
 @pytest.mark.usefixtures("bare")
-def test_without_sdmetrics_there_is_no_quality() -> None:
+def test_without_sdmetrics_there_is_no_quality():
     codes = np.zeros((1, 5), np.uint16)
     assert quality(codes, codes, [Attribute.integer("x", 2)]) is None

@@ -25,7 +25,7 @@ def schema_of(**parties):
         >>> schema_of(one={"a": 4, "b": 3}, x=(2, 2)).names
         ('a', 'b', 'x0', 'x1')
     """
-    held = {
+    columns_of = {
         name: sizes
         if isinstance(sizes, Mapping)
         else {f"{name}{i}": size for i, size in enumerate(sizes)}
@@ -33,8 +33,8 @@ def schema_of(**parties):
     }
     return Schema.of(
         {
-            name: [Attribute.integer(a, size) for a, size in own.items()]
-            for name, own in held.items()
+            name: [Attribute.integer(a, size) for a, size in columns.items()]
+            for name, columns in columns_of.items()
         }
     )
 

@@ -294,8 +294,8 @@ def test_far_more_records_than_expected_are_not_sampled(plan, messages):
             m,
             count=None if m.count is None else 20_000,
             marginals=tuple(
-                replace(own, counts=np.full_like(own.counts, 20_000 * own.units))
-                for own in m.marginals
+                replace(marginal, counts=np.full_like(marginal.counts, 20_000 * marginal.units))
+                for marginal in m.marginals
             ),
         )
         for m in messages

@@ -71,20 +71,20 @@ def commands(line):
 
 def options_of(script):
     """Options that a script's parser takes, read off its source."""
-    found = {"--help"}
+    options = {"--help"}
     for node in ast.walk(ast.parse(script.read_text())):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name == "add_argument":
-            found |= {
+            options |= {
                 a.value
                 for a in node.args
                 if isinstance(a, ast.Constant) and str(a.value).startswith("-")
             }
         if name in ("arguments", "sized") and node.args:
-            found |= {"--smoke", "--json"} | ({"--quick"} if node.keywords else set())
-    return found
+            options |= {"--smoke", "--json"} | ({"--quick"} if node.keywords else set())
+    return options
 
 
 def script_of(words):
@@ -180,10 +180,10 @@ def test_paths_in_code_exist(page):
         for path in re.findall(rf"(?<![\w/.~-]){OURS}/[\w./*-]*\w/?", piece):
             assert list(ROOT.glob(path.rstrip("/"))), f"{page}: {piece}: there is no {path}"
         for module in re.findall(r"(?<![\w/.])benchmarks\.(\w+)", piece):
-            found = [
+            missing = [
                 ROOT / "benchmarks" / name for name in (f"{module}.py", module, f"{module}.toml")
             ]
-            assert any(path.exists() for path in found), (
+            assert any(path.exists() for path in missing), (
                 f"{page}: {piece}: there is no benchmarks.{module}"
             )
 

@@ -119,11 +119,11 @@ def test_the_site_builds_without_a_warning(pages, tmp_path):
 
 def test_every_written_table_says_what_it_was_measured_with(pages):
     """Commit, date, machine, and paths that exist; whether it is old is asked by `python benchmarks/results.py --check`."""
-    found = list(tables(ROOT))
-    assert len(found) == sum(
+    written = list(tables(ROOT))
+    assert len(written) == sum(
         text.count("<!-- table: ") for page, text in pages.items() if page != "CONTRIBUTING.md"
     )
-    for table in found:
+    for table in written:
         assert table.commit, f"{table.page}: the table {table.name!r} has no birth line"
         assert all((ROOT / path).exists() for path in table.depends), (
             f"{table.page}: {table.name} depends on {table.depends}"

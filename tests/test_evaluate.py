@@ -97,11 +97,11 @@ def test_distances_stand_beside_what_to_judge_them_by():
     assert abs(out["pairs"][0]["tvd"] - 0.5) < 0.05
     assert list(out["numbers"]) == ["y"]
     assert out["numbers"]["y"]["real"] == out["numbers"]["y"]["synthetic"]
-    own = evaluate(
+    figures = evaluate(
         [real.select(["id", "x", "y"])], made, "id", SCHEMA, EvaluationOptions(party="a")
     )
-    assert list(own["tvd"]) == ["2"]
-    assert [marginal["columns"] for marginal in own["columns"]] == [["x"], ["y"]]
+    assert list(figures["tvd"]) == ["2"]
+    assert [marginal["columns"] for marginal in figures["columns"]] == [["x"], ["y"]]
     with pytest.raises(SchemaError, match="no party 'c'"):
         evaluate([real], made, "id", SCHEMA, EvaluationOptions(party="c"))
 
@@ -132,11 +132,11 @@ def test_numbers_are_compared_as_they_were():
     )
     made = real.drop_columns(["id"]).set_column(0, "cost", [rng.permutation(cost)])
     out = evaluate([real], made, "id", schema)
-    held = cost[days > 0]
-    found = out["numbers"]["cost"]["real"]
-    assert found["mean"] == pytest.approx(held.mean())
-    assert found["deviation"] == pytest.approx(held.std())
-    assert found["quantiles"]["0.95"] == pytest.approx(np.quantile(held, 0.95))
+    costs = cost[days > 0]
+    figures = out["numbers"]["cost"]["real"]
+    assert figures["mean"] == pytest.approx(costs.mean())
+    assert figures["deviation"] == pytest.approx(costs.std())
+    assert figures["quantiles"]["0.95"] == pytest.approx(np.quantile(costs, 0.95))
     assert out["numbers"]["day"]["real"]["mean"] == pytest.approx(18262 + days.mean())
     assert list(out["numbers"]) == ["cost", "day", "grade"]
     worst = out["correlations"][0]

@@ -126,11 +126,11 @@ def test_no_row_of_a_run_is_impossible(encoder, options):
     assert broken(result.codes) == [0] * 5
     assert by_hand(result.table) == [0] * 5
     for combination in plan.schema.combinations:
-        held = result.model.marginal([place for place, _ in combination])
-        assert not held[np.ix_(*(list(codes) for _, codes in combination))].any()
+        marginal = result.model.marginal([place for place, _ in combination])
+        assert not marginal[np.ix_(*(list(codes) for _, codes in combination))].any()
     assert all(
-        result.model.tree.covering([place for place, _ in own]) >= 0
-        for own in plan.schema.combinations
+        result.model.tree.covering([place for place, _ in ruled_out]) >= 0
+        for ruled_out in plan.schema.combinations
     )
 
 
@@ -164,16 +164,18 @@ def test_what_many_records_contradict_is_doubted():
         stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
     )
     result = run_protocol(plan, dealt(stated, codes)).result
-    assert [int(breaking(result.codes, own).sum()) for own in stated.combinations] == [0, 0]
+    assert [
+        int(breaking(result.codes, combination).sum()) for combination in stated.combinations
+    ] == [0, 0]
     assert len(result.warnings) == 1
     # Half of the records: 1,500 with a standard deviation of 27, and the sketches' error of that order.
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"About ([\d,]+) records \(standard error \d+\) seem to contradict the schema's impossible combination 1 "
         r"\(sex = 0 and x = 0\)\. No synthetic row has it; check whether it is true\.",
         result.warnings[0],
     )
-    assert found is not None
-    assert abs(int(found[1].replace(",", "")) - 1500) < 300
+    assert match is not None
+    assert abs(int(match[1].replace(",", "")) - 1500) < 300
 
 
 def test_bins_that_lie_partly_in_a_combination_raise_no_doubt():
@@ -242,7 +244,7 @@ def test_combinations_that_need_more_than_tau_together_have_it():
         for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)
     ]
     result = run_server(plan, messages)
-    assert not any(breaking(result.codes, own).any() for own in linked.combinations)
+    assert not any(breaking(result.codes, combination).any() for combination in linked.combinations)
     assert any(
         "impossible combinations alone need cliques of 216 cells, more than tau = 36" in w
         for w in result.warnings
@@ -298,8 +300,8 @@ def test_records_that_have_one_are_dropped():
     fitting = one.only(~np.isin(np.arange(RECORDS), [4, 7]))
     assert (fitting.codes == read.codes).all()
     released = [
-        Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(own).to_bytes(plan)
-        for own in (one, fitting)
+        Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(frame).to_bytes(plan)
+        for frame in (one, fitting)
     ]
     assert released[0] == released[1]
     made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS)).fit(
@@ -319,10 +321,12 @@ def test_evaluation_counts_them():
     assert [line["synthetic"] for line in out["impossible"]] == [10, 0, 0, 0, 0]
     assert out["impossible"][0]["combination"] == "age below 15 and married = 'yes' or 'widowed'"
     theirs = table.select(["id", "age", "cancelled", "pupil"])
-    own = evaluate(
+    figures = evaluate(
         [theirs], pa.Table.from_pandas(synthetic), "id", schema(), EvaluationOptions(party="one")
     )
-    assert [line["combination"] for line in own["impossible"]] == ["age from 60 and pupil = 'yes'"]
+    assert [line["combination"] for line in figures["impossible"]] == [
+        "age from 60 and pupil = 'yes'"
+    ]
     assert "impossible" not in evaluate([table], pa.Table.from_pandas(synthetic), "id", schema(()))
 
 
@@ -399,11 +403,11 @@ def test_a_check_counts_them_for_the_party_alone(folder):
     assert run(checked).exit_code == 0
     lines = (folder / "one.csv").read_text().splitlines()
     (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
-    found = run(checked)
-    assert found.exit_code == 2
+    result = run(checked)
+    assert result.exit_code == 2
     assert (
         "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec"
-        in found.output
+        in result.output
     )
 
 

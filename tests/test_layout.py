@@ -63,11 +63,11 @@ FILES = sorted(ROOT.rglob("*.py"))
 def test_rooms_import_only_what_they_may(path):
     where = path.relative_to(ROOT)
     room = where.parts[0] if len(where.parts) > 1 else where.stem
-    found = {name.split(".")[0] for name in imports(path)}
-    assert found <= ONLY.get(room, found), f"{room} imports {found - ONLY[room]}"
-    assert not found & NEVER.get(room, set())
+    imported = {name.split(".")[0] for name in imports(path)}
+    assert imported <= ONLY.get(room, imported), f"{room} imports {imported - ONLY[room]}"
+    assert not imported & NEVER.get(room, set())
     if room != "published" and str(where) not in PUBLISHED_IMPORTERS:
-        assert "published" not in found
+        assert "published" not in imported
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def table(seed=0):
 def run(plan, codes, secret, **options):
     tables = dealt(plan.schema, codes)
     parties = [Party(plan, name, secret, FixedNoise(i)) for i, name in enumerate(plan.party_names)]
-    messages = [party.run(own) for party, own in zip(parties, tables, strict=True)]
+    messages = [party.run(table) for party, table in zip(parties, tables, strict=True)]
     return run_server(plan, messages, seed=0, **options)
 
 
@@ -111,8 +111,8 @@ def test_parties_of_different_people_merge_too():
     ]
     secret = Secret(bytes(range(32)))
     messages = [
-        Party(plan, name, secret, FixedNoise(i)).run(own)
-        for i, (name, own) in enumerate(zip(plan.party_names, halves, strict=True))
+        Party(plan, name, secret, FixedNoise(i)).run(table)
+        for i, (name, table) in enumerate(zip(plan.party_names, halves, strict=True))
     ]
     result = run_server(plan, messages, seed=0)
     assert len(result.others) == 2
@@ -152,7 +152,7 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
     """Three-way distances of the same table. Over six draws of noise their ratio had a mean of 0.87 and a standard deviation of
     0.03; over five at an epsilon of 0.3, of 0.96 and 0.04."""
     codes = table().astype(np.uint16)
-    found = []
+    distances = []
     for longest in (64, 1000):
         monkeypatch.setattr("vertimrf.plan.merging.LONG_DOMAIN", longest)
         plan = plan_with(
@@ -164,7 +164,7 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
             nonce="helps",
             keys=1 << 13,
         )
-        found.append(
+        distances.append(
             tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3]
         )
-    assert found[0] < found[1], found
+    assert distances[0] < distances[1], distances

@@ -147,11 +147,11 @@ def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path
     ]
     assert len(message) == pytest.approx(len(other), abs=64)
     # The operator reads of it, and nothing else is told otherwise.
-    told = [line for line in with_it.output.splitlines() if line.startswith("  Left out: ")]
-    assert told[0] == "  Left out: 1 record does not fit and is left out; this stays here."
-    assert words in told[1]
+    lines = [line for line in with_it.output.splitlines() if line.startswith("  Left out: ")]
+    assert lines[0] == "  Left out: 1 record does not fit and is left out; this stays here."
+    assert words in lines[1]
     assert "left out" not in without.output.lower()
-    rest = [line for line in with_it.output.splitlines() if line not in told]
+    rest = [line for line in with_it.output.splitlines() if line not in lines]
     assert len(rest) == len(without.output.splitlines())
 
 
@@ -163,18 +163,18 @@ def test_what_is_released_is_the_table_without_them(tmp_path, agreed, reason):
     header, *rows = lines_of(RECORDS)
     # First, last and in the middle.
     for place in (0, 150, RECORDS):
-        found = party.encode(
+        encoded = party.encode(
             write(
                 tmp_path / "with.csv", [header, *rows[:place], MISFITS[reason][0], *rows[place:]]
             ),
             "id",
         )
-        assert found.dropped.records == 1
+        assert encoded.dropped.records == 1
         if reason == "an id twice":
-            assert len(np.unique(found.digests)) == found.records == kept.records
+            assert len(np.unique(encoded.digests)) == encoded.records == kept.records
             continue
-        assert found.digests.tolist() == kept.digests.tolist()
-        assert found.codes.tolist() == kept.codes.tolist()
+        assert encoded.digests.tolist() == kept.digests.tolist()
+        assert encoded.codes.tolist() == kept.codes.tolist()
 
 
 def test_a_check_finds_the_same_before_anything_is_accepted(tmp_path, agreed):
@@ -183,14 +183,17 @@ def test_a_check_finds_the_same_before_anything_is_accepted(tmp_path, agreed):
         tmp_path / "table.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())]
     )
     party = Party(plan, "hospital", Secret(bytes(range(32))))
-    found, read = check_table(table, "id", plan, "hospital", "The table"), party.encode(table, "id")
-    assert list(found.problems) == [
+    encoded, read = (
+        check_table(table, "id", plan, "hospital", "The table"),
+        party.encode(table, "id"),
+    )
+    assert list(encoded.problems) == [
         reason.sentence.replace(str(table), "The table") for reason in read.dropped.reasons
     ]
     assert read.dropped.records == len(MISFITS)
     assert (
         f"{len(MISFITS)} of them do not fit, and would be left out; only this party learns that."
-        in found.facts
+        in encoded.facts
     )
     plan.save(tmp_path / "plan.json")
     refused(f"check {table} --plan {tmp_path}/plan.json --name hospital --id id")
@@ -254,10 +257,10 @@ def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(
     ]
     assert none.state().left_out == ()
     assert none.state().stopped is some.state().stopped is None
-    told = some.state().left_out
-    assert told[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
+    dropped = some.state().left_out
+    assert dropped[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
     assert "Left out: 11 records do not fit" in some.state().text()
-    assert some.state().to_json()["left_out"] == told
+    assert some.state().to_json()["left_out"] == dropped
     assert "1 record repeats an id that another has" in good(f"status {some.folder}")
     # A file in both folders, for its owner alone.
     for run in (none, some):
@@ -279,7 +282,7 @@ def test_a_trial_drops_too(tmp_path):
         schema=SCHEMA,
         planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
     )
-    assert {name: own.records for name, own in trial.dropped.items()} == {
+    assert {name: left_out.records for name, left_out in trial.dropped.items()} == {
         "hospital": len(MISFITS),
         "insurer": 1,
     }
@@ -299,8 +302,8 @@ def as_arrow(rows):
     columns = zip(*rows, strict=True) if rows else ((),) * 4
     return pa.table(
         {
-            name: pa.array(own, pa.string())
-            for name, own in zip(("id", "x", "y", "who"), columns, strict=True)
+            name: pa.array(column, pa.string())
+            for name, column in zip(("id", "x", "y", "who"), columns, strict=True)
         }
     )
 
@@ -315,7 +318,7 @@ def as_records(table):
 
 
 def kept_of(source):
-    found = encode_table(
+    encoded = encode_table(
         source,
         "id",
         DOMAIN.attributes,
@@ -323,27 +326,30 @@ def kept_of(source):
         keys=KEYS,
         impossible=ruled_out(DOMAIN, "one"),
     )
-    return as_records(found)
+    return as_records(encoded)
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    rows=ROWS, own=ROWS, order=st.randoms(use_true_random=False), size=st.sampled_from([1, 3, 1000])
+    rows=ROWS,
+    more=ROWS,
+    order=st.randoms(use_true_random=False),
+    size=st.sampled_from([1, 3, 1000]),
 )
-def test_all_rows_of_one_id_change_one_record(rows, own, order, size):
+def test_all_rows_of_one_id_change_one_record(rows, more, order, size):
     """Tables that differ in one id, whatever rows it has, give tables that differ in one record at most; in any order."""
     one = "new"
     theirs = kept_of(as_arrow(rows))
-    together = [*rows, *((one, *rest) for _, *rest in own)]
+    together = [*rows, *((one, *rest) for _, *rest in more)]
     order.shuffle(together)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vertimrf.tables.arrow.PIECE_ROWS", size)
-        found = kept_of(as_arrow(together))
+        kept = kept_of(as_arrow(together))
     (digest,) = encode_table(pa.table({"id": [one]}), "id", (), keys=KEYS).digests.tolist()
-    assert {id: record for id, record in found.items() if id != digest} == theirs
+    assert {id: record for id, record in kept.items() if id != digest} == theirs
     # And what there is of that one depends on its own rows alone.
-    assert {id: record for id, record in found.items() if id == digest} == kept_of(
-        as_arrow([(one, *rest) for _, *rest in own])
+    assert {id: record for id, record in kept.items() if id == digest} == kept_of(
+        as_arrow([(one, *rest) for _, *rest in more])
     )
 
 
@@ -356,11 +362,11 @@ def test_which_row_of_an_id_stays_depends_on_no_order():
         ("u", "0", "1", "p"),
         ("v", "1", "b", "p"),
     ]
-    found = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
-    assert all(one == found[0] for one in found)
-    assert len(found[0]) == 2
+    kept = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
+    assert all(one == kept[0] for one in kept)
+    assert len(kept[0]) == 2
     # The smallest codes of those that fit: x = 0 and y = "1" is impossible.
-    assert sorted(record[1:] for record in found[0].values()) == [(0, 0), (1, 2)]
+    assert sorted(record[1:] for record in kept[0].values()) == [(0, 0), (1, 2)]
 
 
 BYTES = st.lists(
@@ -371,17 +377,17 @@ BYTES = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(
     rows=st.lists(BYTES.filter(bool), max_size=8),
-    own=st.lists(BYTES, max_size=4),
+    damaged=st.lists(BYTES, max_size=4),
     place=st.integers(0, 8),
 )
-def test_rows_of_a_file_that_are_damaged_touch_no_other(tmp_path_factory, rows, own, place):
+def test_rows_of_a_file_that_are_damaged_touch_no_other(tmp_path_factory, rows, damaged, place):
     folder = tmp_path_factory.mktemp("rows")
-    added = [b"new," + row for row in own]
+    added = [b"new," + row for row in damaged]
     header = b"id,x,y,who"
     theirs = kept_of(write(folder / "without.csv", [header, *rows]))
-    found = kept_of(write(folder / "with.csv", [header, *rows[:place], *added, *rows[place:]]))
+    kept = kept_of(write(folder / "with.csv", [header, *rows[:place], *added, *rows[place:]]))
     (digest,) = encode_table(pa.table({"id": ["new"]}), "id", (), keys=KEYS).digests.tolist()
-    assert {id: record for id, record in found.items() if id != digest} == theirs
+    assert {id: record for id, record in kept.items() if id != digest} == theirs
 
 
 def every_encoding():
@@ -431,9 +437,9 @@ def test_what_no_text_file_is_written_in_is_refused(tmp_path, agreed, name):
     assert [line[:19] for line in result.output.splitlines()] == ["Error: There is no "]
 
 
-def rows_in(path, csv, told=lambda *_: None):
+def rows_in(path, csv, say=lambda *_: None):
     return [
-        row for piece in open_pieces(path, csv).read(unreadable=told) for row in piece.to_pylist()
+        row for piece in open_pieces(path, csv).read(unreadable=say) for row in piece.to_pylist()
     ]
 
 
@@ -479,15 +485,15 @@ def test_rows_longer_than_a_block_are_read_too(tmp_path, monkeypatch, place, lon
     header, *rows = lines_of(40)
     ragged = [b"1", *rows[:place], long, *rows[place:], b"2"]
     path = write(tmp_path / "table.csv", [header, *ragged])
-    told = {(1 << 22,): [], (64, 256, 1 << 20): []}
+    reports = {(1 << 22,): [], (64, 256, 1 << 20): []}
     read = []
-    for blocks, said in told.items():
+    for blocks, said in reports.items():
         monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
         read.append(
             rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells)))
         )  # type: ignore[misc]
     assert read[0] == read[1]
     assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
-    one, many = told.values()
+    one, many = reports.values()
     assert one == many
     assert len(one) == 2 + (len(read[0]) == 40)

@@ -156,10 +156,10 @@ def test_conditions_hold_and_the_rest_follows_the_conditional(frame, fitted):
     assert made["age"].between(0, 39).all()
     # By the model's own conditional, rounded counts: each of 8 cells of a root clique within one row, others within a few.
     expected = fitted.marginal(["smoker", "age", "ward"])[1, :2]
-    found = exact(made, "age", "ward")[:2]
-    assert np.abs(found - rows * expected / expected.sum()).max() < 5
-    held = fitted.marginal(["smoker", "age"])[1, :2].sum()
-    assert fitted.sample(given={"smoker": "yes", "age": [10, 30]}).num_rows == round(held)
+    shares = exact(made, "age", "ward")[:2]
+    assert np.abs(shares - rows * expected / expected.sum()).max() < 5
+    probability = fitted.marginal(["smoker", "age"])[1, :2].sum()
+    assert fitted.sample(given={"smoker": "yes", "age": [10, 30]}).num_rows == round(probability)
 
 
 def test_conditions_that_cannot_be_met(fitted):

@@ -29,7 +29,7 @@ def test_structural_zeros_hold_or_the_peer_is_asked(seed):
     zeros = [allowing(c, rng.random([SIZES[a] for a in c]) < 0.6) for c in [(1, 0), (2, 3), (4,)]]
     for f in zeros:
         f.logs.flat[0] = 0.0
-    held = 0
+    satisfied = 0
     for low, high in ((0.8, 1.2), (-1.0, 1.5)):
         try:
             model = fitted(SIZES, observed(seed, low, high), TOTAL, FRONT_END, zeros=zeros)
@@ -37,13 +37,13 @@ def test_structural_zeros_hold_or_the_peer_is_asked(seed):
             # Beyond double precision: only where standard deviations are far apart.
             assert low < 0
             continue
-        held += 1
+        satisfied += 1
         for f in zeros:
             table = model.marginal(f.attributes)
             assert np.isfinite(table).all()
             assert (table[f.logs < 0] == 0).all()
             assert table.sum() == pytest.approx(TOTAL)
-    assert held
+    assert satisfied
 
 
 def test_cells_that_are_left_out_follow_from_the_rest():

@@ -10,7 +10,7 @@ TREATMENTS = [{"consistency": True}, {"reduction": "hisrec"}, {"reduction": "uni
 
 
 def synthesized(codes, split, **options):
-    sizes = [int(own.max()) + 1 for own in codes]
+    sizes = [int(column.max()) + 1 for column in codes]
     options |= {"message_bytes": 1_000_000}
     return METHODS["count-sketches"].synthesize(codes, sizes, split, 4.0, 1e-5, 0, **options).codes
 

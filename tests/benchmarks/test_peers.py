@@ -126,7 +126,7 @@ def test_annealed_aim_spends_its_budget_and_finds_what_hangs_together():
     # A tenth of the budget of every round selects.
     assert [e**2 / 8 for e in chosen] == pytest.approx([1 / (2 * s**2) / 9 for s in rounds])
     apart = np.stack(
-        [np.random.default_rng(i).permutation(own) for i, own in enumerate(table.codes)]
+        [np.random.default_rng(i).permutation(column) for i, column in enumerate(table.codes)]
     )
     assert (
         tvd(table.codes, run.codes, table.sizes, (3,))[3]

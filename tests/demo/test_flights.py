@@ -55,8 +55,8 @@ def test_known_flights(demo):
         table.filter(pc.field(FLIGHT_ID) == "UA1545-EWR-2013-01-01").to_pylist()
         for table in demo[0]
     ]
-    assert [len(found) for found in records] == [1, 1, 1]
-    airline, weather, aircraft = (found[0] for found in records)
+    assert [len(matches) for matches in records] == [1, 1, 1]
+    airline, weather, aircraft = (matches[0] for matches in records)
     assert (airline["carrier"], airline["dest"], airline["weekday"], airline["hour"]) == (
         "UA",
         "IAH",

@@ -149,7 +149,7 @@ class Clock:
             event[1]()
 
 
-def held(grid, run, clock=None, patience=300.0):
+def converse(grid, run, clock=None, patience=300.0):
     clock = clock or Clock()
     talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)  # type: ignore[arg-type]
     talk.hold()
@@ -158,7 +158,7 @@ def held(grid, run, clock=None, patience=300.0):
 
 def test_registered_nodes_bring_a_run_to_its_end():
     hospital, insurer, run = Played("hospital"), Played("insurer"), PlayedRun()
-    held(PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run)
+    converse(PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run)
     assert run.state().done
     assert run.came["insurer"] == {"offer": b"offer of insurer", "message": b"message"}
     # What the server has is not sent again.
@@ -169,7 +169,7 @@ def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothin
     parties = {Node(7): Played("hospital"), Node(9): Played("insurer")}
     run = PlayedRun()
     run.came = {name: {"offer": b"offer"} for name in PARTIES}
-    held(PlayedGrid(parties), run)
+    converse(PlayedGrid(parties), run)
     assert run.state().done
     for party in parties.values():
         first, second = party.asked[:2]
@@ -188,7 +188,7 @@ def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(
         Node(9): Played("insurer"),
     }
     with caplog.at_level("WARNING", "flwr"):
-        held(PlayedGrid(nodes), PlayedRun())
+        converse(PlayedGrid(nodes), PlayedRun())
     assert not registered.asked
     assert [parcel.files for parcel in claims.asked] == [{}]
     assert (
@@ -209,7 +209,7 @@ def test_a_node_registered_as_one_party_cannot_speak_for_another(
         pytest.raises(RunError, match="no node of 'hospital' is online"),
         caplog.at_level("WARNING", "flwr"),
     ):
-        held(PlayedGrid(nodes), run)
+        converse(PlayedGrid(nodes), run)
     assert (
         "Node 7 is refused: it is registered as 'hospital' and says that it is 'insurer'."
         in caplog.text
@@ -223,7 +223,7 @@ def test_of_two_nodes_that_speak_for_a_party_the_second_is_refused(
     run = PlayedRun()
     second = Played("hospital", b"forged")
     with caplog.at_level("WARNING", "flwr"):
-        held(
+        converse(
             PlayedGrid({Node(7): Played("hospital"), Node(8): second, Node(9): Played("insurer")}),
             run,
         )
@@ -236,7 +236,7 @@ def test_a_file_that_the_run_refuses_costs_its_node_the_seat_and_the_right_one_t
     clock, run = Clock(), PlayedRun()
     grid = PlayedGrid({Node(7): Played("hospital", bytes(8)), Node(9): Played("insurer")})
     clock.due.append((60.0, lambda: grid.nodes.__setitem__(Node(8), Played("hospital"))))
-    held(grid, run, clock)
+    converse(grid, run, clock)
     assert run.state().done
     assert run.came["hospital"]["message"] == b"message"
 
@@ -251,22 +251,22 @@ def test_a_node_that_starts_anew_is_asked_again_at_once():
         grid.nodes[alive] = Played("hospital")
 
     clock.due.append((30.0, restart))
-    held(grid, run, clock)
+    converse(grid, run, clock)
     assert clock.now < 60
 
 
 def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(
     caplog,
 ):
-    told = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
+    errors = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
     good = Played("hospital")
     run = PlayedRun()
     with caplog.at_level("INFO", "flwr"):
         nodes = {
-            Node(7, "hospital"): lambda content: next(told, None) or good(content),
+            Node(7, "hospital"): lambda content: next(errors, None) or good(content),
             Node(9): Played("insurer"),
         }
-        held(PlayedGrid(nodes), run)
+        converse(PlayedGrid(nodes), run)
     assert run.state().done
     assert "HIV" not in caplog.text
     assert "Node 7 did not answer (Flower's code 2); it is asked again." in caplog.text
@@ -282,7 +282,7 @@ def test_it_ends_and_says_what_it_waits_for():
     )
     clock = Clock()
     with pytest.raises(RunError) as caught:
-        held(grid, PlayedRun(), clock, patience=500.0)
+        converse(grid, PlayedRun(), clock, patience=500.0)
     assert str(caught.value) == (
         "Nothing has come for 500 seconds: the run waits for the message of 'hospital', the message of 'insurer'; no node of "
         "'insurer' is online; 'hospital' is at its step 'acceptance'. Nothing is lost: see to it, and run the app again."
@@ -294,7 +294,7 @@ def test_it_ends_and_says_what_it_waits_for():
 def test_messages_of_other_apps_are_refused(caplog):
     grid = PlayedGrid({Node(7, "hospital"): lambda content: SimpleNamespace(to_records=RecordDict)})  # type: ignore[dict-item,return-value]
     with pytest.raises(RunError), caplog.at_level("WARNING", "flwr"):
-        held(grid, PlayedRun())
+        converse(grid, PlayedRun())
     assert (
         "is refused: A Flower message is no parcel of a run; is another app at work there?"
         in caplog.text
@@ -320,8 +320,8 @@ def test_answers_that_come_late_again_and_unasked_make_one_run(folders):
     clock = Clock()
     clock.due.append((60.0, lambda: folders.accept(*THREE)))
     grid = PlayedGrid({Node(i, name): node(name) for i, name in enumerate(THREE)})
-    held(grid, ServerRun(folders.server), clock)
-    held(grid, ServerRun(folders.server), clock)
+    converse(grid, ServerRun(folders.server), clock)
+    converse(grid, ServerRun(folders.server), clock)
     assert not ServerRun(folders.server).state().refused
     for name in THREE:
         assert (folders.server / "received" / name / "message").read_bytes() == folders.party(

@@ -72,7 +72,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
     # The SuperLink knows it, the run does not; and it would like to speak for a party.
     nodes["bank"] = {"party": "insurer", "run-folder": str(folders.parties / "insurer")}
     with Loopback(tmp_path / "network") as network:
-        own = [
+        words = [
             sys.executable,
             "-m",
             "vertimrf",
@@ -83,7 +83,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
             place,
             "--wait",
         ]
-        network.start("own", *own)
+        network.start("own", *words)
         for name, node in nodes.items():
             network.register(name)
             network.start_node(name, node)
@@ -101,7 +101,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
         network.revive("registry", nodes["registry"])
 
         assert ended(network, run) == "finished:completed", network.run_log(run)
-        told = network.run_log(run)
+        log = network.run_log(run)
         # A run that is over stays over.
         result = (folders.server / "result" / "synthetic.parquet").read_bytes()
         again = network.run_app(settings)
@@ -109,7 +109,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
         assert (folders.server / "result" / "synthetic.parquet").read_bytes() == result
     assert (
         "is refused: 'bank' is no party of this run, whose parties are hospital, insurer, registry."
-        in told
+        in log
     )
     assert "query.exchange" not in network.log_of("bank")
     came = {name: (folders.server / "received" / name / "message").read_bytes() for name in PARTIES}

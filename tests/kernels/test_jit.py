@@ -52,13 +52,13 @@ def test_shared_keys_encode_every_record_into_one_of_the_tables(several, tables)
         0,
         *hazards(20),
     )
-    expected, found = np.ones((1, 8, 64), np.uint8), np.ones((tables, 8, 64), np.uint8)
+    expected, encoded = np.ones((1, 8, 64), np.uint8), np.ones((tables, 8, 64), np.uint8)
     with threads(1):
         encode_shared(*arguments, expected)
     with threads(several):
-        encode_shared(*arguments, found)
+        encode_shared(*arguments, encoded)
     # Maximum-merging the tables of any number of workers gives the table of one worker.
-    assert np.array_equal(found.max(axis=0), expected[0])
+    assert np.array_equal(encoded.max(axis=0), expected[0])
 
 
 @pytest.mark.parametrize("several", [1, 2, 3])

@@ -61,8 +61,8 @@ def test_any_number_of_threads_and_pieces(count):
         assert whole[chosen].tolist() == expected([strings[i] for i in chosen])
         numbers = digest_integers(KEY, np.arange(150_000) - 70_000)
     pieces = [
-        digest_strings(KEY, own, data)
-        for own in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])
+        digest_strings(KEY, piece, data)
+        for piece in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])
     ]
     assert np.array_equal(np.concatenate(pieces), whole)
     assert numbers[::1234].tolist() == expected(

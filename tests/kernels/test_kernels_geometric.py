@@ -242,11 +242,11 @@ def test_every_value_of_an_attribute_has_its_own_law(size):
     encode_rows(
         K0, K1, grouped, tasks, np.array([0, size // 2, size]), *hazards(ceiling), state, minima
     )
-    held = np.bincount(codes, minlength=size)
+    counts = np.bincount(codes, minlength=size)
     p_values = []
     for v, row in enumerate(state.reshape(size, keys)):
-        if held[v]:
-            law = np.diff(cdf(np.arange(0, ceiling + 1), held[v], ceiling))
+        if counts[v]:
+            law = np.diff(cdf(np.arange(0, ceiling + 1), counts[v], ceiling))
             p_values.append(chi_square(np.bincount(row, minlength=ceiling + 1)[1:], law))
         else:
             assert (row == 1).all()

@@ -15,8 +15,8 @@ PUBLISHED = {8: "3b62a9ba6258f5610f83e264f31497b4", 12: "d626b266905ef35882634df
 def test_one_record_has_the_published_hash(length):
     message = bytes(range(length))
     codes = np.frombuffer(message[8:], "<u2")[:, None]
-    found = record_sum(KEY, np.frombuffer(message[:8], "<u8"), codes)
-    assert found.to_bytes(16, "little").hex() == PUBLISHED[length]
+    hashed = record_sum(KEY, np.frombuffer(message[:8], "<u8"), codes)
+    assert hashed.to_bytes(16, "little").hex() == PUBLISHED[length]
 
 
 @pytest.mark.parametrize("attributes", [0, 1, 3, 4, 5, 24, 130])
@@ -39,7 +39,7 @@ def test_parts_in_any_order_add_up(monkeypatch):
     codes = rng.integers(0, 9, (5, 1000)).astype(np.uint16)
     whole = record_sum(KEY, digests, codes)
     order = rng.permutation(1000)
-    parts = [record_sum(KEY, digests[own], codes[:, own]) for own in np.split(order, [1, 400])]
+    parts = [record_sum(KEY, digests[part], codes[:, part]) for part in np.split(order, [1, 400])]
     assert sum(parts) % MODULUS == whole
     monkeypatch.setattr("vertimrf.kernels.multiset.SHARE", 7)
     assert record_sum(KEY, digests, codes) == whole

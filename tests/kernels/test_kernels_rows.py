@@ -12,16 +12,16 @@ from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, thin, weighed_cou
 from vertimrf.model.sample import stems_of
 
 SIZES = (3, 2, 4, 1)
-SUBSETS = [own for way in (1, 2, 3) for own in itertools.combinations(range(len(SIZES)), way)]
+SUBSETS = [subset for way in (1, 2, 3) for subset in itertools.combinations(range(len(SIZES)), way)]
 
 
 def lookups(wanted):
     """Tables and terms of marginals in C order, and how many cells they have together."""
     tables, terms, offset = [], [], 0
-    for own in wanted:
-        tables.append((len(terms), len(terms) + len(own), offset))
-        terms += [(a, math.prod(SIZES[b] for b in own[i + 1 :])) for i, a in enumerate(own)]
-        offset += math.prod(SIZES[a] for a in own)
+    for subset in wanted:
+        tables.append((len(terms), len(terms) + len(subset), offset))
+        terms += [(a, math.prod(SIZES[b] for b in subset[i + 1 :])) for i, a in enumerate(subset)]
+        offset += math.prod(SIZES[a] for a in subset)
     return (
         np.array(tables, np.int64).reshape(-1, 3),
         np.array(terms, np.int64).reshape(-1, 2),
@@ -35,10 +35,10 @@ def rows_of(rng, n):
 
 def counted(codes, wanted, weights):
     """Cells of all tables, one row after the other."""
-    tables = [np.zeros([SIZES[a] for a in own]) for own in wanted]
+    tables = [np.zeros([SIZES[a] for a in subset]) for subset in wanted]
     for i in range(codes.shape[1]):
-        for own, table in zip(wanted, tables, strict=True):
-            table[tuple(codes[a, i] for a in own)] += weights[i]
+        for subset, table in zip(wanted, tables, strict=True):
+            table[tuple(codes[a, i] for a in subset)] += weights[i]
     return np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
 
 
@@ -98,22 +98,22 @@ def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(
     wanted,
 ):
     stems, lasts, cells = stems_of(SIZES, wanted)
-    assert cells == sum(math.prod(SIZES[a] for a in own) for own in wanted)
+    assert cells == sum(math.prod(SIZES[a] for a in subset) for subset in wanted)
     assert len(lasts) == len(wanted)
     rows = list(itertools.product(*map(range, SIZES)))
     # In the order of stems: those that differ in their last attribute alone, where the first of them comes.
     order = [
-        own
-        for first in dict.fromkeys(own[:-1] for own in wanted)
-        for own in wanted
-        if own[:-1] == first
+        subset
+        for first in dict.fromkeys(subset[:-1] for subset in wanted)
+        for subset in wanted
+        if subset[:-1] == first
     ]
-    held = {}
+    owner = {}
     for row in rows:
-        for own, cell in zip(order, itertools.chain(*cells_of(stems, lasts, row)), strict=True):
-            held.setdefault(cell, set()).add((own, tuple(row[a] for a in own)))
-    assert set(held) == set(range(cells))
-    assert all(len(combinations) == 1 for combinations in held.values())
+        for subset, cell in zip(order, itertools.chain(*cells_of(stems, lasts, row)), strict=True):
+            owner.setdefault(cell, set()).add((subset, tuple(row[a] for a in subset)))
+    assert set(owner) == set(range(cells))
+    assert all(len(combinations) == 1 for combinations in owner.values())
 
 
 def evened(
@@ -169,10 +169,10 @@ def test_halving_decides_as_sums_over_all_cells_do(wanted, pairs, passes, seed):
     assert turned == turns
     # Gaps are counts of what is taken less half of what there is.
     order = [
-        own
-        for first in dict.fromkeys(own[:-1] for own in wanted)
-        for own in wanted
-        if own[:-1] == first
+        subset
+        for first in dict.fromkeys(subset[:-1] for subset in wanted)
+        for subset in wanted
+        if subset[:-1] == first
     ]
     counts = counted(codes, order, np.stack([0.5 - mine, mine - 0.5], axis=1).ravel())
     assert np.abs(counts).sum() == np.abs(gaps).sum()

@@ -98,8 +98,8 @@ def test_normaliser_and_gradient_equal_finite_differences():
             factors.add(f.attributes, f.logs)
         dual = Dual(factors, measurements, 50.0)
         theta = np.zeros_like(dual.measured)
-        found, counts = dual.calibrate(theta)
-        assert found == pytest.approx(log_total, rel=1e-12, abs=1e-12)
+        normaliser, counts = dual.calibrate(theta)
+        assert normaliser == pytest.approx(log_total, rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(
             counts,
             50 * np.concatenate([binned(joint, m).ravel() for m in measurements]),
@@ -286,7 +286,9 @@ def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone():
         functionals = np.array(
             [marginal_of(cell.reshape(sizes), attributes) for cell in np.eye(16)]
         )
-        rows.append(np.array([(m.contrasted(own) / sigma).ravel() for own in functionals]).T)
+        rows.append(
+            np.array([(m.contrasted(functional) / sigma).ravel() for functional in functionals]).T
+        )
         values.append((m.contrasted(m.counts) / sigma).ravel())
     best, _ = nnls(
         np.vstack([*rows, np.full((1, 16), 1e4)]), np.concatenate([*values, [1e4 * total]])
@@ -323,7 +325,7 @@ def test_marginals_that_are_mostly_noise_are_followed_less():
     size, total, sigma, attributes = 4, 1e4, 60.0, 8
     pairs = list(itertools.combinations(range(attributes), 2))
     true = np.full((size, size), 0.5 / size**2) + 0.5 * np.eye(size) / size
-    taken = {"told": [], "alike": []}
+    taken = {"shrunk": [], "followed": []}
     for seed in range(20):
         rng = np.random.default_rng(seed)
         measurements = [
@@ -334,7 +336,7 @@ def test_marginals_that_are_mostly_noise_are_followed_less():
             measurements.append(
                 measurement(pair, exact + rng.normal(0, sigma, (size, size)), sigma)
             )
-        for name, options in (("told", {}), ("alike", {"min_improvement": 0.0, "steps": 3})):
+        for name, options in (("shrunk", {}), ("followed", {"min_improvement": 0.0, "steps": 3})):
             model = fit((size,) * attributes, measurements, total, options=FitOptions(**options))
             noise = [
                 np.abs(model.marginal(pair) - total / size**2).mean()
@@ -344,10 +346,10 @@ def test_marginals_that_are_mostly_noise_are_followed_less():
             taken[name].append(
                 (float(np.mean(noise)), float(np.abs(model.marginal((0, 1)) - total * true).mean()))
             )
-    told, alike = (np.mean(taken[name], axis=0) for name in ("told", "alike"))
+    shrunk, followed = (np.mean(values, axis=0) for values in taken.values())
     # In records: 18 and 42 beside 21 and 160, with standard errors of 0.6 and 2.
-    assert told[0] < 0.95 * alike[0]
-    assert told[1] < 0.5 * alike[1]
+    assert shrunk[0] < 0.95 * followed[0]
+    assert shrunk[1] < 0.5 * followed[1]
 
 
 def test_the_margins_of_a_table_leave_the_rest_of_its_cells_free():

@@ -80,10 +80,10 @@ def test_contrasts_are_told_from_what_was_not_measured():
     assert both.freedom == 0.25
     # Noise of a contrast, as least squares see it: a sum of squares of 1 for each.
     noise = rng.normal(size=(4_000, 1, 1)) * 0.5 * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    squares = [both.squares(own) for own in noise]
+    squares = [both.squares(draw) for draw in noise]
     assert abs(np.mean(squares) - both.dimensions) < 5 * np.sqrt(2 / 4_000)
     # Half the L1 norm of such noise is 2 |z| / 2, of a mean that misfits leave out, give or take 0.6.
-    misfits = [both.misfit(own) for own in noise]
+    misfits = [both.misfit(draw) for draw in noise]
     assert abs(np.mean(misfits)) < 5 * 0.61 / np.sqrt(4_000)
     with pytest.raises(ModelError, match="contrasts along"):
         Measurement((0,), (None,), np.zeros(2), 1.0, contrasts=(1,))

@@ -77,8 +77,8 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds():
             assert (far > 10 * spread).any()
             assert near.sum() < far.sum() / 8
     rows = 20_000
-    found = contingency(sample(closed, rows, np.random.default_rng(0)), SIZES, (0, 3))
-    assert (np.abs(found - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
+    counts = contingency(sample(closed, rows, np.random.default_rng(0)), SIZES, (0, 3))
+    assert (np.abs(counts - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
 
 
 def test_bins_and_three_attributes_are_met_as_well():
@@ -132,7 +132,7 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
 
 
 @pytest.mark.parametrize(
-    ("worth", "steps", "held"),
+    ("worth", "steps", "final"),
     [
         # Each step that is taken back is followed by one five times shorter, three times where none has stood.
         ([0.1, 0.1, 0.1, 0.9, 0.1], [1, 5, 25, 125, 125], True),
@@ -142,16 +142,16 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
     ],
 )
 def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones_tried(
-    monkeypatch, worth, steps, held
+    monkeypatch, worth, steps, final
 ):
-    told, weights = iter(worth), []
+    worths, weights = iter(worth), []
     step = RowDual.step
 
     def noted(self, weight, *rest):
         weights.append(weight)
         return step(self, weight, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(RowDual, "effective", property(lambda _: next(told)))
+    monkeypatch.setattr(RowDual, "effective", property(lambda _: next(worths)))
     monkeypatch.setattr(RowDual, "step", noted)
     # Nothing else ends the steps.
     monkeypatch.setattr(off_tree, "NOISE_ALONE", 0.0)
@@ -159,9 +159,9 @@ def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 14)
     fitted = fit_off_tree(of_chain(measurements), measurements)[0]
     np.testing.assert_allclose(np.divide(weights, weights[0]), steps)
-    assert next(told, None) is None
+    assert next(worths, None) is None
     # What is taken back leaves nothing but rounding.
-    assert (max(np.abs(f.logs).max() for f in fitted.off_tree) > 1e-3) == held
+    assert (max(np.abs(f.logs).max() for f in fitted.off_tree) > 1e-3) == final
 
 
 def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is():
@@ -188,13 +188,13 @@ def test_no_more_stands_out_of_noise_than_chance_has_it():
     rng = np.random.default_rng(7)
     runs, out = 60, 0
     for _ in range(runs):
-        own = Measurement(
+        measurement = Measurement(
             (0, 3),
             (None, None),
             (c := model.marginal((0, 3))) + SIGMA * rng.normal(size=c.shape),
             SIGMA,
         )
-        out += fit_off_tree(model, [own])[0] is not model
+        out += fit_off_tree(model, [measurement])[0] is not model
     # P(chi-square of 16 > 16 + 1.5 * sqrt(32)) is 0.08: five standard errors above.
     assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
 
@@ -210,10 +210,10 @@ def test_a_function_of_its_arguments_alone():
         assert [f.attributes for f in other.off_tree] == [f.attributes for f in fitted[0].off_tree]
         for a, b in zip(other.off_tree, fitted[0].off_tree, strict=True):
             np.testing.assert_array_equal(a.logs, b.logs)
-    told = []
-    fit_off_tree(model, measurements, progress=lambda *own: told.append(own))
-    assert told
-    assert [step for step, _, _ in told] == sorted(step for step, _, _ in told)
+    calls = []
+    fit_off_tree(model, measurements, progress=lambda *call: calls.append(call))
+    assert calls
+    assert [step for step, _, _ in calls] == sorted(step for step, _, _ in calls)
 
 
 def test_combinations_that_cannot_occur_stay_impossible():
@@ -283,8 +283,8 @@ def test_conditions_follow_the_fitted_factors(given):
     rows = 20_000
     codes = sample(model, rows, np.random.default_rng(12), given)
     for pair in itertools.combinations(range(4), 2):
-        found, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
-        assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()
+        counts, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
+        assert (np.abs(counts - expected) <= 5 * np.sqrt(expected)).all()
 
 
 def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back():

@@ -61,8 +61,10 @@ def test_all_pairs_equal_each_by_elimination(seed, sizes, density, order):
     maps = [[random_bins(rng, sizes[a]) for a in pair] for pair in pairs]
     for pair, table in zip(pairs, model.marginals(pairs), strict=True):
         np.testing.assert_allclose(table, model.marginal(pair), rtol=0, atol=1e-12)
-    for pair, own, table in zip(pairs, maps, model.marginals(pairs, maps), strict=True):
-        np.testing.assert_allclose(table, binned(model.marginal(pair), own), rtol=0, atol=1e-12)
+    for pair, pair_bins, table in zip(pairs, maps, model.marginals(pairs, maps), strict=True):
+        np.testing.assert_allclose(
+            table, binned(model.marginal(pair), pair_bins), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("limits", [(4, 1 << 22), (64, 1), (1, 1)])
@@ -110,8 +112,8 @@ def test_cells_without_probability_are_carried_as_none():
 def test_a_list_of_any_marginals():
     model = random_model(6, (3, 4, 2, 5, 3), 6, 2)
     wanted = [(0, 1, 4), (2,), (4, 0), (3, 1), ()]
-    for own, table in zip(wanted, model.marginals(wanted), strict=True):
-        np.testing.assert_allclose(table, model.marginal(own), rtol=0, atol=1e-12)
+    for attributes, table in zip(wanted, model.marginals(wanted), strict=True):
+        np.testing.assert_allclose(table, model.marginal(attributes), rtol=0, atol=1e-12)
     bins = [
         (None, np.array([0, 0, 1, 1]), None),
         (np.array([1, 0]),),
@@ -119,9 +121,9 @@ def test_a_list_of_any_marginals():
         (np.arange(5) // 2, None),
         (),
     ]
-    for own, maps, table in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
+    for attributes, maps, table in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
         np.testing.assert_allclose(
-            table, binned(model.marginal(own), list(maps)), rtol=0, atol=1e-12
+            table, binned(model.marginal(attributes), list(maps)), rtol=0, atol=1e-12
         )
     with pytest.raises(ModelError, match="name different ones"):
         model.marginals([(1, 1)])

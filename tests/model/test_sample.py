@@ -153,10 +153,10 @@ def test_rows_on_conditions():
     assert set(codes[5]) <= {2, 6}
     assert set(codes[1]) == {3}
     expected = model.marginal((5, 1, 0))[[2, 6]][:, 3]
-    found = np.stack([np.bincount(codes[0][codes[5] == v], minlength=5) for v in (2, 6)])
+    counts = np.stack([np.bincount(codes[0][codes[5] == v], minlength=5) for v in (2, 6)])
     # Attributes far apart in the tree meet at random: five standard errors of independent draws.
     wanted = 20_000 * expected / expected.sum()
-    assert (np.abs(found - wanted) < 5 * np.sqrt(wanted)).all()
+    assert (np.abs(counts - wanted) < 5 * np.sqrt(wanted)).all()
 
 
 def test_conditions_without_mass_or_meaning():
@@ -227,11 +227,13 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     assert weights.sum() == pytest.approx(1)
     assert picked.shape == (3, rows)
     weight = {}
-    for row, own in zip(proposals.T.tolist(), weights, strict=True):
-        weight.setdefault(tuple(row), []).append(float(own))
-    found = collections.Counter(map(tuple, picked.T.tolist()))
-    assert found.keys() <= weight.keys()
-    assert all(abs(found[row] - rows * sum(own)) < len(own) + 1e-6 for row, own in weight.items())
+    for row, shares in zip(proposals.T.tolist(), weights, strict=True):
+        weight.setdefault(tuple(row), []).append(float(shares))
+    counts = collections.Counter(map(tuple, picked.T.tolist()))
+    assert counts.keys() <= weight.keys()
+    assert all(
+        abs(counts[row] - rows * sum(shares)) < len(shares) + 1e-6 for row, shares in weight.items()
+    )
 
 
 def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(
@@ -272,9 +274,9 @@ def test_conditions_hold_for_the_factors_beyond_the_tree(given):
     codes = sample(model, rows, np.random.default_rng(2), given)
     whole = np.zeros(model.sizes)
     whole[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))] = kept * rows
-    found = contingency(codes, model.sizes, (0, 1, 2, 3))
-    assert not found[whole == 0].any()
-    assert (np.abs(found - whole) <= 5 * np.sqrt(whole)).all()
+    counts = contingency(codes, model.sizes, (0, 1, 2, 3))
+    assert not counts[whole == 0].any()
+    assert (np.abs(counts - whole) <= 5 * np.sqrt(whole)).all()
 
 
 def test_marginals_of_rows_are_those_of_all_factors():
@@ -287,19 +289,19 @@ def test_marginals_of_rows_are_those_of_all_factors():
         ((1, 3, 0), (2,)),
     ):
         truth = joint.sum(axis=others).transpose(np.argsort(np.argsort(attributes)))
-        found = marginals_of_rows(model, [attributes])[0]
-        assert found.sum() == pytest.approx(model.total)
+        estimate = marginals_of_rows(model, [attributes])[0]
+        assert estimate.sum() == pytest.approx(model.total)
         # Of 2^18 rows whose weights spread: 5 standard errors of a fourth as many.
-        assert (np.abs(found - truth) < 5 * np.sqrt(truth / 2**16)).all()
-        np.testing.assert_array_equal(found, marginals_of_rows(model, [attributes])[0])
+        assert (np.abs(estimate - truth) < 5 * np.sqrt(truth / 2**16)).all()
+        np.testing.assert_array_equal(estimate, marginals_of_rows(model, [attributes])[0])
     # Of many at once: by rows where no clique holds them, binned or not, by the tree where one does.
     bins = np.array([0, 1, 1])
-    whole, binned, held = expected_marginals(
+    whole, binned, conditional = expected_marginals(
         model, [(3, 0), (0, 3), (0, 1)], [(None, None), (bins, None), (None, None)]
     )
     np.testing.assert_array_equal(whole, marginals_of_rows(model, [(3, 0)])[0])
     np.testing.assert_allclose(binned, [whole[:, 0], whole[:, 1:].sum(axis=1)], rtol=1e-9)
-    np.testing.assert_array_equal(held, model.marginal((0, 1)))
+    np.testing.assert_array_equal(conditional, model.marginal((0, 1)))
 
 
 def test_rare_values_are_drawn_as_often_as_the_model_says():
@@ -333,11 +335,11 @@ def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_ou
 
     def off(codes):
         pairs = itertools.combinations(range(4), 2)
-        found = (
+        distances = (
             (contingency(codes, model.sizes, p), joint.sum(axis=tuple(set(range(4)) - set(p))))
             for p in pairs
         )
-        return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in found)
+        return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in distances)
 
     plain = [
         off(np.stack(np.unravel_index(rng.choice(joint.size, rows, p=joint.ravel()), model.sizes)))
@@ -354,23 +356,23 @@ def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_ou
 def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are():
     model = with_beyond(6)
     rows = 3 * BATCH - 5
-    drawn, told = [], []
+    drawn, steps = [], []
     for number in (1, 2):
         with threads(number):
-            told.append([])
+            steps.append([])
             drawn.append(
                 sample(
                     model,
                     rows,
                     np.random.default_rng(1),
-                    progress=lambda *own: told[-1].append(own),
+                    progress=lambda *step: steps[-1].append(step),
                 )
             )
     np.testing.assert_array_equal(*drawn)
-    for own in told:
-        assert len(own) == 3
-        assert own[-1] == (rows, rows)
-        assert own == sorted(own)
+    for step in steps:
+        assert len(step) == 3
+        assert step[-1] == (rows, rows)
+        assert step == sorted(step)
 
 
 @pytest.mark.parametrize("sizes", [(1,), (5,), (1, 1), (2, 1, 3)])

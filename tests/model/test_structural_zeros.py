@@ -25,7 +25,7 @@ def cases(draw):
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=5)))
     out = []
     for _ in range(draw(st.integers(1, 6))):
-        held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
+        places = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
         out.append(
             tuple(
                 (
@@ -38,7 +38,7 @@ def cases(draw):
                         )
                     ),
                 )
-                for a in held
+                for a in places
             )
         )
     return sizes, out, draw(st.integers(0, 1 << 30))
@@ -59,19 +59,21 @@ def measurements(rng, sizes, joint, noise):
     out = []
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     some = [pairs[i] for i in rng.choice(len(pairs), min(len(pairs), 4), replace=False)]
-    for own in [*((a,) for a in range(len(sizes))), *some]:
+    for attributes in [*((a,) for a in range(len(sizes))), *some]:
         bins = [
-            rng.integers(0, 2, sizes[a]) if len(own) > 1 and rng.random() < 0.4 else None
-            for a in own
+            rng.integers(0, 2, sizes[a]) if len(attributes) > 1 and rng.random() < 0.4 else None
+            for a in attributes
         ]
-        shape = [sizes[a] if b is None else 2 for a, b in zip(own, bins, strict=True)]
-        exact = bin_table(marginal_of(joint, own), bins, shape)
-        out.append(Measurement(own, tuple(bins), exact + noise * rng.normal(size=shape), noise))
+        shape = [sizes[a] if b is None else 2 for a, b in zip(attributes, bins, strict=True)]
+        exact = bin_table(marginal_of(joint, attributes), bins, shape)
+        out.append(
+            Measurement(attributes, tuple(bins), exact + noise * rng.normal(size=shape), noise)
+        )
     return out
 
 
-def marginal_of(joint, own):
-    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in own))
+def marginal_of(joint, attributes):
+    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
 
 
 def product_of(model):
@@ -109,24 +111,24 @@ def test_no_fit_gives_them_mass_and_no_row_has_them(
     table = product_of(model)
     assert not table[~can].any()
     for k in range(1, len(sizes) + 1):
-        for own in itertools.combinations(range(len(sizes)), k):
-            found = model.marginal(own)
-            np.testing.assert_allclose(found / 1000, marginal_of(table, own), atol=1e-9)
+        for attributes in itertools.combinations(range(len(sizes)), k):
+            marginal = model.marginal(attributes)
+            np.testing.assert_allclose(marginal / 1000, marginal_of(table, attributes), atol=1e-9)
             # Exactly nothing, not a little.
-            assert not found[marginal_of(can.astype(int), own) == 0].any()
+            assert not marginal[marginal_of(can.astype(int), attributes) == 0].any()
     pairs = list(itertools.combinations(range(len(sizes)), 2))
-    for own, found in zip(pairs, model.marginals(pairs), strict=True):
-        assert not found[marginal_of(can.astype(int), own) == 0].any()
+    for attributes, marginal in zip(pairs, model.marginals(pairs), strict=True):
+        assert not marginal[marginal_of(can.astype(int), attributes) == 0].any()
     assert can[tuple(sample(model, 500, rng))].all()
     header, arrays = model.parts()
     again = MarkovRandomField.of_parts(header, arrays)
     assert can[tuple(sample(again, 500, rng))].all()
     # Given a value that some record has.
     attribute = int(rng.integers(len(sizes)))
-    held = np.flatnonzero(model.marginal((attribute,)) > 1e-6)
-    if held.size:
-        rows = sample(again, 200, rng, {attribute: held[:1]})
-        assert (rows[attribute] == held[0]).all()
+    values = np.flatnonzero(model.marginal((attribute,)) > 1e-6)
+    if values.size:
+        rows = sample(again, 200, rng, {attribute: values[:1]})
+        assert (rows[attribute] == values[0]).all()
         assert can[tuple(rows)].all()
 
 
@@ -143,8 +145,8 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed):
     can = possible(sizes, combinations)
     joint = np.where(can, rng.dirichlet(np.full(can.size, 0.5)).reshape(sizes), 0.0)
     joint *= 10_000 / joint.sum()
-    own = [(0, 1), (1, 2, 3), (2,)]
-    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in own]
+    cliques = [(0, 1), (1, 2, 3), (2,)]
+    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in cliques]
     zeros = ruling_out(sizes, combinations)
     model = fit(
         sizes,
@@ -153,7 +155,7 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed):
         zeros=zeros,
         options=FitOptions(proximal_weight=1.0, min_improvement=0.0, tolerance=1e-3),
     )
-    for a in own:
+    for a in cliques:
         # A record of ten thousand.
         np.testing.assert_allclose(model.marginal(a), marginal_of(joint, a), atol=1.0)
 
@@ -173,18 +175,18 @@ def test_zeros_never_make_a_noisy_fit_worse(seed):
     for _ in range(5):
         joint = np.where(can, rng.dirichlet(np.full(can.size, 1.0)).reshape(sizes), 0.0)
         joint *= 1000 / joint.sum()
-        own = [(0, 1), (1, 2), (2, 3), (0, 3)]
+        cliques = [(0, 1), (1, 2), (2, 3), (0, 3)]
         measured = [
             Measurement(
                 a, (None, None), (t := marginal_of(joint, a)) + 20 * rng.normal(size=t.shape), 20.0
             )
-            for a in own
+            for a in cliques
         ]
         # The graphs are alike, so that the zeros alone differ.
         with_zeros, without = (
             fit(sizes, measured, 1000.0, zeros=z) for z in (ruling_out(sizes, combinations), ())
         )
-        for a in own:
+        for a in cliques:
             known += float(np.abs(with_zeros.marginal(a) - marginal_of(joint, a)).sum())
             blind += float(np.abs(without.marginal(a) - marginal_of(joint, a)).sum())
     assert known < blind
@@ -246,8 +248,8 @@ def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed):
     combinations = [((0, (0,)), (2, (0,))), ((0, (0,)), (2, (1,)))]
     # The half that is left has the others' margins.
     joint = np.stack([rng.dirichlet(np.full(40, 2.0)).reshape(sizes[1:])] * 2) * 10_000
-    own = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 2), (0, 3), (2, 3)]
-    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 0.1) for a in own]
+    cliques = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 2), (0, 3), (2, 3)]
+    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 0.1) for a in cliques]
     model = fit(sizes, measured, 20_000.0, zeros=ruling_out(sizes, combinations))
     assert model.marginal((0,))[0] == 0.0
     assert not model.marginal((0, 1))[0].any()

@@ -222,12 +222,12 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
         return table_digest(InMemory(table), key, plan)
 
     table, key = table_of(200), PrivateKey.new("hospital")
-    own = digest_of(table, key, b"p" * 32)
+    digest = digest_of(table, key, b"p" * 32)
     order = np.random.default_rng(1).permutation(200)
     shuffled = Table(
         table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
     )
-    assert digest_of(shuffled, key, b"p" * 32) == own
+    assert digest_of(shuffled, key, b"p" * 32) == digest
     codes, digests = table.codes.copy(), table.digests.copy()
     codes[1, 150] = (codes[1, 150] + 1) % 3
     digests[199] += np.uint64(1)
@@ -246,4 +246,4 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
         digest_of(table, PrivateKey.new("hospital"), b"p" * 32),
         digest_of(table, key, b"q" * 32),
     ]
-    assert len({own, *others}) == 7
+    assert len({digest, *others}) == 7

@@ -106,10 +106,10 @@ def figures(case):
 @pytest.mark.parametrize("case", CASES)
 def test_a_plan_is_what_it_was(case):
     golden = json.loads(GOLDEN.read_text())[case]
-    found = figures(case)
-    assert found["whole"] == golden["whole"]
+    made = figures(case)
+    assert made["whole"] == golden["whole"]
     # Composition over tens of millions of keys was exact to a few millionths then; phantoms are whole numbers.
-    for ours, theirs in zip(found["scales"], golden["scales"], strict=True):
+    for ours, theirs in zip(made["scales"], golden["scales"], strict=True):
         assert ours == pytest.approx(
             theirs, rel=1e-5, abs=1 if isinstance(theirs, int) and theirs > 1e3 else 0
         )

@@ -360,11 +360,11 @@ def puzzles(draw):
     sizes = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=5)))
     out = []
     for _ in range(draw(st.integers(0, 8))):
-        held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), max_size=3)))
+        places = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), max_size=3)))
         out.append(
             tuple(
                 (a, tuple(sorted(draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1)))))
-                for a in held
+                for a in places
             )
         )
     return sizes, out
@@ -392,10 +392,10 @@ def test_what_is_left_possible_equals_brute_force(case, data):
         for one in named:
             assert possible(sizes, [combinations[i] for i in named if i != one])
     else:
-        held = {a for combination in combinations for a, _ in combination}
+        places = {a for combination in combinations for a, _ in combination}
         expected = [
             (a, tuple(c for c in range(sizes[a]) if all(r[a] != c for r in left)))
-            for a in sorted(held)
+            for a in sorted(places)
         ]
         assert never(combinations, sizes) == [(a, codes) for a, codes in expected if codes]
     asked = {

@@ -497,9 +497,9 @@ def test_epsilon_is_never_below_the_gaussian_mechanisms_own():
                 )
 
             exact = optimize.brentq(excess, 0.0, 60.0) if excess(0.0) > 0 else 0.0
-            found = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
+            total = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
             # Whole-number noise differs from real noise of the same sigma by about 1 / (12 sigma^2); the grid adds to that.
-            assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= found <= exact * 1.01 + 1e-6
+            assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= total <= exact * 1.01 + 1e-6
 
 
 # Wide events, and narrow ones beside them that do not set the grid: one, many small ones, many repetitions, every kind.

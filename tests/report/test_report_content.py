@@ -37,22 +37,24 @@ def test_shares_of_single_attributes(made, shown):
 
 
 def test_dependence_of_pairs(made, shown):
-    own, codes = shown.dependence, made.codes
+    dependence, codes = shown.dependence, made.codes
     d, records = codes.shape
-    assert np.isnan(np.diag(own.model)).all()
-    assert (own.model[~np.eye(d, dtype=bool)] == own.model.T[~np.eye(d, dtype=bool)]).all()
+    assert np.isnan(np.diag(dependence.model)).all()
+    assert (
+        dependence.model[~np.eye(d, dtype=bool)] == dependence.model.T[~np.eye(d, dtype=bool)]
+    ).all()
     joint = np.zeros((3, 4))
     np.add.at(joint, (codes[2], codes[4]), 1 / records)
     truth = 0.5 * np.abs(joint - np.outer(joint.sum(1), joint.sum(0))).sum()
-    assert own.truth[2, 4] == pytest.approx(truth)
+    assert dependence.truth[2, 4] == pytest.approx(truth)
     # A strong pair across parties is seen, in the estimates and by the model; one that is not there is not.
-    assert own.across[2, 4]
-    assert not own.across[0, 2]
-    assert own.model[2, 4] == pytest.approx(truth, abs=0.1)
-    assert own.estimate[2, 4] == pytest.approx(truth, abs=0.1)
-    assert own.estimate[3, 4] < 0.1
-    assert 0 < own.resampled < 0.2
-    assert np.nanmax(own.off) <= 1
+    assert dependence.across[2, 4]
+    assert not dependence.across[0, 2]
+    assert dependence.model[2, 4] == pytest.approx(truth, abs=0.1)
+    assert dependence.estimate[2, 4] == pytest.approx(truth, abs=0.1)
+    assert dependence.estimate[3, 4] < 0.1
+    assert 0 < dependence.resampled < 0.2
+    assert np.nanmax(dependence.off) <= 1
     assert (2, 4) in shown.edges
     assert shown.edges[0] in {(2, 4), (2, 5), (1, 2)}
     assert shown.coarse
@@ -63,8 +65,8 @@ def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made):
     assert alone.real is None
     assert alone.dependence.truth is None
     pairs = made.run.report.pairs
-    told = alone.dependence.model[tuple(pairs.places.T)]
-    np.testing.assert_array_equal(told, pairs.model_dependence)
+    estimates = alone.dependence.model[tuple(pairs.places.T)]
+    np.testing.assert_array_equal(estimates, pairs.model_dependence)
     # An attribute with one value depends on nothing.
     assert np.nanmax(alone.dependence.model[6]) == pytest.approx(0.0, abs=1e-9)
 

@@ -214,21 +214,22 @@ def test_what_rows_are_good_for_is_told_beside_the_truth(made, monkeypatch):
     for absent in ("catboost", "sdmetrics.reports"):
         monkeypatch.setitem(sys.modules, absent, None)
     label = made.run.model.schema.names[2]
-    told = []
+    scores = []
     monkeypatch.setattr(
-        "vertimrf.report.content.utility", lambda *given: told.append(utility(*given)) or told[-1]
+        "vertimrf.report.content.utility",
+        lambda *given: scores.append(utility(*given)) or scores[-1],
     )
     # Small fits on a busy machine spend their time waiting for each other's threads.
     with threadpool_limits(1):
         html = page(made.run, made.codes, label)
-    text, (found,) = Reader(html).text, told
+    text, (score,) = Reader(html).text, scores
     for figure in (
-        f"{found['trees']['scikit-learn']['synthetic']['auc']:.3f}",
-        f"{found['propensity']:.3f}",
+        f"{score['trees']['scikit-learn']['synthetic']['auc']:.3f}",
+        f"{score['propensity']:.3f}",
     ):
         assert figure in text
     for compared in ("synthetic", "resampled"):
-        assert f"{found['k_marginal'][compared]['3']:.0f}" in text
+        assert f"{score['k_marginal'][compared]['3']:.0f}" in text
     assert "Left out, for want of the package: CatBoost, SDMetrics." in text
     assert f"to tell {' '.join(shown(label, 60).split())} from all other attributes" in text
     assert set(Reader(html).tags) <= TAGS
@@ -243,7 +244,7 @@ def test_what_rows_are_good_for_is_told_beside_the_truth(made, monkeypatch):
 
 def test_quality_stands_on_the_page_where_it_was_measured(made, monkeypatch):
     trees = {"synthetic": {"auc": 0.8, "accuracy": 0.7}, "real": {"auc": 0.9, "accuracy": 0.75}}
-    found = {
+    shown = {
         "label": "x",
         "trained": 10,
         "tried": 20,
@@ -254,7 +255,7 @@ def test_quality_stands_on_the_page_where_it_was_measured(made, monkeypatch):
         "absent": [],
         "quality": {"synthetic": {"score": 0.87654}, "resampled": {"score": 0.98765}},
     }
-    monkeypatch.setattr("vertimrf.report.content.utility", lambda *_: found)
+    monkeypatch.setattr("vertimrf.report.content.utility", lambda *_: shown)
     text = Reader(page(made.run, made.codes, "y")).text
     assert "CatBoost 0.800 0.900 70.0 % 75.0 %" in text
     assert "SDMetrics' quality score (0 to 1) 0.877 0.988" in text
@@ -296,14 +297,14 @@ def browsed(html, folder):
         event.get("params", {}) for event in json.loads((folder / "net.json").read_text())["events"]
     ]
     # The browser's own errands are nobody's; a page's are those of its file.
-    own = [
+    flags = [
         event["url"]
         for event in events
         if "file://" in event.get("network_isolation_key", "") and "url" in event
     ]
     return (
         run.stdout,
-        [url for url in own if not url.startswith("file:")],
+        [url for url in flags if not url.startswith("file:")],
         re.findall("CONSOLE.*", run.stderr),
     )
 
@@ -337,9 +338,9 @@ def measured(html, folder):
     dom, _, complaints = browsed(
         f"<!DOCTYPE html><title></title><body>{frame}<script>{script}</script></body>", folder
     )
-    found = re.search(r"<title>(\d+);(\d+)</title>", dom)
-    assert found is not None, complaints
-    return int(found[1]), int(found[2])
+    match = re.search(r"<title>(\d+);(\d+)</title>", dom)
+    assert match is not None, complaints
+    return int(match[1]), int(match[2])
 
 
 @needs_chromium

@@ -24,21 +24,22 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made):
         ]
     schema = made.run.model.schema
     # Every attribute that varies, as its party released it.
-    assert [own.attribute for own in made.run.report.released] == [
+    assert [column.attribute for column in made.run.report.released] == [
         a for a, size in enumerate(schema.sizes) if size > 1
     ]
     assert all(
-        own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.report.released
+        column.counts.shape == (schema.sizes[column.attribute],)
+        for column in made.run.report.released
     )
     assert made.run.report.encoder == "count-sketch"
     assert made.run.report.plan == made.trial.result.plan.fingerprint
 
 
 def test_a_model_alone_is_enough(made):
-    told = Run.open(made.folder / "run.model").report
-    assert told.pairs is None
-    assert told.released == ()
-    assert told.standing.private
+    report = Run.open(made.folder / "run.model").report
+    assert report.pairs is None
+    assert report.released == ()
+    assert report.standing.private
 
 
 def test_there_must_be_one_run(made, tmp_path):
@@ -117,10 +118,12 @@ def test_malformed_figures_are_one_sentence_or_harmless(made, path):
         _swap(*path)(figures, value)
         # No other error gets out, and what is taken is what it ought to be.
         with contextlib.suppress(MessageError):
-            told = Run.matched(made.run.model, figures, "report.json").report
-            assert all(np.isfinite(own.counts).all() and own.error > 0 for own in told.released)
-            assert told.pairs is None or np.isfinite(told.pairs.noise).all()
-            assert all(np.isfinite(spent) for spent in told.seconds.values())
+            report = Run.matched(made.run.model, figures, "report.json").report
+            assert all(
+                np.isfinite(column.counts).all() and column.error > 0 for column in report.released
+            )
+            assert report.pairs is None or np.isfinite(report.pairs.noise).all()
+            assert all(np.isfinite(spent) for spent in report.seconds.values())
 
 
 @pytest.mark.parametrize(

@@ -41,19 +41,19 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options):
     given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options
     plan = plan_with(**given)
     ledger = plan.ledger()
-    told = steps(ledger)
-    assert len(told) == len(ledger.entries)
-    assert math.isclose(sum(step.share for step in told), 1.0)
-    assert all(step.entry.kind is not Kind.OTHER for step in told)
-    weighed = [step.sentence for step in told if step.entry.weights is not None]
-    agreed = [step.sentence for step in told if step.entry.kind is Kind.AGREEMENT]
+    sentences = steps(ledger)
+    assert len(sentences) == len(ledger.entries)
+    assert math.isclose(sum(step.share for step in sentences), 1.0)
+    assert all(step.entry.kind is not Kind.OTHER for step in sentences)
+    weighed = [step.sentence for step in sentences if step.entry.weights is not None]
+    agreed = [step.sentence for step in sentences if step.entry.kind is Kind.AGREEMENT]
     assert len(agreed) == (options.get("schema") is SHARED)
     assert all(f"agree on {TWO.names[0]}." in sentence for sentence in agreed)
     for sentence in weighed:
         least, most = min(plan.sketch.weights), max(plan.sketch.weights)
         assert f"A record moves a counter by {least} to {most}" in sentence
     assert bool(weighed) == (not options or options.get("schema") is SHARED)
-    for step in told:
+    for step in sentences:
         assert "protected by" not in step.sentence, step.entry
         assert ("not private" in step.sentence) == (step.entry.kind is Kind.SHARED_KEY_SKETCHES)
         assert step.sentence.endswith(".")
@@ -74,10 +74,10 @@ def test_lines_of_what_is_found_beforehand_too():
             ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…", kind=Kind.VALUES
         ),
     ]
-    told = [in_words(entry) for entry in entries]
-    assert told[0].startswith("The coordinator counted the records")
-    assert "bounds and bins of 'age' from counts" in told[1]
-    assert "400 records or more" in told[2]
+    sentences = [in_words(entry) for entry in entries]
+    assert sentences[0].startswith("The coordinator counted the records")
+    assert "bounds and bins of 'age' from counts" in sentences[1]
+    assert "400 records or more" in sentences[2]
     # An entry without a kind, or whose mechanism is not of its kind, is told in its own words; these are not parsed.
     for odd in (
         LedgerEntry(GaussianEvent(3.0), "left", "6 R-scores", "noise"),
@@ -106,10 +106,10 @@ def test_odds_are_those_of_the_best_guess():
 
 def test_the_guarantee_is_told_for_what_it_is():
     plan = plan_with(TWO, epsilon=1.0, expected_records=20_000)
-    told = " ".join(guarantee(plan.standing, True))
-    assert "73.1 times out of 100" in told
-    assert "but for the parties' secret" in told
-    assert "add or remove one record" in told
+    text = " ".join(guarantee(plan.standing, True))
+    assert "73.1 times out of 100" in text
+    assert "but for the parties' secret" in text
+    assert "add or remove one record" in text
     assert "secret" not in " ".join(guarantee(plan.standing, False))
     several = plan_with(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
     assert "with all of up to 3 records" in " ".join(guarantee(several, True, 3))

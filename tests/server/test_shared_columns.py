@@ -59,9 +59,9 @@ def tables_of(schema, rate, seed=0):
     digests = rng.integers(0, 1 << 63, RECORDS).astype(np.uint64)
     tables = []
     for party, names in schema.parties:
-        held = at_b if party == "b" else columns
+        columns_here = at_b if party == "b" else columns
         order = rng.permutation(RECORDS)
-        codes = np.array([held[name] for name in names], np.uint16)[:, order]
+        codes = np.array([columns_here[name] for name in names], np.uint16)[:, order]
         tables.append(Table(schema.part(party), digests[order], np.ascontiguousarray(codes)))
     return np.array([columns[name] for name in schema.names], np.uint16), tables
 
@@ -87,11 +87,14 @@ def mean_distance(truth, result, way, names):
     schema = result.plan.schema
     subsets = itertools.combinations(range(len(schema.names)), way)
     wanted = [
-        own
-        for own in subsets
-        if names.isdisjoint({"age", "sex"}) != bool({"age", "sex"} & {schema.names[a] for a in own})
+        attributes
+        for attributes in subsets
+        if names.isdisjoint({"age", "sex"})
+        != bool({"age", "sex"} & {schema.names[a] for a in attributes})
     ]
-    return float(np.mean([distance(truth, result.codes, schema.sizes, own) for own in wanted]))
+    return float(
+        np.mean([distance(truth, result.codes, schema.sizes, attributes) for attributes in wanted])
+    )
 
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
@@ -172,8 +175,8 @@ def test_where_everything_is_shared_nothing_crosses():
     truth, result = run(0.1, schema, encoder="count-sketch")
     assert result.plan.sketch is None
     assert not result.crossing
-    (found,) = result.disagreements
-    assert abs(found.share - 0.1) < 5 * found.error
+    (disagreement,) = result.disagreements
+    assert abs(disagreement.share - 0.1) < 5 * disagreement.error
     assert distance(truth, result.codes, schema.sizes, (0, 1)) < 0.02
 
 
@@ -182,11 +185,16 @@ def test_contradictions_are_told_and_leave_the_others_alone(encoder):
     """At 0 and at 5 % of contradictions; the figures of one run each."""
     results = {rate: run(rate, encoder=encoder) for rate in (0.0, 0.05)}
     for rate, (_, result) in results.items():
-        found = {
+        disagreements = {
             (result.plan.schema.names[d.attribute], d.parties): d for d in result.disagreements
         }
-        assert found.keys() == {("age", (0, 1)), ("sex", (0, 1)), ("sex", (0, 2)), ("sex", (1, 2))}
-        for (_, parties), each in found.items():
+        assert disagreements.keys() == {
+            ("age", (0, 1)),
+            ("sex", (0, 1)),
+            ("sex", (0, 2)),
+            ("sex", (1, 2)),
+        }
+        for (_, parties), each in disagreements.items():
             true = rate if 1 in parties else 0.0
             # Five standard errors, of the estimate and of how many contradictions there are.
             assert abs(each.share - true) < 5 * np.hypot(each.error, np.sqrt(true / RECORDS))
@@ -220,9 +228,9 @@ def test_shared_columns_join_what_others_hold_without_sketches():
         kind: np.mean(
             [
                 distance(
-                    truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in own]
+                    truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in name]
                 )
-                for own in listed
+                for name in listed
             ]
         )
         for kind, listed in pairs.items()

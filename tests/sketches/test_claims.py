@@ -144,11 +144,11 @@ def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
     stated = json.loads((folder / "out.csv.standing.json").read_text())["standing"]
     assert stated["private"] is False
     assert "claim as published" in stated["reasons"][0]
-    told = json.loads((folder / "out.json").read_text())
-    assert told["private"] is False
-    assert "claim as published" in told["standing"]["reasons"][0]
-    assert told["epsilon"] > 10
-    assert len(pd.read_csv(folder / "out.csv")) == told["rows"]
+    report = json.loads((folder / "out.json").read_text())
+    assert report["private"] is False
+    assert "claim as published" in report["standing"]["reasons"][0]
+    assert report["epsilon"] > 10
+    assert len(pd.read_csv(folder / "out.csv")) == report["rows"]
 
 
 def test_role_by_role_every_file_says_so(folder, plan):
@@ -176,9 +176,9 @@ def test_role_by_role_every_file_says_so(folder, plan):
             if name.endswith("message")
             else ()
         )
-        told = run(f"inspect {folder}/{name}", *sealed)
-        assert told.exit_code == 0
-        assert "NOT PRIVATE: claim as published" in told.output
+        text = run(f"inspect {folder}/{name}", *sealed)
+        assert text.exit_code == 0
+        assert "NOT PRIVATE: claim as published" in text.output
 
 
 def test_the_command_prices_such_a_plan_where_it_is_claimed(folder):

@@ -142,10 +142,10 @@ def test_two_parties_give_a_record_the_same_level():
         right.update(DIGESTS[one], CODES[[2, 3], one])
         mine, theirs = left.result(no_entropy), right.result(no_entropy)
         for a, b, pair in ((0, 0, PLAN.pairs[0]), (1, 1, PLAN.pairs[1]), (3, 3, PLAN.pairs[3])):
-            held = CODES[pair.left, record], CODES[pair.right, record]
-            assert np.array_equal(mine[a][held[0]], theirs[b][held[1]])
-            assert (mine[a][held[0]] > 2).sum() > 5
-            assert (np.delete(mine[a], held[0], axis=0) == 2).all()
+            codes = CODES[pair.left, record], CODES[pair.right, record]
+            assert np.array_equal(mine[a][codes[0]], theirs[b][codes[1]])
+            assert (mine[a][codes[0]] > 2).sum() > 5
+            assert (np.delete(mine[a], codes[0], axis=0) == 2).all()
 
 
 def test_parties_with_different_cut_offs_agree_above_both():
@@ -307,8 +307,8 @@ def test_keys_beyond_one_block_are_cut_and_independent():
     table = encoder.result(no_entropy)[0]
     assert table.shape == (2, keys)
     for value in (0, 1):
-        held = (CODES[1, :200] == value).sum()
-        law = np.diff(cdf(np.arange(0, 21), held, 20))
+        count = (CODES[1, :200] == value).sum()
+        law = np.diff(cdf(np.arange(0, 21), count, 20))
         for third in np.array_split(table[value], 3):
             assert chi_square(np.bincount(third, minlength=21)[1:], law) > ALPHA
     wide = SharedKeyEncoder(SharedKeyPlan(1, 1, 20, keys, (2,)), (0,), SECRET)

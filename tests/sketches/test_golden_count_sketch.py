@@ -42,17 +42,17 @@ def sketches(number):
     n = int(below(f"{name} n", 60, 1)[0])
     # Given digests, so that counters are frozen whatever makes digests of ids.
     ids = np.sort(below(f"{name} ids", 2**62, n)).tolist()
-    digests = np.array([xxhash.xxh64_intdigest(str(own).encode()) for own in ids], np.uint64)
+    digests = np.array([xxhash.xxh64_intdigest(str(record).encode()) for record in ids], np.uint64)
     codes = np.stack([below(f"{name} codes {i}", size, n) for i, size in enumerate(sizes)])
     out = []
     for party in ((0, 2), (1,)):
         encoder = CountSketchEncoder(plan, party, entropy(f"{name} secret", 32))
         encoder.update(digests, codes[list(party)])
         out.append(np.frombuffer(encoder.state()[24:], "<i4"))
-        held = [np.full(sizes[i], n / sizes[i]) for i in party]
+        totals = [np.full(sizes[i], n / sizes[i]) for i in party]
         asked = iter(range(1 << 30))
         out += encoder.result(
-            held, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count)
+            totals, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count)
         )  # type: ignore[misc]
     return out
 

@@ -53,7 +53,7 @@ def sketches(number):
     )
     # Given digests, so that levels are frozen whatever makes digests of ids.
     digests = np.array(
-        [xxhash.xxh64_intdigest(str(own).encode()) for own in ids.tolist()], np.uint64
+        [xxhash.xxh64_intdigest(str(record).encode()) for record in ids.tolist()], np.uint64
     )
     codes = np.stack([draw.below(size, n) for size in sizes])
     secret = draw.bytes(32)

@@ -169,7 +169,7 @@ def test_levels_of_plans_and_secrets_are_independent():
     """The same pairs with the same numbers of keys, under other plans and another secret."""
     secret, plan = Secret(SECRET), plan_of()
     plans = [plan, replace(plan, nonce="another"), replace(plan, nonce="a third")]
-    streams = [*(released(own, secret) for own in plans), released(plan, Secret(bytes(32)))]
+    streams = [*(released(other, secret) for other in plans), released(plan, Secret(bytes(32)))]
     for i, one in enumerate(streams):
         assert one.size == sum(pair.keys for pair in plan.sketch.pairs) > 5_000
         for earlier in streams[:i]:
@@ -201,8 +201,8 @@ def owners(low, high, width):
 
     Units are the bytes that come for every sketch first, or the eight bytes each that come for those which these leave open.
     """
-    found = np.zeros(1_200_000, np.int64)
-    for bit in range(found.size.bit_length()):
+    bits = np.zeros(1_200_000, np.int64)
+    for bit in range(bits.size.bit_length()):
         given, calls = 0, itertools.count()
 
         def entropy(count, bit=bit, calls=calls):
@@ -217,8 +217,8 @@ def owners(low, high, width):
 
         levels = phantoms(entropy)
         assert len(np.unique(levels)) == 2
-        found |= (levels > levels.min()).astype(np.int64) << bit
-    return found
+        bits |= (levels > levels.min()).astype(np.int64) << bit
+    return bits
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def table_of(ids, persons=None):
 
 def test_a_twin_of_the_digest_that_parties_once_computed():
     """The attack does what it says, or else the tests below would prove nothing."""
-    found = twin(VICTIM)
-    assert found != VICTIM
-    assert len(found) == 24
-    assert found.isprintable()
-    assert len(set(unkeyed([found, VICTIM, *OTHERS]).tolist())) == 1 + len(OTHERS)
+    other = twin(VICTIM)
+    assert other != VICTIM
+    assert len(other) == 24
+    assert other.isprintable()
+    assert len(set(unkeyed([other, VICTIM, *OTHERS]).tolist())) == 1 + len(OTHERS)
 
 
 def test_a_twin_that_is_planted_does_not_tell_whether_the_victim_is_there():
@@ -68,7 +68,7 @@ def test_a_twin_person_is_another_person(seed):
             table_of(visits[some], persons[some]), "id", read=ReadOptions(person="who")
         )
         of_all = set(party._checked(records).table.digests.tolist())  # type: ignore[union-attr]
-        kept.append(np.array([own in of_all for own in records.digests.tolist()]))
+        kept.append(np.array([digest in of_all for digest in records.digests.tolist()]))
     assert changed_records(*kept) == MOST
 
 
@@ -107,7 +107,7 @@ def test_persons_have_a_key_of_their_own():
     keys = id_keys(SECRET, plan(most=MOST).digest())
     assert keys.records == derive(SECRET, plan(most=MOST).digest(), purpose="record ids")[:16]
     for key, digests in ((keys.records, records.digests), (keys.persons, records.persons)):
-        assert digests.tolist() == [siphash(key, own.encode()) for own in OTHERS]
+        assert digests.tolist() == [siphash(key, person.encode()) for person in OTHERS]
     assert not np.isin(records.digests, records.persons).any()
 
 
@@ -118,7 +118,7 @@ def test_without_a_secret_every_call_draws_keys_for_all_its_tables():
         assert np.array_equal(one.digests, two.digests[::-1])
     assert not np.isin(drawn[0][0].digests, drawn[1][0].digests).any()
     keys = [IdKeys.drawn() for _ in range(50)]
-    assert len({key for own in keys for key in (own.records, own.persons)}) == 100
+    assert len({key for pair in keys for key in (pair.records, pair.persons)}) == 100
 
 
 def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws():

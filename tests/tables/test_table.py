@@ -569,11 +569,11 @@ def test_no_format_lets_ids_pass_that_are_none(ids, words):
 )
 def test_single_ids_that_cannot_be_written_another_way_are_none(ids, stay):
     for formats in (["strip"], ["whole", "unpad"]):
-        found = encode_table(
+        encoded = encode_table(
             pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS
         )
-        assert found.records == len(stay)
-        assert found.dropped.records == len(ids) - len(stay)
+        assert encoded.records == len(stay)
+        assert encoded.dropped.records == len(ids) - len(stay)
 
 
 def test_missing_uuids_are_missing_texts():
@@ -807,20 +807,20 @@ def test_records_that_do_not_fit_are_dropped_and_told_of(
     every = encode_table(
         rows.select(["id"]).take(pa.array(stay, pa.int64())), "id", (), keys=KEYS
     ).digests
-    told = []
+    lines = []
     for size in (1000, 2, 1):
         in_pieces_of(size, monkeypatch)
-        found = encode_table(table, "id", attributes, name="people", keys=KEYS)
-        assert found.digests.tolist() == every.tolist()
-        assert found.codes.shape == (len(attributes), len(stay))
-        assert (found.codes < max(attribute.size for attribute in attributes)).all()
-        assert found.dropped.records == rows.num_rows - len(stay)
-        told.append(found.dropped.lines())
-    assert told[0] == told[1] == told[2]
-    assert message in " ".join(told[0])
-    assert not any("\n" in line for line in told[0])
+        encoded = encode_table(table, "id", attributes, name="people", keys=KEYS)
+        assert encoded.digests.tolist() == every.tolist()
+        assert encoded.codes.shape == (len(attributes), len(stay))
+        assert (encoded.codes < max(attribute.size for attribute in attributes)).all()
+        assert encoded.dropped.records == rows.num_rows - len(stay)
+        lines.append(encoded.dropped.lines())
+    assert lines[0] == lines[1] == lines[2]
+    assert message in " ".join(lines[0])
+    assert not any("\n" in line for line in lines[0])
     if stay == list(range(rows.num_rows)):
-        assert told[0] == ()
+        assert lines[0] == ()
 
 
 BAD_FILES = [
@@ -919,10 +919,10 @@ def test_pieces_are_the_whole(tmp_path, suffix, rows, monkeypatch):
     assert [piece.num_rows for piece in open_pieces(path).read()] == [
         min(rows, n - start) for start in range(0, n, rows)
     ]
-    found = encode_table(path, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
-    assert (found.codes == whole.codes).all()
-    assert (found.digests == whole.digests).all()
-    assert (found.persons == whole.persons).all()
+    encoded = encode_table(path, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
+    assert (encoded.codes == whole.codes).all()
+    assert (encoded.digests == whole.digests).all()
+    assert (encoded.persons == whole.persons).all()
     assert [cell.as_py() for cell in open_pieces(path).cells("id", [0, 41, 99])] == [
         "r0",
         "r41",
@@ -941,27 +941,27 @@ def test_wide_tables_are_read_in_fewer_rows(monkeypatch):
 def test_what_is_said_of_late_pieces_names_rows_of_the_table(tmp_path, suffix, monkeypatch):
     in_pieces_of(4, monkeypatch)
 
-    def told(**columns):
+    def message(**columns):
         ids = columns.pop("id", [f"r{i}" for i in range(30)])
         write_table(pa.table({"id": ids, "x": ["a"] * 30} | columns), tmp_path / f"t.{suffix}")
-        found = encode_table(
+        encoded = encode_table(
             tmp_path / f"t.{suffix}",
             "id",
             X,
             read=ReadOptions(person="who" if "who" in columns else None),
             keys=KEYS,
         )
-        return " ".join(found.dropped.lines())
+        return " ".join(encoded.dropped.lines())
 
     ids = [f"r{i % 21}" for i in range(30)]
-    assert "9 records repeat an id that another has (such as 'r0', 'r1', 'r2')" in told(id=ids)
+    assert "9 records repeat an id that another has (such as 'r0', 'r1', 'r2')" in message(id=ids)
     holes = [None if i in (9, 17, 21, 28) else f"r{i}" for i in range(30)]
-    assert "4 records have no id (row 10, 18, 22, ...)" in told(id=holes)
-    assert "4 records have no id (row 10, 18, 22, ...)" in told(who=holes)
-    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in told(
+    assert "4 records have no id (row 10, 18, 22, ...)" in message(id=holes)
+    assert "4 records have no id (row 10, 18, 22, ...)" in message(who=holes)
+    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in message(
         x=["a"] * 13 + ["z"] * 2 + ["a"] * 15
     )
-    assert "1 record (id 'r29') without a value" in told(x=["a"] * 29 + [None])
+    assert "1 record (id 'r29') without a value" in message(x=["a"] * 29 + [None])
 
 
 def test_rows_without_ids_are_numbered_through_the_whole_table(
@@ -969,9 +969,9 @@ def test_rows_without_ids_are_numbered_through_the_whole_table(
 ):
     in_pieces_of(4, monkeypatch)
     table = pa.table({"x": ["a"] * 10 + ["z"]})
-    found = encode_table(table, None, X, keys=KEYS)
-    assert "in 1 record (row 11)" in found.dropped.reasons[0].sentence
-    assert found.records == 10
+    encoded = encode_table(table, None, X, keys=KEYS)
+    assert "in 1 record (row 11)" in encoded.dropped.reasons[0].sentence
+    assert encoded.records == 10
     assert encode_table(table.slice(0, 10), None, X, keys=KEYS).digests.tolist() == list(range(10))
 
 

@@ -343,7 +343,7 @@ def _warm(seeds, kinds):
                 with tempfile.TemporaryDirectory() as folder:
                     path = Path(folder) / name
                     path.write_bytes(seeds.path(name).read_bytes())
-                    held = _reset()
+                    before = _reset()
                     try:
                         kind.read(path, name, Use(seeds, np.random.default_rng(attempt)))
                     except VertiMRFError:
@@ -351,7 +351,7 @@ def _warm(seeds, kinds):
                         if kind.name != "inspect":
                             raise
                     if attempt:
-                        sound[kind.name] = max(sound.get(kind.name, 0), _status("VmHWM") - held)
+                        sound[kind.name] = max(sound.get(kind.name, 0), _status("VmHWM") - before)
     return sound
 
 
@@ -366,7 +366,7 @@ def _case(seeds, kind, case, seed, scratch, kept, sound=0):
     draft.write_bytes(data)
     use = Use(seeds, rng)
     wrong = []
-    held = _reset()
+    before = _reset()
     clock, work = time.perf_counter(), time.process_time()
     try:
         kind.read(path, name, use)
@@ -378,12 +378,12 @@ def _case(seeds, kind, case, seed, scratch, kept, sound=0):
     except BaseException as error:
         outcome = "untyped"
         last = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in last if "vertimrf/" in frame.filename] or last
-        at = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
+        frames = [frame for frame in last if "vertimrf/" in frame.filename] or last
+        at = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
         what = "memory" if isinstance(error, MemoryError) else "untyped"
         wrong.append((what, f"{at} {type(error).__name__}: {str(error)[:200]}"))
     seconds = min(time.perf_counter() - clock, time.process_time() - work) - 2 * use.seconds
-    size = max(_status("VmHWM") - held, 0)
+    size = max(_status("VmHWM") - before, 0)
     if seconds > SECONDS:
         wrong.append(("slow", f"{seconds:.2f} s in {outcome}"))
     spare = SPARE_BYTES + (GRIDS if kind.name in WITH_EVENTS else 0)
@@ -432,12 +432,12 @@ def _reset():
 def table(counts):
     """Outcomes by kind, for people."""
     for kind in sorted({kind for kind, _ in counts.outcomes}):
-        own = {outcome: n for (name, outcome), n in counts.outcomes.items() if name == kind}
+        outcomes = {outcome: n for (name, outcome), n in counts.outcomes.items() if name == kind}
         listed = ", ".join(
-            f"{outcome} {n:,}" for outcome, n in sorted(own.items(), key=lambda item: -item[1])
+            f"{outcome} {n:,}" for outcome, n in sorted(outcomes.items(), key=lambda item: -item[1])
         )
         most = f"at most {counts.seconds.get(kind, 0):5.2f} s {counts.bytes.get(kind, 0) / 1e6:5.0f} MB"
-        yield f"{kind:<15}{sum(own.values()):>8,}  {most}  {listed}"
+        yield f"{kind:<15}{sum(outcomes.values()):>8,}  {most}  {listed}"
 
 
 def verdicts(counts):
@@ -487,14 +487,14 @@ def main():
         seeds=options.seeds,
     )
     print(*table(counts), sep="\n")
-    alike = {}
+    groups = {}
     for wrong in counts.wrong:
         same = wrong.words if wrong.what == "untyped" else wrong.kind
-        alike.setdefault((wrong.what, same), []).append(wrong)
-    for (what, _), found in sorted(alike.items(), key=lambda item: -len(item[1])):
-        first = found[0]
+        groups.setdefault((wrong.what, same), []).append(wrong)
+    for (what, _), cases in sorted(groups.items(), key=lambda item: -len(item[1])):
+        first = cases[0]
         print(
-            f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}"
+            f"{what} × {len(cases)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}"
         )
     print(f"{counts.count:,} damaged files in {time.monotonic() - begun:.0f} s.")
     sys.exit(conclude(show(verdicts(counts), "", options.size), options.json, options.size))

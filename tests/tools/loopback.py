@@ -196,7 +196,7 @@ class Loopback:
     def run_app(self, settings, *words):
         """Start the app of examples/flower with a ``--run-config``; the run's id."""
         config = " ".join(f"{key}={json.dumps(value)}" for key, value in settings.items())
-        told = self.flwr(
+        output = self.flwr(
             "run",
             ROOT / "examples" / "flower",
             "here",
@@ -206,12 +206,12 @@ class Loopback:
             "json",
             *words,
         )
-        return str(json.loads(told[told.index("{") :])["run-id"])
+        return str(json.loads(output[output.index("{") :])["run-id"])
 
     def run_state(self, run):
         """What Flower says of a run: "status", traffic, times."""
-        told = self.flwr("list", "here", "--run-id", run, "--format", "json")
-        return dict(json.loads(told[told.index("{") :])["runs"][0])
+        output = self.flwr("list", "here", "--run-id", run, "--format", "json")
+        return dict(json.loads(output[output.index("{") :])["runs"][0])
 
     def log_of(self, name):
         """What a process has printed so far."""
@@ -256,9 +256,9 @@ def descendants(pid):
         children.setdefault(parent, []).append(int(entry.name))
     out, left = [], [pid]
     while left:
-        found = children.get(left.pop(), [])
-        out += found
-        left += found
+        process = children.get(left.pop(), [])
+        out += process
+        left += process
     return out
 
 
@@ -276,15 +276,17 @@ def certify(folder):
     known = x509.SubjectKeyIdentifier.from_public_key(authority.public_key())
     by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
     leaf = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "superlink")])
-    own = builder(issuer, issuer, authority.public_key()).add_extension(
+    certificate = builder(issuer, issuer, authority.public_key()).add_extension(
         x509.BasicConstraints(True, 0), True
     )
-    own = own.add_extension(usage, True).add_extension(known, False)
+    certificate = certificate.add_extension(usage, True).add_extension(known, False)
     its = builder(leaf, issuer, server.public_key()).add_extension(
         x509.BasicConstraints(False, None), True
     )
     its = its.add_extension(here, False).add_extension(by, False)
-    write(folder / "ca.pem", own.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM))
+    write(
+        folder / "ca.pem", certificate.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM)
+    )
     write(folder / "server.pem", its.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM))
     write(
         folder / "server.key",

@@ -181,13 +181,13 @@ def lexed(code):
 
     Layout, comments and the kind of quotes are left out, and commas right before a closing bracket.
     """
-    found = [
+    tokens = [
         (one[0], one.start(), one.end()) for one in TOKEN.finditer(code) if one.lastgroup is None
     ]
-    following = [*(token for token, *_ in found[1:]), ""]
+    following = [*(token for token, *_ in tokens[1:]), ""]
     kept = [
         one
-        for one, after in zip(found, following, strict=True)
+        for one, after in zip(tokens, following, strict=True)
         if one[0] != "," or after not in list(")]}")
     ]
     return [
@@ -257,12 +257,12 @@ class Mutation:
         if self.at >= 0:
             mutated = text[: self.at] + self.after + text[self.at + len(self.before) :]
         else:
-            found = list(places(text, self.before))
-            if len(found) != 1:
+            matches = list(places(text, self.before))
+            if len(matches) != 1:
                 sys.exit(
-                    f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(found)} times, not once."
+                    f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(matches)} times, not once."
                 )
-            ((begin, end, rest),) = found
+            ((begin, end, rest),) = matches
             mutated = text[:begin] + self.after.strip() + rest + text[end:]
         ast.parse(mutated)
         return mutated
@@ -1610,8 +1610,8 @@ def run_tests(folder, tests, result):
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.chdir(folder)
-    own = (ROOT, ROOT / "tests", ROOT / "tests" / "tools")
-    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() not in own)]
+    paths = (ROOT, ROOT / "tests", ROOT / "tests" / "tools")
+    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() not in paths)]
     sys.modules.pop("tools", None)
     os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
@@ -1734,18 +1734,18 @@ def chosen(options):
         files = sorted(
             str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py")
         )
-        found = [
+        kept = [
             mutation
             for file in files
             if file.startswith(SYSTEMATIC)
             for mutation in systematic(file)
             if asked(mutation)
         ]
-        found = [mutation for mutation in found if _place(mutation) not in EQUIVALENT]
-        if options.sample and options.sample < len(found):
+        kept = [mutation for mutation in kept if _place(mutation) not in EQUIVALENT]
+        if options.sample and options.sample < len(kept):
             # In random order, so that a run that is cut short is still a fair sample.
-            found = random.Random(options.seed).sample(found, options.sample)
-        mutations += found
+            kept = random.Random(options.seed).sample(kept, options.sample)
+        mutations += kept
     return mutations
 
 

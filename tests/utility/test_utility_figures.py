@@ -65,9 +65,9 @@ def test_records_of_the_same_law_are_as_good_as_real_ones_and_independent_column
 def test_a_label_of_several_values_and_of_one_that_no_synthetic_record_has():
     rng = np.random.default_rng(2)
     real, made = draw(rng, 4000), draw(rng, 3000)
-    found = utility(real, made[:, made[3] < 2], ATTRIBUTES, "grade")["trees"][SCIKIT]
-    assert found["real"]["accuracy"] > 0.99
-    assert found["synthetic"]["accuracy"] == pytest.approx(6 / 8, abs=0.05)
+    scores = utility(real, made[:, made[3] < 2], ATTRIBUTES, "grade")["trees"][SCIKIT]
+    assert scores["real"]["accuracy"] > 0.99
+    assert scores["synthetic"]["accuracy"] == pytest.approx(6 / 8, abs=0.05)
     one = utility(real, np.zeros_like(made), ATTRIBUTES, "ill")
     assert one["trees"][SCIKIT]["synthetic"]["auc"] == 0.5
     assert one["absent"] == ["CatBoost", "SDMetrics"]
@@ -106,15 +106,15 @@ def asked_of(folder):
 def test_the_command_tells_all_that_is_installed(tmp_path):
     answer = good(asked_of(tmp_path), f"--json {tmp_path}/found.json")
     assert "Trees trained on 500 synthetic records predict ill of 500 real ones" in answer
-    found = json.loads((tmp_path / "found.json").read_text())["utility"]
-    assert found["label"] == "ill"
-    for name, trees in found["trees"].items():
+    scores = json.loads((tmp_path / "found.json").read_text())["utility"]
+    assert scores["label"] == "ill"
+    for name, trees in scores["trees"].items():
         assert (
             f"  {name}: AUC {trees['synthetic']['auc']:.3f} (real {trees['real']['auc']:.3f})"
             in answer
         )
-    assert f"of 3 attributes {found['k_marginal']['synthetic']['3']:.0f}" in answer
-    assert ("SDMetrics' quality score" in answer) == ("quality" in found)
+    assert f"of 3 attributes {scores['k_marginal']['synthetic']['3']:.0f}" in answer
+    assert ("SDMetrics' quality score" in answer) == ("quality" in scores)
 
 
 @pytest.mark.usefixtures("bare")

@@ -31,7 +31,7 @@ def test_the_k_marginal_score_is_the_definition_of_its_code():
         np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
         for n in (150, 210)
     )
-    found = k_marginal(real, synthetic, sizes)
+    scores = k_marginal(real, synthetic, sizes)
     for k in (2, 3):
         differences = []
         for chosen in map(list, itertools.combinations(range(5), k)):
@@ -41,7 +41,7 @@ def test_the_k_marginal_score_is_the_definition_of_its_code():
             differences.append(
                 sum(abs(p[cell] / 150 - q[cell] / 210) for cell in p.keys() | q.keys())
             )
-        assert found[str(k)] == pytest.approx((2 - np.mean(differences)) * 500)
+        assert scores[str(k)] == pytest.approx((2 - np.mean(differences)) * 500)
 
 
 def test_quality_of_shapes_worked_out_by_hand():
@@ -66,13 +66,13 @@ def test_quality_of_shapes_worked_out_by_hand():
             np.arange(200) % 2,
         ]
     )
-    found = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
+    scores = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
     # Of an order one less the largest difference of the distribution functions, 1/4; of categories one less the total variation
     # distance, 1/2.
-    assert found is not None
-    assert found["column_shapes"] == pytest.approx((0.75 + 0.5 + 1) / 3)
+    assert scores is not None
+    assert scores["column_shapes"] == pytest.approx((0.75 + 0.5 + 1) / 3)
     # No pair depends on each other in the real table.
-    assert "pair_trends" not in found
+    assert "pair_trends" not in scores
 
 
 def test_quality_of_pairs_and_of_missing_values():
@@ -84,11 +84,11 @@ def test_quality_of_pairs_and_of_missing_values():
     ]
     x = rng.integers(0, 3, 3000)
     real, made = np.array([x, x]), np.array([x, rng.permutation(x)])
-    found = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
+    scores = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
     # A correlation of 1 for one of 0 within a standard error of 0.02: half the scale.
-    assert found is not None
-    assert found["pair_trends"] == pytest.approx(0.5, abs=0.06)
-    assert found["column_shapes"] == pytest.approx(1)
+    assert scores is not None
+    assert scores["pair_trends"] == pytest.approx(0.5, abs=0.06)
+    assert scores["column_shapes"] == pytest.approx(1)
     # Were what is missing a number, the largest one, it would put the shape off.
     real[0, ::2] = 3
     made[0, 1::2] = 3

@@ -47,6 +47,6 @@ def test_every_kind_of_trees_learns_categories_and_several_values(name):
         Attribute.integer("grade", 5),
         Attribute.integer("age", 10),
     ]
-    found = predict(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
-    assert found["auc"] > 0.99
-    assert found["accuracy"] > 0.98
+    predicted = predict(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
+    assert predicted["auc"] > 0.99
+    assert predicted["accuracy"] > 0.98

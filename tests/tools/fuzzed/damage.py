@@ -247,14 +247,14 @@ def place(rng, tree):
     if rng.random() < 0.3:
         every = nodes(tree)
         return picked(rng, every) if every else None
-    at, found = tree, None
+    at, chosen = tree, None
     while isinstance(at, dict | list) and at:
         key = picked(rng, list(at) if isinstance(at, dict) else range(len(at)))
-        found = (at, key)
+        chosen = (at, key)
         at = at[key]
         if rng.random() < 0.2:
             break
-    return found
+    return chosen
 
 
 def damaged_tree(rng, tree, others=()):
@@ -267,10 +267,10 @@ def damaged_tree(rng, tree, others=()):
     """
     tree = copy.deepcopy(tree)
     for _ in range(1 + int(rng.geometric(0.6)) if rng.random() < 0.4 else 1):
-        found = place(rng, tree)
-        if found is None:
+        chosen = place(rng, tree)
+        if chosen is None:
             return hostile(rng)
-        at, key = found
+        at, key = chosen
         match int(rng.integers(14)):
             case 0 | 1 | 2 | 3:
                 at[key] = hostile(rng)

@@ -182,10 +182,12 @@ def as_envelopes(seeds, rng, name, data):
     tree = json.loads(data)
     sender, kind = ("hospital", "secret") if name != "ids.sample.json" else ("insurer", "id sample")
     to = "registry"
-    own = base64.b64decode(tree["envelopes"][to])
-    _, inside = open_sealed(own, kind, plan.digest(), plan.sealing_keys(), seeds.keys[to], "seed")
+    envelope = base64.b64decode(tree["envelopes"][to])
+    _, inside = open_sealed(
+        envelope, kind, plan.digest(), plan.sealing_keys(), seeds.keys[to], "seed"
+    )
     if rng.random() < 0.3:
-        changed = resealed(seeds, rng, sealed.peek(own, "seed")[0], inside, sender, to)
+        changed = resealed(seeds, rng, sealed.peek(envelope, "seed")[0], inside, sender, to)
     else:
         inside = (
             damaged_container(rng, inside) if kind == "id sample" else damaged_bytes(rng, inside)
@@ -337,9 +339,9 @@ def follow(plan, sizes, predicted, use):
     received = []
     rows = 40
     for party, name in enumerate(plan.party_names):
-        own = predicted[party] if predicted else Forecast(1.0, PROCESS_BYTES + 8 * sizes[party])
+        cost = predicted[party] if predicted else Forecast(1.0, PROCESS_BYTES + 8 * sizes[party])
         # The table is small, and only what does not follow from it is as the plan says.
-        if not use.allows(own.memory - PROCESS_BYTES, own.work):
+        if not use.allows(cost.memory - PROCESS_BYTES, cost.work):
             return
         part = plan.schema.part(name)
         codes = np.array(
@@ -388,7 +390,9 @@ def read_message(path, name, use):
 def read_offer(path, name, use):
     """An offer beside the others'."""
     offers = [Offer.load(path)] + [
-        use.seeds.keys[own].offer for own in (*NAMES, None) if f"{own or 'server'}.offer" != name
+        use.seeds.keys[other].offer
+        for other in (*NAMES, None)
+        if f"{other or 'server'}.offer" != name
     ]
     keys = PublicKeys.of(offers, NAMES)
     seal(b"x", "secret", bytes(32), keys, use.seeds.keys["hospital"], None)
@@ -438,13 +442,13 @@ def read_model(path, name, use):
         names = model.schema.names
         model.marginal([picked(use.rng, names)])
         first = model.schema.attributes[0]
-        held = (
+        needed = (
             decode(np.zeros((1, 1), np.int64), [first], np.random.default_rng(0))
             .column(0)[0]
             .as_py()
         )
-        if held is not None:
-            model.sample(10, given={names[0]: held}, seed=1)
+        if needed is not None:
+            model.sample(10, given={names[0]: needed}, seed=1)
         if use.rng.random() < 0.3:
             model.sample(seed=1)
             model.marginal(list(names[:3]))
@@ -485,11 +489,11 @@ def read_domains(path, name, use):
         # Known again by the part's path.
         table = pa.table({name: ["a"] for name in part.wanted})
         search = Search(part, use.seeds.path("open.toml"), "table", table)
-        found, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
+        domains, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
     return (
-        without_result(part, found) or close(part, found)
-        if set(part.wanted) <= {f.domain.name for f in found}
-        else found
+        without_result(part, domains) or close(part, domains)
+        if set(part.wanted) <= {f.domain.name for f in domains}
+        else domains
     )
 
 

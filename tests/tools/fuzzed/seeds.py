@@ -147,8 +147,8 @@ def plain_schema():
     sizes = {"hospital": {"h0": 3, "h1": 2}, "insurer": {"i0": 4}, "registry": {"r0": 2, "r1": 3}}
     return Schema.of(
         {
-            party: [Attribute.integer(name, size) for name, size in own.items()]
-            for party, own in sizes.items()
+            party: [Attribute.integer(name, size) for name, size in columns.items()]
+            for party, columns in sizes.items()
         }
     )
 
@@ -174,7 +174,7 @@ def people(seed):
     ).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
-        kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
+        kept &= ~np.all([np.isin(codes[place], values) for place, values in combination], axis=0)
     return tables.filter(pa.array(kept)).slice(0, ROWS)
 
 
@@ -254,10 +254,10 @@ def build(folder):
 
 
 def _tables(folder, table):
-    for party, held in schema().parties:
-        own = table.select(["id", "person", *held, *plain_schema().names])
+    for party, names in schema().parties:
+        part = table.select(["id", "person", *names, *plain_schema().names])
         for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"):
-            write_table(own, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
+            write_table(part, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
     assert (folder / f"hospital.csv{STANDING_FILE}").exists()
 
 
@@ -276,8 +276,8 @@ def _messages(folder, name, plan, table, keys, secret):
         received.append(message)
         if name == "count" and party == "hospital":
             digest = plan.digest()
-            own = keys.parties[party]
-            release = Release(digest, number, table_digest(InMemory(records), own, digest))
+            key = keys.parties[party]
+            release = Release(digest, number, table_digest(InMemory(records), key, digest))
             Releases(folder / "releases").once(
                 release,
                 partial(message.seal, plan, keys.parties[party]),
@@ -387,11 +387,11 @@ def _schemas(folder, table):
     (folder / "open.toml").write_text(tomli_w.dumps(asked))
     (folder / "open.json").write_text(json.dumps(asked, default=str))
     part = OpenSchema.load(folder / "open.toml")
-    found, _ = DomainRecord(folder / "domains").once(
+    domains, _ = DomainRecord(folder / "domains").once(
         Search(part, folder / "open.toml", "table", table),
         lambda wanted, secret: find_domains(
             wanted, lambda name: table, 50.0, 1e-6, lambda name: "insurer", noise=FixedNoise(3)
         ),
     )
     (folder / "domains.json").write_bytes((folder / "domains" / "found.json").read_bytes())
-    close(part, found).save(folder / "found.json")
+    close(part, domains).save(folder / "found.json")

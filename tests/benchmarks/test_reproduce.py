@@ -415,27 +415,6 @@ def test_mechanisms_of_others_stand_beside_ours_and_what_is_quoted(tmp_path):
     assert not any("OpenDP" in line for line in lines)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_quick_mode_ends(tmp_path):
-    assert (
-        runner.main(
-            [
-                "--quick",
-                "--data",
-                str(tmp_path),
-                "--out",
-                str(tmp_path),
-                "--docs",
-                str(tmp_path / "docs"),
-            ]
-        )
-        == 0
-    )
-    page = (tmp_path / "docs" / "experiments.md").read_text()
-    assert page.count("\n## ") >= (7 if importlib.util.find_spec("sklearn") else 6)
-
-
 def test_vertigan_spends_what_it_is_given_and_clips():
     pytest.importorskip("torch")
     pytest.importorskip("opacus")

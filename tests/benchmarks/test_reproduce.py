@@ -1,6 +1,5 @@
 """The runner of the paper's experiments, on generated data."""
 
-import importlib.util
 import itertools
 import sys
 from dataclasses import replace

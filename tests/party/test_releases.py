@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.attacks.double_release import RELEASE, child, steps
+from benchmarks.attacks.double_release import RELEASE, child, killed_at, steps
 from vertimrf.errors import PrivacyError
 from vertimrf.files import atomic
 from vertimrf.files.state import STATE
@@ -53,9 +53,8 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
     count = steps(tmp_path)
     assert count >= 12
     recorded = 0
-    for kill_at in range(count):
-        folder, out = tmp_path / f"{kill_at}.releases", tmp_path / f"{kill_at}.message"
-        assert child(folder, out, kill_at).wait() == -9
+    for folder, out, code in killed_at(tmp_path, count):
+        assert code == -9
         sent = out.read_bytes() if out.exists() else None
         on_record = list(folder.glob("message-*"))
         recorded += bool(on_record)

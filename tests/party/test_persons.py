@@ -1,7 +1,5 @@
 """Several records of one person: the bound is kept, the same records at every party, and every event is priced for them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -397,11 +395,11 @@ def test_persons_must_be_named_and_known():
 def test_check_says_how_many_are_left_out():
     table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
     dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
-    found = check_table(
+    checked = check_table(
         table, "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person")
     )
-    assert not found.problems
-    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in found.facts)
+    assert not checked.problems
+    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in checked.facts)
     unnamed = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv")
     assert any("--person" in problem for problem in unnamed.problems)
     missing = check_table(

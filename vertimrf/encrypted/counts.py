@@ -89,8 +89,8 @@ def sum_rows(
     sizes: Sequence[int],
     noise: npt.NDArray[np.int64],
     layout: Layout,
-    contrasts: Sequence[int] = (),
     progress: Progress | None = None,
+    contrasts: Sequence[int] = (),
 ) -> Bytes:
     """Add the packer's rows for every value of a selector, with the selector's noise: step 2.
 
@@ -104,8 +104,8 @@ def sum_rows(
         noise: noise of every counter. Its key must depend on ``rows``: answers to two sets of rows
             with the same noise would show their difference [shape=(sums, counters), int64].
         layout: the layout of the packer's counters.
-        contrasts: groups of two values with one sum: rows of the first minus rows of the second.
         progress: receives the number of added rows, and then of encrypted sums.
+        contrasts: groups of two values with one sum: rows of the first minus rows of the second.
 
     Returns:
         Ciphertexts of the noisy counters plus the layout's offset [shape=(sums, ciphertexts of a
@@ -178,16 +178,15 @@ class _Addition:
                 for group, value in zip(groups, cell, strict=True):
                     if value >= 0:
                         sums[group][value].append(product)
-        out = []
-        for number, group in enumerate(sums):
-            products = [self._product(chosen, width) for chosen in group]
-            if number in self._contrasts:
+        out: list[list[Any]] = []
+        for group, chosen in enumerate(sums):
+            products = [self._product(some, width) for some in chosen]
+            if group in self._contrasts:
                 # Dividing by a ciphertext subtracts its plaintext.
-                first, second = products
                 products = [
                     [
                         self._public.add([one, self._public.negated(other)])
-                        for one, other in zip(first, second, strict=True)
+                        for one, other in zip(*products, strict=True)
                     ]
                 ]
             out += products

@@ -35,10 +35,10 @@ from .claims import claimed_phantoms
 __all__ = [
     "BLOCK_KEYS",
     "CONTRAST_SIGNS",
+    "MAX_CAPACITY",
     "CountSketchPlan",
     "CrossPartyRelease",
     "EncryptedCountsPlan",
-    "MAX_CAPACITY",
     "ResponsePlan",
     "ScheduledPair",
     "SharedKeyPlan",

@@ -329,6 +329,21 @@ class Plan:
         """Indices of the groups that a party publishes, in order."""
         return tuple(g for g, publisher in enumerate(self.group_parties) if publisher == party)
 
+    def counted_pairs(self, party: int) -> list[tuple[int, int]]:
+        """Pairs of groups whose encrypted counts a party publishes: a later party's, and its own.
+
+        They are in publishing order; empty for other encoders.
+        """
+        if not isinstance(self.sketch, EncryptedCountsPlan):
+            return []
+        later = range(party + 1, len(self.party_names))
+        return [
+            (g, own)
+            for other in later
+            for g in self.groups_of(other)
+            for own in self.groups_of(party)
+        ]
+
     @property
     def encoder(self) -> str:
         """The kind of ``sketch``, as users ask for it."""
@@ -619,13 +634,16 @@ class Plan:
         }
 
     def message_size(self, party: int) -> int:
-        """Bytes of the sketches in a party's message, or approximate bytes of its responses."""
+        """Bytes of the sketches or counts in a party's message, or approximately of its responses."""
         agreement = sum(
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
         )
         if self.sketch is None:
             return agreement
+        if isinstance(self.sketch, EncryptedCountsPlan):
+            rows = self.sketch.rows
+            return 8 * sum(rows(one) * rows(other) for one, other in self.counted_pairs(party))
         shapes = self.sketch.shapes(self.groups_of(party), self.expected_records)
         return agreement + packed_bytes(shapes, self.sketch.bits)
 

@@ -147,6 +147,7 @@ def open_tables(
                 every.codes[list(schema.party_attributes(name))],
                 every.persons,
                 every.dropped,
+                every.blanks,
             )
             for name in schema.party_names
         ]

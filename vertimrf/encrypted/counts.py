@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError
 from ..progress import Progress
-from .packing import Layout
+from .packing import Layout, counters_of
 from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
 from .processes import spread
 
@@ -60,12 +60,14 @@ def encrypt_rows(
 
 
 class _Encryption:
-    """Encrypts rows, given the positions of the counters that they raise."""
+    """Encrypts rows, given the positions of the counters that they change."""
 
     def __init__(self, private: PrivateKey, layout: Layout) -> None:
         self._masks, self._square = Masks(private), private.public.square
-        # What raises a counter by 1, at each place in a plaintext: (1 + n)^m = 1 + m n modulo n^2.
-        self._units = [private.public.n << (layout.width * k) for k in range(layout.per_ciphertext)]
+        # What changes a counter by 1: (1 + n)^m = 1 + m n modulo n^2. Raising comes before lowering.
+        at = [divmod(counter, layout.per_ciphertext) for counter in range(layout.counters)]
+        raising = [(number, private.public.n << (layout.width * k)) for number, k in at]
+        self._moves = raising + [(number, -unit) for number, unit in raising]
         self._ciphertexts, self._bytes = layout.ciphertexts, layout.ciphertext_bytes
 
     def __call__(self, places: npt.NDArray[np.int64]) -> Bytes:
@@ -74,8 +76,8 @@ class _Encryption:
             powers = [1] * self._ciphertexts
             for counter in row:
                 if counter >= 0:
-                    ciphertext, unit = divmod(counter, len(self._units))
-                    powers[ciphertext] += self._units[unit]
+                    ciphertext, unit = self._moves[counter]
+                    powers[ciphertext] += unit
             out += [power * self._masks() % self._square for power in powers]
         return as_bytes(out, self._bytes)
 
@@ -88,6 +90,7 @@ def sum_rows(
     noise: npt.NDArray[np.int64],
     layout: Layout,
     progress: Progress | None = None,
+    contrasts: Sequence[int] = (),
 ) -> Bytes:
     """Add the packer's rows for every value of a selector, with the selector's noise: step 2.
 
@@ -99,13 +102,14 @@ def sum_rows(
         codes: values of the selector's groups, -1 for a blank [shape=(groups, capacity), int32].
         sizes: number of values of each of the selector's groups.
         noise: noise of every counter. Its key must depend on ``rows``: answers to two sets of rows
-            with the same noise would show their difference [shape=(sum of sizes, counters), int64].
+            with the same noise would show their difference [shape=(sums, counters), int64].
         layout: the layout of the packer's counters.
         progress: receives the number of added rows, and then of encrypted sums.
+        contrasts: groups of two values with one sum: rows of the first minus rows of the second.
 
     Returns:
-        Ciphertexts of the noisy counters plus the layout's offset [shape=(sum of sizes,
-        ciphertexts of a row, bytes), uint8].
+        Ciphertexts of the noisy counters plus the layout's offset [shape=(sums, ciphertexts of a
+        row, bytes), uint8].
 
     Raises:
         MessageError: the rows are too few, too many, or no ciphertexts under this key.
@@ -119,13 +123,15 @@ def sum_rows(
         or (codes >= widths).any()
     ):
         raise ValueError("A selector has a value, or -1, for each of its groups and every row.")
-    if len(noise) != sum(sizes):
-        raise ValueError("A selector's noise has a row for each of its values.")
+    if len(noise) != sum(counters_of(sizes, contrasts)):
+        raise ValueError("A selector's noise has a row for each of its sums.")
     added = layout.pack(noise)
     cuts = _slices(layout.capacity, ROWS_ADDED)
     pieces = [(rows[at], codes[:, at]) for at in cuts]
     parts: list[list[list[Any]]] = []
-    for at, part in zip(cuts, spread(_Addition, (public, tuple(sizes)), pieces), strict=True):
+    for at, part in zip(
+        cuts, spread(_Addition, (public, tuple(sizes), tuple(contrasts)), pieces), strict=True
+    ):
         parts.append(part)
         if progress is not None:
             progress.advance(at.stop, layout.capacity)
@@ -144,8 +150,10 @@ class _Addition:
     these products into those of the values.
     """
 
-    def __init__(self, public: PublicKey, sizes: tuple[int, ...]) -> None:
-        self._public, self._sizes = public, sizes
+    def __init__(
+        self, public: PublicKey, sizes: tuple[int, ...], contrasts: tuple[int, ...]
+    ) -> None:
+        self._public, self._sizes, self._contrasts = public, sizes, contrasts
         self._joined: list[list[int]] = []
         cells = JOINT_CELLS
         for group, size in enumerate(sizes):
@@ -170,7 +178,19 @@ class _Addition:
                 for group, value in zip(groups, cell, strict=True):
                     if value >= 0:
                         sums[group][value].append(product)
-        return [self._product(chosen, width) for group in sums for chosen in group]
+        out: list[list[Any]] = []
+        for group, chosen in enumerate(sums):
+            products = [self._product(some, width) for some in chosen]
+            if group in self._contrasts:
+                # Dividing by a ciphertext subtracts its plaintext.
+                products = [
+                    [
+                        self._public.add([one, self._public.negated(other)])
+                        for one, other in zip(*products, strict=True)
+                    ]
+                ]
+            out += products
+        return out
 
     def _product(self, rows: Sequence[Sequence[Any]], width: int) -> list[Any]:
         """Products of rows, by ciphertext."""
@@ -198,7 +218,7 @@ class _Answer:
 def open_sums(
     private: PrivateKey,
     answers: Bytes,
-    sizes: Sequence[int],
+    rows: Sequence[int],
     layout: Layout,
     progress: Progress | None = None,
 ) -> list[npt.NDArray[np.int64]]:
@@ -206,13 +226,13 @@ def open_sums(
 
     Args:
         private: the packer's private key.
-        answers: ciphertexts [shape=(sum of sizes, ciphertexts of a row, bytes), uint8].
-        sizes: number of values of each of the selector's groups.
+        answers: ciphertexts [shape=(sums, ciphertexts of a row, bytes), uint8].
+        rows: number of sums of each of the selector's groups.
         layout: the layout of the packer's counters.
         progress: receives the number of decrypted sums.
 
     Returns:
-        Tables of counts with the selector's noise [shape=(selector's values, packer's values),
+        Tables of counts with the selector's noise [shape=(selector's sums, packer's counters),
         int64], for each of the selector's groups and, within it, for each of the packer's.
 
     Raises:
@@ -220,7 +240,7 @@ def open_sums(
             this layout.
     """
     where = "The file of answers"
-    _check(answers, sum(sizes), layout, private.public, where)
+    _check(answers, sum(rows), layout, private.public, where)
     cuts = _slices(len(answers), VALUES)
     counters: list[list[int]] = []
     for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
@@ -231,7 +251,7 @@ def open_sums(
         raise MessageError(
             f"{where} was made under another key or for another plan: have it sent again."
         )
-    return layout.tables(np.array(counters, np.int64), sizes)
+    return layout.tables(np.array(counters, np.int64), rows)
 
 
 class _Opening:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError, PrivacyError
 
-__all__ = ["MODULUS_BITS", "Layout"]
+__all__ = ["MODULUS_BITS", "Layout", "counters_of"]
 
 # Bits of a Paillier modulus with a security of 128 bits (NIST SP 800-57, part 1, table 2).
 MODULUS_BITS = 3072
@@ -37,6 +37,9 @@ class Layout:
         sizes: number of values of each of the packer's groups.
         capacity: number of encrypted rows; no counter exceeds it without noise.
         sigma: standard deviation of the selector's noise on each counter.
+        contrasts: groups of two values with one counter, which the first value raises and the
+            second lowers.
+        signed: whether sums may be negative, because the packer or a selector has contrasts.
         modulus_bits: bits of the packer's modulus.
 
     Raises:
@@ -47,6 +50,8 @@ class Layout:
     capacity: int
     sigma: float
     modulus_bits: int = MODULUS_BITS
+    contrasts: tuple[int, ...] = ()
+    signed: bool = False
 
     def __post_init__(self) -> None:
         if min(self.sizes, default=0) < 1 or self.capacity < 1:
@@ -54,6 +59,10 @@ class Layout:
                 "Encrypted counts need a row and a value to count: give every group at least one value, and the plan a "
                 "capacity of at least 1."
             )
+        if any(self.sizes[group] != 2 for group in self.contrasts) or (
+            self.contrasts and not self.signed
+        ):
+            raise ValueError("Contrasts are of groups of two values, and signed.")
         if not 0 <= self.sigma < math.inf or self.per_ciphertext < 1:
             raise PlanError(
                 f"A counter of {self.capacity:,} rows with noise of standard deviation {self.sigma:g} does not fit into "
@@ -61,9 +70,14 @@ class Layout:
             )
 
     @property
-    def offset(self) -> int:
-        """What is added to every counter so that noise makes none negative."""
+    def reach(self) -> int:
+        """Largest noise of a counter, in either direction."""
         return math.ceil(TAIL * self.sigma)
+
+    @property
+    def offset(self) -> int:
+        """What is added to every counter so that neither noise nor rows make it negative."""
+        return self.reach + self.capacity * self.signed
 
     @property
     def width(self) -> int:
@@ -78,7 +92,12 @@ class Layout:
     @cached_property
     def counters(self) -> int:
         """Number of counters of a row."""
-        return sum(self.sizes)
+        return sum(self.rows)
+
+    @cached_property
+    def rows(self) -> tuple[int, ...]:
+        """Number of counters of each group: one for each value, or one for its contrast."""
+        return counters_of(self.sizes, self.contrasts)
 
     @property
     def ciphertexts(self) -> int:
@@ -100,18 +119,20 @@ class Layout:
         return values * self.ciphertexts * self.ciphertext_bytes
 
     def places(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """Positions of the counters that rows raise; -1 for a blank.
+        """Positions of the counters that rows change; -1 for a blank.
 
         Args:
             codes: values of the groups, -1 for a blank [shape=(groups, rows), integer].
 
         Returns:
-            Positions among all counters [shape=(groups, rows), int64].
+            Positions among all counters, plus the number of counters where the counter is lowered
+            [shape=(groups, rows), int64].
         """
-        sizes = np.array(self.sizes)[:, None]
+        sizes, rows = np.array(self.sizes)[:, None], np.array(self.rows)[:, None]
         if len(codes) != len(sizes) or (codes < -1).any() or (codes >= sizes).any():
             raise ValueError("Codes are below the sizes of the layout's groups, or -1.")
-        return np.where(codes < 0, -1, codes + np.cumsum(sizes)[:, None] - sizes)
+        moved = np.where(codes < rows, codes, self.counters) + np.cumsum(rows)[:, None] - rows
+        return np.where(codes < 0, -1, moved)
 
     def pack(self, noise: npt.NDArray[np.int64]) -> list[list[int]]:
         """Plaintexts that add noise and the offset to counters.
@@ -123,13 +144,13 @@ class Layout:
             By value, the plaintexts of its ciphertexts.
 
         Raises:
-            PrivacyError: noise is larger than the offset, which has a chance below 2^-60.
+            PrivacyError: noise exceeds its reach, which has a chance below 2^-60.
         """
         if noise.shape[1:] != (self.counters,):
             raise ValueError(f"Noise has a column for each of {self.counters} counters.")
-        if (np.abs(noise) > self.offset).any():
+        if (np.abs(noise) > self.reach).any():
             raise PrivacyError(
-                f"Noise exceeds {self.offset} on a counter, which has a chance below 2^-60 at the plan's standard deviation "
+                f"Noise exceeds {self.reach} on a counter, which has a chance below 2^-60 at the plan's standard deviation "
                 f"{self.sigma:g}: nothing is released."
             )
         return [
@@ -160,21 +181,26 @@ class Layout:
         return [value - self.offset for value in out]
 
     def tables(
-        self, counters: npt.NDArray[np.int64], sizes: Sequence[int]
+        self, counters: npt.NDArray[np.int64], rows: Sequence[int]
     ) -> list[npt.NDArray[np.int64]]:
-        """Tables of every pair of groups, from the counters of all values of a selector.
+        """Tables of every pair of groups, from the counters of all sums of a selector.
 
         Args:
-            counters: counters by the selector's values, group after group [shape=(values,
-                counters), int64].
-            sizes: sizes of the selector's groups.
+            counters: counters by the selector's sums, group after group [shape=(sums, counters),
+                int64].
+            rows: number of sums of each of the selector's groups.
 
         Returns:
-            Tables [shape=(selector's values, packer's values), int64], for each of the selector's
+            Tables [shape=(selector's sums, packer's counters), int64], for each of the selector's
             groups and, within it, for each of the packer's.
         """
-        rows = np.split(counters, np.cumsum(sizes)[:-1])
-        return [table for row in rows for table in np.split(row, np.cumsum(self.sizes)[:-1], 1)]
+        parts = np.split(counters, np.cumsum(rows)[:-1])
+        return [table for part in parts for table in np.split(part, np.cumsum(self.rows)[:-1], 1)]
+
+
+def counters_of(sizes: Sequence[int], contrasts: Sequence[int]) -> tuple[int, ...]:
+    """Number of counters of each group: one for each value, or one for its contrast."""
+    return tuple(1 if group in contrasts else size for group, size in enumerate(sizes))
 
 
 def _joined(values: Sequence[int], width: int) -> int:

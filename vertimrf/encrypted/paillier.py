@@ -150,6 +150,10 @@ class PublicKey:
             product = product * ciphertext % self.square
         return product
 
+    def negated(self, ciphertext: Any) -> Any:
+        """Inverse of a ciphertext, which encrypts the negative of its plaintext."""
+        return _gmpy2().invert(ciphertext, self.square)
+
     def check(self, ciphertexts: npt.NDArray[np.uint8], where: str) -> None:
         """Check that numbers are ciphertexts under this key.
 

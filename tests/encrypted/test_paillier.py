@@ -89,6 +89,13 @@ def test_a_key_of_full_size(whole: PrivateKey) -> None:
     assert whole.public.ciphertext_bytes == 768
 
 
+def test_primes_of_keys_are_as_the_masks_need_them() -> None:
+    for key in [PrivateKey._of_bits(128) for _ in range(20)]:
+        assert key.p % 4 == key.q % 4 == 3
+        assert math.gcd(key.p - 1, key.q - 1) == 2
+        assert key.public.modulus.bit_length() == 128
+
+
 def test_masks_are_different_encryptions_of_zero() -> None:
     masks = Masks(KEY)
     some = [masks() for _ in range(50)]

@@ -17,6 +17,7 @@ ONLY = {
     "keys": {"files", "errors"},
     "model": {"model", "files", "kernels", "errors"},
     "privacy": {"privacy", "errors", "files"},
+    "encrypted": {"encrypted", "errors", "files", "kernels", "progress"},
     "utility": {"utility", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},
     "adapters": {"adapters", "model", "errors", "synthesizer", "plan"},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clock import Clock
+from .encrypted.paillier import PrivateKey as CountingKey
 from .errors import PlanError, SchemaError
 from .keys import KeyRing
 from .message import Message
@@ -31,6 +32,7 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
+from .sketches.parameters import EncryptedCountsPlan
 from .tables.arrow import Source, name_of, open_pieces, read_arrow
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
@@ -370,9 +372,11 @@ def run_protocol(
     clock = Clock()
     sizes: dict[str, int] = {}
     paths = []
-    for name, table in zip(plan.party_names, tables, strict=True):
+    parties = [_party(plan, name, secret, clock, options, ring) for name in plan.party_names]
+    answers = _exchanged(plan, parties, tables, options)
+    for name, party, table in zip(plan.party_names, parties, tables, strict=True):
         options.progress.step(f"party {name}")
-        message = Party(plan, name, secret, clock=clock, options=options).run(table)
+        message = party.run(table, answers.get(name))
         paths.append(Path(folder) / f"{name}.message")
         with clock("sending"):
             sizes[name] = message.save(paths[-1], plan, ring.parties[name])
@@ -394,6 +398,35 @@ def _dealt(table: Table, schema: Schema) -> list[Table]:
         )
         for name in schema.party_names
     ]
+
+
+def _party(
+    plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
+) -> Party:
+    """A party of a trial; with encrypted counts it has keys, for its steps to agree."""
+    if not isinstance(plan.sketch, EncryptedCountsPlan):
+        return Party(plan, name, secret, clock=clock, options=options)
+    key, counting = ring.parties[name], CountingKey.new()
+    return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)
+
+
+def _exchanged(
+    plan: Plan, parties: Sequence[Party], tables: Sequence[Table], options: RunOptions
+) -> dict[str, dict[str, bytes]]:
+    """Steps 1 and 2 of encrypted counts: by party, the answers of later parties."""
+    names = plan.party_names
+    answers: dict[str, dict[str, bytes]] = {name: {} for name in names}
+    for first in range(len(names) - 1):
+        if not plan.counted_pairs(first):
+            continue
+        options.progress.step(f"encrypted rows of {names[first]}")
+        rows = {names[first]: parties[first].rows(tables[first])}
+        for later in range(first + 1, len(names)):
+            if plan.groups_of(later):
+                options.progress.step(f"answers of {names[later]} to {names[first]}")
+                answered = parties[later].answers(tables[later], rows)
+                answers[names[first]][names[later]] = answered[names[first]]
+    return answers
 
 
 def _deal_by_columns(

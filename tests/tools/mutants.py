@@ -92,6 +92,9 @@ TESTS = {
         "test_trial.py",
     ),
     "plan/": ("plan/test_plan.py", "privacy/test_prices.py", "test_leaks.py"),
+    "encrypted/paillier.py": ("encrypted/test_paillier.py", "encrypted/test_counts.py"),
+    "encrypted/packing.py": ("encrypted/test_packing.py", "encrypted/test_counts.py"),
+    "encrypted/": ("encrypted/test_counts.py", "encrypted/test_positions.py"),
     "message.py": (
         "test_leaks.py",
         "party/test_local_model.py",
@@ -1421,6 +1424,96 @@ NAMED = (
         (
             "privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",
         ),
+    ),
+)
+NAMED += (
+    Mutation(
+        "a selector forgets its noise",
+        "encrypted/counts.py",
+        "added = layout.pack(noise)",
+        "added = layout.pack(0 * noise)",
+    ),
+    Mutation(
+        "counters have no offset, so that noise below zero borrows from the next counter",
+        "encrypted/packing.py",
+        "for row in (noise + self.offset).tolist()",
+        "for row in noise.tolist()",
+    ),
+    Mutation(
+        "all rows are encrypted with one random factor",
+        "encrypted/paillier.py",
+        "secrets.token_bytes(EXPONENT_BYTES)",
+        "bytes(range(EXPONENT_BYTES))",
+        ("encrypted/test_counts.py::test_equal_rows_have_different_ciphertexts",),
+    ),
+    Mutation(
+        "random exponents have 64 bits",
+        "encrypted/paillier.py",
+        "EXPONENT_BYTES = 64",
+        "EXPONENT_BYTES = 8",
+    ),
+    Mutation(
+        "a selector does not re-randomise its answers",
+        "encrypted/counts.py",
+        "public.encrypt(plaintext)",
+        "1 + plaintext * public.n",
+        ("encrypted/test_counts.py::test_an_answer_depends_on_its_plaintext_alone",),
+    ),
+    Mutation(
+        "a selector re-randomises all answers by one factor",
+        "encrypted/paillier.py",
+        "powmod(_random_unit(self.modulus), self.n, self.square)",
+        "powmod(2, self.n, self.square)",
+    ),
+    Mutation(
+        "a selector adds the rows of other records",
+        "encrypted/counts.py",
+        "pieces = [(rows[at], codes[:, at]) for at in cuts]",
+        "pieces = [(rows[at], codes[:, : at.stop - at.start]) for at in cuts]",
+    ),
+    Mutation(
+        "a blank counts as a selector's last value",
+        "encrypted/counts.py",
+        "if value >= 0:",
+        "if True:",
+        ("encrypted/test_counts.py::test_many_rows_in_several_pieces_and_processes",),
+    ),
+    Mutation(
+        "a blank counts as a packer's first value",
+        "encrypted/packing.py",
+        "return np.where(codes < 0, -1, codes + np.cumsum(sizes)[:, None] - sizes)",
+        "return np.maximum(codes, 0) + np.cumsum(sizes)[:, None] - sizes",
+    ),
+    Mutation(
+        "counters have no room for noise",
+        "encrypted/packing.py",
+        "return (self.capacity + 2 * self.offset).bit_length()",
+        "return self.capacity.bit_length()",
+    ),
+    Mutation(
+        "numbers that share a factor with the modulus pass as ciphertexts",
+        "encrypted/paillier.py",
+        "if wrong or _gmpy2().gcd(product, self.n) != 1:",
+        "if wrong:",
+    ),
+    Mutation(
+        "a prime passes as a modulus",
+        "encrypted/paillier.py",
+        "elif gmpy2.is_prime(n, ROUNDS):",
+        "elif False:",
+    ),
+    Mutation(
+        "primes are not 3 modulo 4",
+        "encrypted/paillier.py",
+        "secrets.randbits(bits) | 3 << (bits - 2) | 3",
+        "secrets.randbits(bits) | 3 << (bits - 2) | 1",
+    ),
+    Mutation(
+        "records beyond the capacity are kept by their order in the table",
+        "encrypted/positions.py",
+        'kept = np.argsort(digests, kind="stable")[:capacity]',
+        'kept = np.argsort(digests[:capacity], kind="stable")',
+        ("encrypted/test_positions.py",),
     ),
 )
 # Systematic mutants that change nothing that counts: file, line of code and change, and why.

@@ -191,6 +191,14 @@ class ClusterRecords:
             "Randomised responses (grr) need all records in one place: plan with another encoder for a cluster."
         )
 
+    def with_blanks(
+        self, composites: Sequence[Composite]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+        """See :class:`vertimrf.party.records.Records`."""
+        raise PlanError(
+            "Encrypted counts need all records in one place: plan with another encoder for a cluster."
+        )
+
     def keyed_sum(self, key: bytes) -> int:
         """See :class:`vertimrf.party.records.Records`."""
         return int(sum(self._gather(self._each("digest", work.hashed, key))) % MODULUS)

@@ -13,6 +13,7 @@ from .defaults import (
     DOMAIN_SHARE,
     ENCODER,
     ENCODERS,
+    ENCRYPTED,
     INNER,
     MESSAGE_BYTES,
     PAIRS_BYTES,
@@ -69,7 +70,8 @@ class PlanOptions:
         delta: privacy target; default 1 / expected_records squared, at most 1e-6
             (:func:`~.defaults.default_delta`).
         tau: largest clique of the global model, in cells (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch"; "scheduled-pairs", which needs larger messages; "grr", the paper's
+        encoder: "count-sketch"; "encrypted", whose epsilon holds if parties collude with the
+            server, for parties with the same people; "scheduled-pairs", which needs larger messages; "grr", the paper's
             baseline of randomised responses, whose target is about replacing one record; or
             "published", the paper's encoder, whose privacy claim does not hold.
         claim_as_published: must be True for the published encoder.
@@ -105,7 +107,7 @@ class PlanOptions:
     tau: int = _option(TAU, "Largest clique of the global model, cells.")
     encoder: str = _option(
         ENCODER,
-        "count-sketch; scheduled-pairs; grr (baseline, replace one record); published (not private).",
+        "count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
     )
     claim_as_published: bool = _option(
         False, "Needed for the published encoder: its claim does not hold."
@@ -142,7 +144,7 @@ class PlanOptions:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
         if self.encoder not in ENCODERS:
             raise PlanError(
-                f"Unknown encoder {self.encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
+                f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
         if self.message_bytes is not None and self.message_bytes < MIN_MESSAGE_BYTES:
             raise PlanError(
@@ -168,6 +170,11 @@ class PlanOptions:
             raise PlanError(
                 f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero."
             )
+        for name in ("collusion_epsilon", "keys", "message_bytes"):
+            if self.encoder == ENCRYPTED and getattr(self, name) is not None:
+                raise PlanError(
+                    f"Encrypted counts have a fixed size, and their epsilon holds if parties collude: leave {flag(name)} out."
+                )
         check_population(self.population)
         if not 0 < self.domain_share < 1:
             raise PlanError(

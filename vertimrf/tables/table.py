@@ -78,6 +78,8 @@ class Table:
             if every record is a person.
         dropped: records of the source that were left out, for their holder only. No output depends
             on it.
+        blanks: digests of the ids of which every record was left out, each once
+            [shape=(k,), uint64]. Encrypted counts keep a blank row for them.
 
     Raises:
         TableError: the arrays do not fit each other.
@@ -88,6 +90,7 @@ class Table:
     codes: npt.NDArray[np.uint16]
     persons: npt.NDArray[np.uint64] | None = None
     dropped: Dropped = NONE
+    blanks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
@@ -112,7 +115,9 @@ class Table:
         codes = np.empty((len(self.codes), np.count_nonzero(kept)), np.uint16)
         for target, row in zip(codes, self.codes, strict=True):
             target[:] = row[kept]
-        return Table(self.attributes, self.digests[kept], codes, persons, self.dropped)
+        digests = self.digests[kept]
+        blanks = np.union1d(self.blanks, np.setdiff1d(self.digests[~kept], digests))
+        return Table(self.attributes, digests, codes, persons, self.dropped, blanks)
 
     @property
     def records(self) -> int:
@@ -295,6 +300,7 @@ class Columns:
             codes,
             encoded.persons,
             Dropped(encoded.dropped, encoded.reasons(self)),
+            np.setdiff1d(encoded.blanks, encoded.digests),
         )
         again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
         # Without an id column, ids do not repeat.
@@ -364,6 +370,7 @@ class Columns:
         digests: list[npt.NDArray[np.uint64]] = []
         persons: list[npt.NDArray[np.uint64]] = []
         left_out: list[npt.NDArray[np.int64]] = []
+        blanks: list[npt.NDArray[np.uint64]] = []
         problems: Problems = {key: Tally() for key in self.possible_problems}
         wrong: dict[str, str] = {}
         records = 0
@@ -377,6 +384,7 @@ class Columns:
 
         for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
+            present = np.zeros(piece.num_rows, bool)
             ids, owners = np.arange(records, records + piece.num_rows, dtype=np.uint64), None
             rows: list[npt.NDArray[np.int32]] = []
             if self.id is not None:
@@ -385,9 +393,9 @@ class Columns:
                 add("no id", self.id, Tally.of(~present, records))
                 fits &= present
             if self.person is not None:
-                owners, present = digested(self.keys.persons, piece[self.person], self.owners)
-                add("no person", self.person, Tally.of(~present, records))
-                fits &= present
+                owners, owned = digested(self.keys.persons, piece[self.person], self.owners)
+                add("no person", self.person, Tally.of(~owned, records))
+                fits &= owned
             for attribute, encoder in zip(self.attributes, encoders, strict=True):
                 try:
                     column_codes, without = coded(attribute, encoder, piece, self.id, records)
@@ -415,13 +423,14 @@ class Columns:
                 parts.append((row if every else row[fits]).astype(narrow))
             if not every:
                 left_out.append(records + np.flatnonzero(~fits))
+                blanks.append(ids[present & ~fits])
             records += piece.num_rows
-        owned = None if self.person is None else joined(persons, np.uint64)
         return Encoded(
             joined(digests, np.uint64),
-            owned,
+            None if self.person is None else joined(persons, np.uint64),
             codes,
             joined(left_out, np.int64),
+            joined(blanks, np.uint64),
             records,
             problems,
             wrong,
@@ -437,6 +446,7 @@ class Encoded:
         persons: digests of the persons' ids [shape=(kept,), uint64], or None.
         codes: consecutive pieces of the codes, per attribute; emptied by :meth:`joined_codes`.
         left_out: rows that were left out, increasing [shape=(k,), int64].
+        blanks: digests of the ids of those that have one [shape=(b,), uint64].
         rows: number of rows read, including those left out.
         problems: records left out; those of impossible combinations have no other problem.
         wrong: by attribute, an error about its whole column.
@@ -446,6 +456,7 @@ class Encoded:
     persons: npt.NDArray[np.uint64] | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
     left_out: npt.NDArray[np.int64]
+    blanks: npt.NDArray[np.uint64]
     rows: int
     problems: Problems
     wrong: Mapping[str, str]
@@ -485,6 +496,7 @@ class Encoded:
             None,
             [],
             np.concatenate([self.left_out, self.rows + later.left_out]),
+            self.blanks[:0],
             self.rows + later.rows,
             {
                 key: problem.then(later.problems[key], self.rows)

@@ -94,12 +94,13 @@ def _advance(index, shape, strides, place):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=VECTOR)
-def carry(given, rows, steps, joint, mass, out, place):  # type: ignore[no-untyped-def]
+def carry(given, first, rows, steps, joint, mass, out, place, width):  # type: ignore[no-untyped-def]
     """Carry conditionals between separators of a clique: P(x | s') = sum over s of P(x | s) P(s |
     s').
 
     Args:
-        given: P(x | s) at the first separator [shape=(s, w), float64].
+        given: P(x | s) at the first separator [shape=(s, columns), float64].
+        first: first column of ``given`` to carry.
         rows: row of ``given`` at which each cell of the other separator begins [shape=(s',),
             int64].
         steps: offsets from there of the rows of cells that agree on the shared attributes
@@ -107,10 +108,9 @@ def carry(given, rows, steps, joint, mass, out, place):  # type: ignore[no-untyp
         joint: P(s', s) [shape=(s', a), float64].
         mass: P(s') [shape=(s',), float64].
         out: the result, written from column ``place`` on [shape=(s', columns), float64].
-        place: first column written.
+        place, width: first column written, and number of columns.
     """
     many = steps.size
-    width = given.shape[1]
     for i in range(out.shape[0]):
         row = out[i, place : place + width]
         row[:] = 0.0
@@ -126,25 +126,26 @@ def carry(given, rows, steps, joint, mass, out, place):  # type: ignore[no-untyp
                 joint[i, a + 2] * unit,
                 joint[i, a + 3] * unit,
             )
-            g, h = given[begin + steps[a]], given[begin + steps[a + 1]]
-            k, m = given[begin + steps[a + 2]], given[begin + steps[a + 3]]
+            g, h = given[begin + steps[a], first:], given[begin + steps[a + 1], first:]
+            k, m = given[begin + steps[a + 2], first:], given[begin + steps[a + 3], first:]
             for x in range(width):
                 row[x] += p * g[x] + q * h[x] + r * k[x] + s * m[x]
             a += 4
         while a < many:
             p = joint[i, a] * unit
-            g = given[begin + steps[a]]
+            g = given[begin + steps[a], first:]
             for x in range(width):
                 row[x] += p * g[x]
             a += 1
 
 
 @kernel(fastmath=VECTOR)
-def collect(given, joint, out):  # type: ignore[no-untyped-def]
+def collect(given, begin, joint, out):  # type: ignore[no-untyped-def]
     """Marginals of an attribute and the carried ones: P(b, x) = sum over s of P(b, s) P(x | s).
 
     Args:
-        given: P(x | s) [shape=(s, w), float64].
+        given: P(x | s) [shape=(s, columns), float64].
+        begin: first column to use.
         joint: P(b, s) [shape=(values, s), float64].
         out: marginals, written [shape=(values, w), float64].
     """
@@ -159,13 +160,18 @@ def collect(given, joint, out):  # type: ignore[no-untyped-def]
             s = first
             while s + 4 <= last:
                 p, q, r, t = joint[b, s], joint[b, s + 1], joint[b, s + 2], joint[b, s + 3]
-                g, h, k, m = given[s], given[s + 1], given[s + 2], given[s + 3]
+                g, h, k, m = (
+                    given[s, begin:],
+                    given[s + 1, begin:],
+                    given[s + 2, begin:],
+                    given[s + 3, begin:],
+                )
                 for x in range(width):
                     row[x] += p * g[x] + q * h[x] + r * k[x] + t * m[x]
                 s += 4
             while s < last:
                 p = joint[b, s]
-                g = given[s]
+                g = given[s, begin:]
                 for x in range(width):
                     row[x] += p * g[x]
                 s += 1

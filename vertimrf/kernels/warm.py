@@ -130,8 +130,8 @@ JOBS = (
         (
             (carry.multiply_onto, (F1, I1, I1, F1)),
             (carry.sum_onto, (F1, I1, I1, F1)),
-            (carry.carry, (F2, I1, I1, F2, F1, F2, int64)),
-            (carry.collect, (F2, F2, F2)),
+            (carry.carry, (F2, int64, I1, I1, F2, F1, F2, int64, int64)),
+            (carry.collect, (F2, int64, F2, F2)),
             (sample.group_rows, (H2, I1, I1, int64)),
             (sample.share_out, (F1, I1, I1, int64, I1, uint64)),
             (sample.assign, (H2, W1, W1, I1, I1)),

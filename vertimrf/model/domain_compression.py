@@ -14,15 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from .measurement import (
-    Array,
-    BinMap,
-    Measurement,
-    bin_table,
-    binned_sizes,
-    bins_of_classes,
-    common_classes,
-)
+from .measurement import Array, BinMap, Measurement, bin_table, binned_sizes
+from .pair_marginals import merge_maps
 
 __all__ = ["Compression", "compress", "compressed_sizes", "compression_maps", "value_shares"]
 
@@ -48,14 +41,18 @@ class Compression:
         """
         if bins is None:
             return None
-        out = bins_of_classes(self.classes, bins)
+        out = np.zeros(int(self.classes.max()) + 1, np.int64)
+        out[self.classes] = bins
         return out if (out[self.classes] == bins).all() else None
 
     def spread(self, table: Array, axis: int, bins: BinMap | None = None) -> Array:
         """Convert counts of classes along an axis to counts of values, or of bins of values."""
         along = [-1 if k == axis else 1 for k in range(table.ndim)]
         out: Array = table.take(self.classes, axis=axis) * self.shares.reshape(along)
-        return bin_table(out, [bins if k == axis else None for k in range(out.ndim)])
+        if bins is None:
+            return out
+        maps = [bins if k == axis else None for k in range(out.ndim)]
+        return bin_table(out, maps, binned_sizes(out.shape, maps))
 
     def restricted(
         self, kept: npt.NDArray[np.int64]
@@ -98,7 +95,7 @@ def compression_maps(
                 maps.setdefault(a, []).append(bins)
     out = {}
     for a, bin_maps in maps.items():
-        classes = common_classes(bin_maps) if a not in except_for else None
+        classes = merge_maps(bin_maps).classes if a not in except_for else None
         if classes is not None:
             # Bins without values become no classes.
             compressed = np.unique(classes, return_inverse=True)[1].reshape(-1).astype(np.int64)

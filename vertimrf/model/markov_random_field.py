@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ..errors import ModelError, NoMassError
 from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
-from .measurement import BinMap, bin_table, binned_sizes, bins_of_classes, common_classes
-from .pair_marginals import pair_marginals, summed
+from .measurement import BinMap, bin_table, binned_sizes
+from .pair_marginals import Merged, merge_maps, pair_marginals, summed
 from .propagation import Propagation
 from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 
@@ -104,7 +104,7 @@ class MarkovRandomField:
         self.off_tree = tuple(off_tree)
         self._engine = engine
 
-    @cached_property
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Domain size of every attribute, in values."""
         return tuple(
@@ -177,38 +177,44 @@ class MarkovRandomField:
             )
             for attributes, given in zip(wanted, value_maps, strict=True)
         ]
-        maps_of: dict[int, list[BinMap | None]] = collections.defaultdict(list)
-        for attributes, attribute_maps in zip(wanted, maps, strict=True):
-            self._check(tuple(attributes))
-            if len(attributes) == 2:
-                for a, bin_map in zip(attributes, attribute_maps, strict=True):
-                    maps_of[a].append(bin_map)
-        classes = {a: common_classes(bin_maps) for a, bin_maps in maps_of.items()}
-        merged_sizes = binned_sizes(self.tree.sizes, map(classes.get, range(len(self.tree.sizes))))
-        pairs = [(attributes[0], attributes[1]) for attributes in wanted if len(attributes) == 2]
-        for a, b in pairs:
-            self._check((a, b), merged_sizes[a] * merged_sizes[b], max_cells)
-        tables = pair_marginals(self.tree, self.beliefs, pairs, classes)
+        merged: dict[int, Merged] = {}
+        pairs = [i for i, names in enumerate(wanted) if len(names) == 2 and names[0] != names[1]]
+        of_attribute: dict[int, list[BinMap | None]] = collections.defaultdict(list)
+        for i in pairs:
+            for a, bin_map in zip(wanted[i], maps[i], strict=True):
+                of_attribute[a].append(bin_map)
+        for a, bin_maps in of_attribute.items():
+            self._check((a,))
+            merged[a] = merge_maps(bin_maps)
+        classes = {a: m.classes for a, m in merged.items()}
+        for a, b in (wanted[i] for i in pairs):
+            cells = math.prod(
+                binned_sizes((self.tree.sizes[a], self.tree.sizes[b]), (classes[a], classes[b]))
+            )
+            self._check((a, b), cells, max_cells)
+        tables = pair_marginals(
+            self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
+        )
         out = []
         for attributes, attribute_maps, given in zip(wanted, maps, value_maps, strict=True):
-            names, left = tuple(int(a) for a in attributes), list(attribute_maps)
-            if len(names) == 2:
-                a, b = names
+            if len(attributes) == 2 and attributes[0] != attributes[1]:
+                a, b = attributes
                 table = (tables[a, b] if a < b else tables[b, a].T) * self.total
-                for axis, (x, bin_map) in enumerate(zip(names, attribute_maps, strict=True)):
-                    merged = classes[x]
-                    if merged is not None and bin_map is not None:
-                        left[axis] = bins_of_classes(merged, bin_map)
+                left = [
+                    merged[x].bins_of(m) for x, m in zip(attributes, attribute_maps, strict=True)
+                ]
             else:
+                names = tuple(int(a) for a in attributes)
+                self._check(names)
                 self._check(names, math.prod(self.tree.sizes[a] for a in names), max_cells)
-                table = self._of_classes(names, max_cells)
-            table = bin_table(table, left)
+                table, left = self._of_classes(names, max_cells), list(attribute_maps)
+            table = bin_table(table, left, binned_sizes(table.shape, left))
             for axis, (a, done, bin_map) in enumerate(
-                zip(names, attribute_maps, given, strict=True)
+                zip(attributes, attribute_maps, given, strict=True)
             ):
                 if a in self.classes and done is None:
                     cells = table.size // table.shape[axis] * self.sizes[a]
-                    self._check(names, cells, max_cells)
+                    self._check(tuple(attributes), cells, max_cells)
                     table = self.classes[a].spread(table, axis, bin_map)
             out.append(table)
         return out

@@ -18,9 +18,7 @@ __all__ = [
     "best_measured",
     "bin_table",
     "binned_sizes",
-    "bins_of_classes",
     "by_measurement",
-    "common_classes",
     "padded",
 ]
 
@@ -175,57 +173,21 @@ def binned_sizes(sizes: Iterable[int], maps: Iterable[BinMap | None]) -> tuple[i
     )
 
 
-def bin_table(
-    table: Array, maps: Sequence[BinMap | None], shape: Sequence[int] | None = None
-) -> Array:
+def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int]) -> Array:
     """Sum counts of values over bins, axis by axis [shape=shape, float64].
 
     Args:
         table: counts of values [one axis per map].
         maps: per axis the map value -> bin, or None for values.
-        shape: number of bins per axis; by default up to the last bin with values.
+        shape: number of bins per axis.
     """
-    for axis, bins in enumerate(maps):
+    for axis, (bins, count) in enumerate(zip(maps, shape, strict=True)):
         if bins is not None:
-            count = int(bins.max()) + 1 if shape is None else shape[axis]
             moved = np.moveaxis(table, axis, 0)
-            columns = math.prod(moved.shape[1:])
-            cells = bins[:, None] * columns + np.arange(columns)
-            sums: Array = np.bincount(cells.ravel(), moved.ravel(), count * columns).astype(
-                np.float64
-            )
-            table = np.moveaxis(sums.reshape(count, *moved.shape[1:]), 0, axis)
+            out = np.zeros((count, *moved.shape[1:]))
+            np.add.at(out, bins, moved)
+            table = np.moveaxis(out, 0, axis)
     return np.ascontiguousarray(table)
-
-
-def common_classes(maps: Iterable[BinMap | None]) -> BinMap | None:
-    """The common refinement of an attribute's bin maps: values that no map distinguishes are in one
-    class.
-
-    Args:
-        maps: each a map value -> bin, or None for values.
-
-    Returns:
-        The map value -> class [shape=(size,), int64], or None if every value is a class.
-    """
-    different: dict[bytes, BinMap] = {}
-    for bins in maps:
-        if bins is None:
-            return None
-        different.setdefault(bins.tobytes(), bins)
-    if len(different) == 1:
-        (bins,) = different.values()
-        # Bins without values remain.
-        return np.asarray(bins, np.int64)
-    _, classes = np.unique(np.stack(list(different.values())), axis=1, return_inverse=True)
-    return classes.reshape(-1).astype(np.int64)
-
-
-def bins_of_classes(classes: BinMap, bins: BinMap) -> BinMap:
-    """Convert a map value -> bin to a map class -> bin, for bins that split no class."""
-    out = np.zeros(int(classes.max()) + 1, np.int64)
-    out[classes] = bins
-    return out
 
 
 def padded(table: Array, shape: Sequence[int]) -> Array:

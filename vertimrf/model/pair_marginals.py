@@ -1,48 +1,127 @@
 """Compute the marginals of many pairs of attributes from one calibrated junction tree.
 
-A pair within a clique is summed from the clique's table. Other pairs come from one walk over the
-tree, depth first. Every attribute is new at one clique, which is visited before all others that
-contain it. P(x | separator) is propagated from the clique where x is new to all cliques that are
-visited later. There it is summed onto each new attribute y, which gives the pair (x, y).
+P(x | separator) is propagated outward from the last clique that contains x, from separator to
+separator. At each clique it is summed onto the new attributes y, which gives the pairs (x, y).
+Values of many attributes x are the columns of one matrix, so a pair costs a part of a matrix
+product instead of a variable elimination. A tile of columns is propagated at a time, which bounds
+the memory; tiles run in parallel.
 
-Values of many attributes x are the columns of one matrix, so a pair costs a part of a matrix product
-instead of a variable elimination. A tile of columns is propagated at a time, which bounds the
-memory; tiles run in parallel.
+A pair within a clique is summed from the clique's table.
 """
 
 from __future__ import annotations
 
-import bisect
+import collections
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from ..kernels import carry as kernels
-from ..kernels.jit import for_each
-from .junction_tree import JunctionTree
-from .measurement import BinMap, bin_table
+from .junction_tree import JunctionTree, bits
 from .propagation import axis_map, merged_axes
 
-__all__ = ["pair_marginals", "summed"]
+__all__ = ["Merged", "merge_maps", "pair_marginals", "summed"]
 
 Array = npt.NDArray[np.float64]
-Attributes = tuple[int, ...]
+Classes = npt.NDArray[np.int64]
 Pair = tuple[int, int]
+Link = tuple[int, int]
 
 # Columns of a tile: a row of the matrix is then a few cache lines.
 COLUMNS = 64
-# Most cells of a tile's matrices at all separators. Large separators have narrower tiles.
-CARRIED_CELLS = 1 << 24
+# Most cells of a tile's matrix. Large separators have narrower tiles.
+CARRIED_CELLS = 1 << 22
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Some classes of an attribute: columns of a tile."""
+
+    attribute: int
+    first: int
+    last: int
+
+    @property
+    def width(self) -> int:
+        return self.last - self.first
+
+
+@dataclass(frozen=True, eq=False)
+class _Carried:
+    """P(class | cell of the separator) at a link of the tree [shape=(cells, columns)], columns by
+    source.
+    """
+
+    sources: tuple[_Source, ...]
+    given: Array
+
+    def columns(self, chosen: Iterable[_Source]) -> list[tuple[int, int]]:
+        """First and last column of the chosen sources, with adjacent ones joined."""
+        begin = dict(
+            zip(
+                self.sources,
+                itertools.accumulate((s.width for s in self.sources), initial=0),
+                strict=False,
+            )
+        )
+        runs: list[tuple[int, int]] = []
+        for source in chosen:
+            first = begin[source]
+            if runs and runs[-1][1] == first:
+                runs[-1] = (runs[-1][0], first + source.width)
+            else:
+                runs.append((first, first + source.width))
+        return runs
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The common refinement of several bin maps of one attribute: values that no map distinguishes
+    are in one class.
+
+    Attributes:
+        classes: the map value -> class [shape=(size,), int64], or None if every value is a class.
+    """
+
+    classes: Classes | None
+
+    def bins_of(self, bins: Classes | None) -> Classes | None:
+        """Convert one of the maps to a map class -> bin; None if classes are its bins."""
+        if bins is None or self.classes is None:
+            return bins
+        out = np.zeros(int(self.classes.max()) + 1, np.int64)
+        out[self.classes] = bins
+        return (
+            None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
+        )
+
+
+def merge_maps(maps: Iterable[Classes | None]) -> Merged:
+    """The common refinement of an attribute's bin maps (value -> bin, or None for values)."""
+    different: dict[bytes, Classes] = {}
+    for bins in maps:
+        if bins is None:
+            return Merged(None)
+        different.setdefault(bins.tobytes(), bins)
+    if len(different) == 1:
+        (bins,) = different.values()
+        # Bins without values remain.
+        return Merged(np.asarray(bins, np.int64))
+    _, classes = np.unique(np.stack(list(different.values())), axis=1, return_inverse=True)
+    return Merged(classes.reshape(-1).astype(np.int64))
 
 
 def pair_marginals(
     tree: JunctionTree,
     beliefs: Sequence[Array],
     pairs: Iterable[Pair],
-    classes: Mapping[int, BinMap | None],
+    classes: Mapping[int, Classes | None],
 ) -> dict[Pair, Array]:
     """Probabilities of pairs of attributes, with values summed into classes.
 
@@ -56,17 +135,39 @@ def pair_marginals(
     Returns:
         Per pair (a, b), a < b, its probabilities [shape=(classes of a, classes of b), float64].
     """
-    walk = _Walk(tree, beliefs, classes)
     wanted = sorted({(min(p), max(p)) for p in pairs})
-    out = dict(zip(wanted, for_each(len(wanted), lambda i: walk.inside(wanted[i])), strict=True))
-    # Per attribute, its partners in other cliques that are new at a later clique.
-    partners: dict[int, set[int]] = {}
+    counts = {
+        a: tree.sizes[a] if (class_map := classes.get(a)) is None else int(class_map.max()) + 1
+        for p in wanted
+        for a in p
+    }
+    pass_ = _Pass(tree, beliefs, classes, counts)
+    inside: dict[int, list[Pair]] = collections.defaultdict(list)
+    across = []
     for pair in wanted:
-        if tree.covering(pair) < 0:
-            source, target = sorted(pair, key=walk.places.__getitem__)
-            partners.setdefault(source, set()).add(target)
-    tiles = walk.tiles(partners)
-    for_each(len(tiles), lambda i: walk.carry(tiles[i], partners, out))
+        home = tree.covering(pair)
+        if home >= 0:
+            inside[home].append(pair)
+        else:
+            across.append(pair)
+    out: dict[Pair, Array] = {}
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        for tables in pool.map(lambda item: pass_.inside(*item), inside.items()):
+            out.update(tables)
+        apart = [p for p in across if not pass_.connected(*p)]
+        singles = dict(
+            pool.map(lambda a: (a, pass_.single(a)), sorted({a for p in apart for a in p}))
+        )
+        out.update({(a, b): np.multiply.outer(singles[a], singles[b]) for a, b in apart})
+        # The attribute with fewer classes is propagated to the other.
+        partners: dict[int, int] = collections.defaultdict(int)
+        for a, b in across:
+            if pass_.connected(a, b):
+                source, target = sorted((a, b), key=lambda x: (counts[x], pass_.depth_first[x]))
+                partners[source] |= 1 << target
+                out[a, b] = np.empty((counts[a], counts[b]))
+        for _ in pool.map(lambda tile: pass_.carry(tile, partners, out), pass_.tiles(partners)):
+            pass
     return out
 
 
@@ -82,195 +183,242 @@ def summed(table: Array, attributes: Sequence[int], wanted: Sequence[int]) -> Ar
     return out.reshape(shape)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Columns ``begin`` to ``end`` of a tile: classes of an attribute from ``first`` on."""
-
-    attribute: int
-    first: int
-    begin: int
-    end: int
-
-
-class _Walk:
-    """A depth-first walk over the cliques, and the tables that it carries.
-
-    Roots are visited as children of an empty clique, whose index is -1.
-
-    Attributes:
-        places: position of every attribute in the order in which attributes are new.
-    """
+class _Pass:
+    """Directed links of the tree, and the pairs to compute."""
 
     def __init__(
-        self, tree: JunctionTree, beliefs: Sequence[Array], classes: Mapping[int, BinMap | None]
+        self,
+        tree: JunctionTree,
+        beliefs: Sequence[Array],
+        classes: Mapping[int, Classes | None],
+        counts: Mapping[int, int],
     ) -> None:
-        self._tree, self._classes = tree, classes
-        self._masses: dict[tuple[int, Attributes], Array] = {}
-        self._cliques = (*tree.cliques, ())
-        self._beliefs = (*beliefs, np.ones(()))
-        self._children = (*tree.children, tuple(c for c, p in enumerate(tree.parents) if p < 0))
-        self.places: dict[int, int] = {}
-        self._order: list[int] = []
-        self._new: dict[int, list[int]] = {}
-        # Place of the first attribute that is new at a clique or below it, and one past the last.
-        self._begin: dict[int, int] = {}
-        self._end: dict[int, int] = {}
-        waiting = [-1]
+        self.tree, self.beliefs, self.classes, self.counts = tree, beliefs, classes, counts
+        cliques = [sum(1 << a for a in c) for c in tree.cliques]
+        below = list(cliques)
+        for c in range(len(cliques) - 1, -1, -1):
+            if tree.parents[c] >= 0:
+                below[tree.parents[c]] |= below[c]
+        self.roots = list(range(len(cliques)))
+        above = [0] * len(cliques)
+        for c, parent in enumerate(tree.parents):
+            if parent >= 0:
+                self.roots[c] = self.roots[parent]
+                above[c] = above[parent] | cliques[parent]
+                for sibling in tree.children[parent]:
+                    if sibling != c:
+                        above[c] |= below[sibling]
+        self.cliques = cliques
+        self.neighbours = [
+            (*((parent,) if parent >= 0 else ()), *children)
+            for parent, children in zip(tree.parents, tree.children, strict=True)
+        ]
+        # Attributes beyond a link that its first clique does not contain, as a bit mask.
+        self.beyond: dict[Link, int] = {}
+        self.separator: dict[Link, tuple[int, ...]] = {}
+        for c, parent in enumerate(tree.parents):
+            if parent >= 0:
+                self.separator[parent, c] = self.separator[c, parent] = tree.separators[c]
+                separator = sum(1 << a for a in tree.separators[c])
+                self.beyond[parent, c] = below[c] & ~separator
+                self.beyond[c, parent] = above[c] & ~separator
+        self.home: dict[int, int] = {}
+        for c, clique in enumerate(tree.cliques):
+            for a in clique:
+                self.home.setdefault(a, c)
+        # Positions of attributes in a depth-first walk: adjacent ones are close in the tree.
+        self.depth_first: dict[int, int] = {}
+        waiting = [c for c in range(len(cliques) - 1, -1, -1) if tree.parents[c] < 0]
         while waiting:
             c = waiting.pop()
-            self._order.append(c)
-            self._begin[c] = len(self.places)
-            self._new[c] = [a for a in self._cliques[c] if a not in self.places]
-            for a in self._new[c]:
-                self.places[a] = len(self.places)
-            self._end[c] = len(self.places)
-            waiting += reversed(self._children[c])
-        for c in reversed(self._order):
-            self._end[c] = max([self._end[c], *(self._end[k] for k in self._children[c])])
+            for a in tree.cliques[c]:
+                self.depth_first.setdefault(a, len(self.depth_first))
+            waiting += reversed(tree.children[c])
 
-    def inside(self, pair: Pair) -> Array:
-        """The marginal of a pair within a clique; space for that of another pair."""
-        clique = self._tree.covering(pair)
-        if clique < 0:
-            return np.empty([self._count(a) for a in pair])
-        table = summed(self._beliefs[clique], self._cliques[clique], pair)
-        return bin_table(table, [self._classes.get(a) for a in pair])
+    def connected(self, a: int, b: int) -> bool:
+        return self.roots[self.home[a]] == self.roots[self.home[b]]
 
-    def tiles(self, sources: Iterable[int]) -> list[list[_Columns]]:
-        """Group the classes of sources for joint propagation, in the order of the walk."""
-        cells = sum(self._cells(separator) for separator in self._tree.separators)
-        room = max(min(COLUMNS, CARRIED_CELLS // (2 * cells)), 8)
-        tiles: list[list[_Columns]] = []
-        end = room
-        for a in sorted(sources, key=self.places.__getitem__):
-            first, count = 0, self._count(a)
-            while first < count:
+    def single(self, a: int) -> Array:
+        clique = self.tree.covering((a,))
+        return _binned(
+            summed(self.beliefs[clique], self.tree.cliques[clique], (a,)),
+            self.classes.get(a),
+            self.counts[a],
+        )
+
+    def inside(self, clique: int, pairs: Sequence[Pair]) -> dict[Pair, Array]:
+        """Pairs within a clique."""
+        out = {}
+        for a, b in pairs:
+            table = summed(self.beliefs[clique], self.tree.cliques[clique], (a, b))
+            table = _binned(table, self.classes.get(a), self.counts[a])
+            out[a, b] = np.ascontiguousarray(
+                _binned(table.T, self.classes.get(b), self.counts[b]).T
+            )
+        return out
+
+    def tiles(self, partners: Mapping[int, int]) -> list[list[_Source]]:
+        """Group sources for joint propagation; sources of a group are close in the tree."""
+        largest = max(
+            (math.prod(self.tree.sizes[a] for a in s) for s in self.separator.values()), default=1
+        )
+        room = max(min(COLUMNS, CARRIED_CELLS // largest), 8)
+        tiles: list[list[_Source]] = []
+        left = 0
+        for a in sorted(partners, key=self.depth_first.__getitem__):
+            first = 0
+            while first < self.counts[a]:
                 # An attribute is split only if it is wider than a tile.
-                if room - end < min(count - first, room):
+                if left < min(self.counts[a] - first, room):
                     tiles.append([])
-                    end = 0
-                width = min(count - first, room - end)
-                tiles[-1].append(_Columns(a, first, end, end + width))
-                first += width
-                end += width
+                    left = room
+                last = min(first + left, self.counts[a])
+                tiles[-1].append(_Source(a, first, last))
+                left -= last - first
+                first = last
         return tiles
 
     def carry(
-        self,
-        tile: Sequence[_Columns],
-        partners: Mapping[int, set[int]],
-        out: Mapping[Pair, Array],
+        self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Array]
     ) -> None:
-        """Propagate a tile to all its partners, and write their marginals."""
-        places = [self.places[columns.attribute] for columns in tile]
-        begins = [*(columns.begin for columns in tile), tile[-1].end]
-        targets = sorted({self.places[b] for columns in tile for b in partners[columns.attribute]})
-
-        def before(place: int) -> int:
-            """Number of columns of attributes before a place."""
-            return begins[bisect.bisect_left(places, place)]
-
-        # P(class | cell of the separator to the parent) of attributes new at a clique or below it.
-        below: dict[int, Array] = {}
-        for c in reversed(self._order[1:]):
-            begin = before(self._begin[c])
-            width = before(self._end[c]) - begin
-            if width:
-                separator = self._tree.separators[c]
-                given = np.zeros((self._cells(separator), width))
-                for k in self._children[c]:
-                    if k in below:
-                        at = before(self._begin[k]) - begin
-                        self._cross(c, self._tree.separators[k], below[k], separator, given, at)
-                new = [columns for columns in tile if columns.attribute in self._new[c]]
-                self._start(c, separator, new, given, begin)
-                below[c] = given
-        # The same of attributes new at earlier cliques, in order.
-        above: dict[int, Array] = {}
-        for c in self._order[1:]:
-            width = before(self._begin[c])
-            first, last = (bisect.bisect_left(targets, end[c]) for end in (self._begin, self._end))
-            if not width or first == last:
-                continue
-            parent, separator = self._tree.parents[c], self._tree.separators[c]
-            given = np.zeros((self._cells(separator), width))
-            if parent in above:
-                came = self._tree.separators[parent]
-                self._cross(parent, came, above[parent], separator, given, 0)
-            for k in self._children[parent]:
-                if k in below and self._begin[k] < self._begin[c]:
-                    at = before(self._begin[k])
-                    self._cross(parent, self._tree.separators[k], below[k], separator, given, at)
-            left = set(self._cliques[parent]).difference(separator)
-            self._start(parent, separator, [s for s in tile if s.attribute in left], given, 0)
-            above[c] = given
-            self._arrive(c, [s for s in tile if s.end <= width], partners, given, out)
+        """Propagate a tile to all its partners."""
+        # Sources cross a link if they are behind it and have partners beyond it.
+        crossing: dict[Link, tuple[_Source, ...]] = {}
+        for (c, d), beyond in self.beyond.items():
+            behind = self.beyond[d, c]
+            some = tuple(
+                s for s in tile if behind >> s.attribute & 1 and partners[s.attribute] & beyond
+            )
+            if some:
+                crossing[c, d] = some
+        # A link waits for the links that feed it. The newest ready link goes first, so that few
+        # matrices are alive.
+        feeding: dict[Link, list[Link]] = {}
+        uses: collections.Counter[Link] = collections.Counter()
+        for (c, d), some in crossing.items():
+            brought = {s for s in some if not self.cliques[c] >> s.attribute & 1}
+            feeding[c, d] = [
+                (b, c)
+                for b in self.neighbours[c]
+                if b != d and brought.intersection(crossing.get((b, c), ()))
+            ]
+            uses.update(feeding[c, d])
+        waiting = {link: len(feeds) for link, feeds in feeding.items()}
+        ready = [link for link, number in waiting.items() if not number]
+        alive: dict[Link, _Carried] = {}
+        while ready:
+            link = ready.pop()
+            carried = self._cross(
+                link, crossing[link], [(feed, alive[feed]) for feed in feeding[link]]
+            )
+            for feed in feeding[link]:
+                uses[feed] -= 1
+                if not uses[feed]:
+                    del alive[feed]
+            self._arrive(link, carried, partners, out)
+            if uses[link]:
+                alive[link] = carried
+                c, d = link
+                for e in self.neighbours[d]:
+                    if e != c and (d, e) in feeding and link in feeding[d, e]:
+                        waiting[d, e] -= 1
+                        if not waiting[d, e]:
+                            ready.append((d, e))
 
     def _cross(
-        self, c: int, came: Attributes, carried: Array, separator: Attributes, out: Array, at: int
-    ) -> None:
-        """Carry columns from one separator of a clique to another, to column ``at`` of ``out``."""
-        sizes = self._tree.sizes
-        left = [a for a in came if a not in separator]
-        joint = summed(self._beliefs[c], self._cliques[c], (*separator, *left))
-        joint = joint.reshape(len(out), -1)
-        strides = {a: self._cells(came[i + 1 :]) for i, a in enumerate(came)}
-        rows = axis_map([sizes[a] for a in separator], [strides.get(a, 0) for a in separator])
-        steps = axis_map([sizes[a] for a in left], [strides[a] for a in left])
-        kernels.carry(carried, rows, steps, joint, self._mass(c, separator), out, at)
+        self, link: Link, sources: tuple[_Source, ...], feeds: Sequence[tuple[Link, _Carried]]
+    ) -> _Carried:
+        """P(class | cell) at a link's separator, for sources that start at its first clique or
+        arrive there.
+        """
+        c, _ = link
+        clique, belief, separator = self.tree.cliques[c], self.beliefs[c], self.separator[link]
+        sizes = self.tree.sizes
+        cells = math.prod(sizes[a] for a in separator)
+        out = np.empty((cells, sum(s.width for s in sources)))
+        mass = summed(belief, clique, separator).ravel()
+        arriving = {s: feed for feed, carried in feeds for s in carried.sources}
+        begin = 0
+        for feed, run in itertools.groupby(sources, arriving.get):
+            some = list(run)
+            width = sum(s.width for s in some)
+            if feed is None:
+                self._start(c, separator, mass, some, out[:, begin : begin + width])
+            else:
+                came = self.separator[feed]
+                left = [a for a in came if a not in separator]
+                joint = summed(belief, clique, (*separator, *left)).reshape(cells, -1)
+                strides = {
+                    a: math.prod(sizes[b] for b in came[i + 1 :]) for i, a in enumerate(came)
+                }
+                rows = axis_map(
+                    [sizes[a] for a in separator], [strides.get(a, 0) for a in separator]
+                )
+                steps = axis_map([sizes[a] for a in left], [strides[a] for a in left])
+                carried = next(carried for other, carried in feeds if other == feed)
+                place = begin
+                for first, last in carried.columns(some):
+                    kernels.carry(
+                        carried.given, first, rows, steps, joint, mass, out, place, last - first
+                    )
+                    place += last - first
+            begin += width
+        return _Carried(sources, out)
 
     def _start(
-        self, c: int, separator: Attributes, new: Sequence[_Columns], out: Array, begin: int
+        self, c: int, separator: Sequence[int], mass: Array, sources: Sequence[_Source], out: Array
     ) -> None:
-        """P(class | cell) for attributes of the clique itself; ``out`` has columns from ``begin``."""
-        mass = self._mass(c, separator)
-        for columns in new:
-            table = self._beside(c, columns.attribute, separator)[columns.first :]
-            place = slice(columns.begin - begin, columns.end - begin)
-            table = table[: columns.end - columns.begin]
-            np.divide(table, mass, out=out[:, place].T, where=mass > 0)
-            out[mass <= 0, place] = 0.0
+        """P(class | cell) for attributes of the clique itself."""
+        begin = 0
+        for source in sources:
+            a = source.attribute
+            table = summed(self.beliefs[c], self.tree.cliques[c], (a, *separator)).reshape(
+                self.tree.sizes[a], -1
+            )
+            table = _binned(table, self.classes.get(a), self.counts[a])[source.first : source.last]
+            np.divide(table, mass, out=out[:, begin : begin + source.width].T, where=mass > 0)
+            out[mass <= 0, begin : begin + source.width] = 0.0
+            begin += source.width
 
     def _arrive(
-        self,
-        c: int,
-        tile: Sequence[_Columns],
-        partners: Mapping[int, set[int]],
-        given: Array,
-        out: Mapping[Pair, Array],
+        self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Array]
     ) -> None:
-        """Sum a matrix onto the attributes that are new at a clique."""
-        for b in self._new[c]:
-            some = [columns for columns in tile if b in partners[columns.attribute]]
+        """Sum a link's matrix onto the attributes that only its second clique contains."""
+        _, d = link
+        separator = self.separator[link]
+        new = self.cliques[d] & ~sum(1 << a for a in separator)
+        for b in bits(new):
+            some = [s for s in carried.sources if partners[s.attribute] >> b & 1]
             if not some:
                 continue
-            joint = self._beside(c, b, self._tree.separators[c])
-            table = np.empty((len(joint), given.shape[1]))
-            kernels.collect(given, joint, table)
-            for columns in some:
-                part = table[:, columns.begin : columns.end]
-                last = columns.first + part.shape[1]
-                if columns.attribute < b:
-                    out[columns.attribute, b][columns.first : last] = part.T
+            joint = summed(self.beliefs[d], self.tree.cliques[d], (b, *separator)).reshape(
+                self.tree.sizes[b], -1
+            )
+            joint = _binned(joint, self.classes.get(b), self.counts[b])
+            tables = []
+            for first, last in carried.columns(some):
+                table = np.empty((len(joint), last - first))
+                kernels.collect(carried.given, first, joint, table)
+                tables.append(table)
+            table = np.concatenate(tables, axis=1)
+            begin = 0
+            for s in some:
+                part = table[:, begin : begin + s.width]
+                begin += s.width
+                if s.attribute < b:
+                    out[s.attribute, b][s.first : s.last] = part.T
                 else:
-                    out[b, columns.attribute][:, columns.first : last] = part
+                    out[b, s.attribute][:, s.first : s.last] = part
 
-    def _beside(self, c: int, attribute: int, separator: Attributes) -> Array:
-        """P(class, cell of a separator) within a clique [shape=(classes, cells), float64]."""
-        table = summed(self._beliefs[c], self._cliques[c], (attribute, *separator))
-        table = table.reshape(len(table), -1)
-        return bin_table(table, (self._classes.get(attribute), None))
 
-    def _mass(self, c: int, separator: Attributes) -> Array:
-        """Probabilities of a separator within a clique [shape=(cells,), float64]."""
-        if (c, separator) not in self._masses:
-            mass = summed(self._beliefs[c], self._cliques[c], separator).ravel()
-            self._masses[c, separator] = mass
-        return self._masses[c, separator]
-
-    def _cells(self, attributes: Attributes) -> int:
-        return math.prod(self._tree.sizes[a] for a in attributes)
-
-    def _count(self, a: int) -> int:
-        classes = self._classes.get(a)
-        return self._tree.sizes[a] if classes is None else int(classes.max()) + 1
+def _binned(table: Array, classes: Classes | None, count: int) -> Array:
+    """Sum the rows of a table by class."""
+    if classes is None:
+        return table
+    out = np.zeros((count, *table.shape[1:]))
+    # Sorting rows by class and summing runs is several times as fast as np.add.at.
+    ordered = np.sort(classes)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    rows = table if (ordered == classes).all() else table[np.argsort(classes, kind="stable")]
+    out[ordered[first]] = np.add.reduceat(rows, first, axis=0)
+    return out

@@ -105,10 +105,10 @@ def test_a_published_plan_survives_its_file_and_notices_edits(plan, tmp_path):
 def test_estimates_are_those_of_the_sets():
     """Cells of a pair, within five of the standard errors that the estimate states, phantoms included."""
     rng = np.random.default_rng(2)
-    rows = 4_500
+    rows = 15_000
     a = rng.integers(0, 3, rows)
     b = np.where(rng.random(rows) < 0.7, a, rng.integers(0, 3, rows))
-    plan = SharedKeyPlan(phantoms=150, floor=4, ceiling=28, keys=10_000, sizes=(3, 3))
+    plan = SharedKeyPlan(phantoms=500, floor=5, ceiling=30, keys=10_000, sizes=(3, 3))
     sides = []
     for attribute, codes in enumerate((a, b)):
         encoder = SharedKeyEncoder(plan, [attribute], bytes(32))

@@ -1429,6 +1429,27 @@ NAMED: tuple[Mutation, ...] = (
 )
 NAMED += (
     Mutation(
+        "a message is made from another table than its party's rows",
+        "runs/party_run.py",
+        "if file.sender == self.name and self._is_made(plan, file.name):",
+        "if False:",
+        ("runs/test_encrypted_runs.py::test_rows_and_message_are_of_one_table",),
+    ),
+    Mutation(
+        "the server passes on what a party sealed for another one",
+        "runs/files.py",
+        "if of != (self.kind, plan.digest().hex(), self.sender, self.receiver):",
+        "if False:",
+        ("runs/test_encrypted_runs.py::test_rows_of_another_run_or_altered_ones_are_refused",),
+    ),
+    Mutation(
+        "a packer forgets its noise",
+        "party/encrypted_counts.py",
+        "out += [own.gaussian(table, self.sketch.sigma) for table in counted]",
+        "out += counted",
+        ("party/test_encrypted_counts.py",),
+    ),
+    Mutation(
         "a selector forgets its noise",
         "encrypted/counts.py",
         "added = layout.pack(noise)",

@@ -203,7 +203,7 @@ class PartyRun(Run):
     def released(self) -> bool:
         """Whether the message is on record."""
         plan = self.accepted_plan
-        return plan is not None and self._releases.made(plan.digest(), self._index)
+        return plan is not None and self._is_made(plan, MESSAGE)
 
     def agreed(self) -> tuple[Plan, PrivateKey, Secret]:
         """The accepted plan, this party's private key, and the parties' secret.
@@ -302,8 +302,7 @@ class PartyRun(Run):
         return Step(
             name=file.kind,
             needs=(SECRET,) if file.kind == ROWS else (SECRET, f"{ROWS} of others"),
-            done=accepted is not None
-            and self._releases.made(accepted.digest(), self._index, file.name),
+            done=accepted is not None and self._is_made(accepted, file.name),
             did=f"for {file.receiver!r} made, on record, and given to the server whenever it asks",
             todo=f"for {file.receiver!r}, to be made from {self.settings.table}",
             work=partial(self._exchange, file),
@@ -325,10 +324,10 @@ class PartyRun(Run):
         return out
 
     def _counting_key(self) -> CountingKey | None:
-        """The key of encrypted counts, made once. None with other encoders."""
+        """The key under which this party's rows are encrypted, made once. None without such rows."""
         from ..encrypted.paillier import PrivateKey as CountingKey
 
-        if not between(self._agreed):
+        if not any((file.kind, file.sender) == (ROWS, self.name) for file in between(self._agreed)):
             return None
         data = self._folder.read(COUNTING_KEY)
         if data is None:
@@ -366,6 +365,11 @@ class PartyRun(Run):
         )
         records = self._records(role, plan.records_per_person)
         self._releases.prepare()
+        for file in between(plan):
+            # All that this party gives under a plan is of one table.
+            if file.sender == self.name and self._is_made(plan, file.name):
+                given = partial(self._recorded, file.name)
+                role.exchanged(records, file.name, file.receiver, given)
         return role, records
 
     def _read_plan(self, data: bytes) -> Plan:
@@ -448,6 +452,10 @@ class PartyRun(Run):
     def _index(self) -> int:
         """Index of this party in the accepted plan."""
         return self._agreed.party_names.index(self.name)
+
+    def _is_made(self, plan: Plan, file: str) -> bool:
+        """Whether a file of an accepted plan is on record."""
+        return self._releases.made(plan.digest(), self._index, file)
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()

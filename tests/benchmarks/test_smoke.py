@@ -20,6 +20,7 @@ SCRIPTS = {
     "adversary": (),
     "audit": (),
     "encode": (),
+    "encrypted": ("gmpy2",),
     "estimation": (),
     "front_ends": (),
     "larger": ("distributed",),
@@ -36,7 +37,7 @@ ELSEWHERE = {
     "results": "benchmarks/test_results.py",
     "size": "test_size.py",
 }
-LIBRARIES = {"datasets", "limited", "verdict", "attacks"}
+LIBRARIES = {"datasets", "limited", "plain_counts", "verdict", "attacks"}
 EXAMPLES = {
     "aim_through_opendp.py": "test_examples.py",
     "attack_published.py": "privacy/test_attack.py",

@@ -38,14 +38,14 @@ class Conversation:
     parties: dict[str, PartyRun]
 
     @classmethod
-    def make(cls, folder, seed=0):
+    def make(cls, folder, seed=0, planning=None):
         folder.mkdir(exist_ok=True)
         tables = write_tables(folder, seed)
         server = ServerRun.create(
             folder / "server",
             schema=SCHEMA,
             epsilon=1.0,
-            planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
+            planning=planning or PlanOptions(expected_records=RECORDS, message_bytes=50_000),
         )
         parties = {
             name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id")

@@ -778,8 +778,8 @@ NAMED = (
     Mutation(
         "against a party that colludes its own part of the sketches counts",
         "privacy/ledger.py",
-        "for part in self.parts if part.party != colluder",
-        "for part in self.parts if part.party == colluder",
+        "for part in self.parts if part.party not in coalition",
+        "for part in self.parts if part.party in coalition",
         ("privacy/test_collusion.py",),
     ),
     Mutation(
@@ -834,8 +834,8 @@ NAMED = (
     Mutation(
         "groups of three values may be contrasts",
         "sketches/parameters.py",
-        "self.sizes[g] == 2}",
-        "self.sizes[g] in (2, 3)}",
+        "sizes[g] == 2}",
+        "sizes[g] in (2, 3)}",
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(
@@ -960,8 +960,8 @@ NAMED = (
     Mutation(
         "records that are nobody's take part",
         "tables/table.py",
-        'add("no person", self.person, Tally.of(~present, records))\n                fits &= present',
-        'add("no person", self.person, Tally.of(~present, records))',
+        'add("no person", self.person, Tally.of(~owned, records))\n                fits &= owned',
+        'add("no person", self.person, Tally.of(~owned, records))',
         ("party/test_persons.py",),
     ),
     Mutation(
@@ -1157,15 +1157,15 @@ NAMED = (
     Mutation(
         "whoever knows the parties' secret can compute a party's noise",
         "party/party.py",
-        'return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}"))',
-        'return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=f"noise of the message, {table.hex()}"))',
+        'return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))',
+        'return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=f"noise of the {of}, {known}"))',
         ("party/test_keyed_noise.py",),
     ),
     Mutation(
         "another table has the same noise where its counts are the same",
         "party/party.py",
-        'f"noise of the message, {table.hex()}"',
-        '"noise of the message"',
+        'known = ", ".join([table.hex(), *([exact.hex()] if exact else [])])',
+        "known = exact.hex()",
         ("party/test_keyed_noise.py",),
     ),
     Mutation(
@@ -1428,6 +1428,27 @@ NAMED = (
 )
 NAMED += (
     Mutation(
+        "a message is made from another table than its party's rows",
+        "runs/party_run.py",
+        "if file.sender == self.name and self._is_made(plan, file.name):",
+        "if False:",
+        ("runs/test_encrypted_runs.py::test_rows_and_message_are_of_one_table",),
+    ),
+    Mutation(
+        "the server passes on what a party sealed for another one",
+        "runs/files.py",
+        "if of != (self.kind, plan.digest().hex(), self.sender, self.receiver):",
+        "if False:",
+        ("runs/test_encrypted_runs.py::test_rows_of_another_run_or_altered_ones_are_refused",),
+    ),
+    Mutation(
+        "a packer forgets its noise",
+        "party/encrypted_counts.py",
+        "out += [own.gaussian(table, self.sketch.sigma) for table in counted]",
+        "out += counted",
+        ("party/test_encrypted_counts.py",),
+    ),
+    Mutation(
         "a selector forgets its noise",
         "encrypted/counts.py",
         "added = layout.pack(noise)",
@@ -1481,8 +1502,8 @@ NAMED += (
     Mutation(
         "a blank counts as a packer's first value",
         "encrypted/packing.py",
-        "return np.where(codes < 0, -1, codes + np.cumsum(sizes)[:, None] - sizes)",
-        "return np.maximum(codes, 0) + np.cumsum(sizes)[:, None] - sizes",
+        "return np.where(codes < 0, -1, moved)",
+        "return np.where(codes < 0, 0, moved)",
     ),
     Mutation(
         "counters have no room for noise",

@@ -187,14 +187,7 @@ class Steps:
         return tuple(self.sketch.rows(g) for g in self.plan.groups_of(party))
 
     def _layout(self, party: int) -> Layout:
-        sizes, contrasts = self._groups(party)
-        return Layout(
-            sizes,
-            self.sketch.capacity,
-            self.sketch.sigma,
-            contrasts=contrasts,
-            signed=bool(self.sketch.contrasts),
-        )
+        return self.sketch.layout(self.plan.groups_of(party))
 
     def _header(self, receiver: int | None) -> dict[str, object]:
         """What a file says about itself; ``receiver`` is None for all later parties."""

@@ -20,7 +20,7 @@ from ..clock import Clock
 from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
-from ..keys import PrivateKey, called
+from ..keys import PrivateKey, called, seal
 from ..message import LocalMarginal, Message
 from ..model.measurement import BinMap
 from ..options import RunOptions
@@ -50,7 +50,7 @@ from .check import check_memory
 from .encrypted_counts import Steps, noisy_count
 from .local_model import release_local_model
 from .records import Composite, InMemory, Records
-from .releases import Release, Releases, table_digest
+from .releases import MESSAGE, Release, Releases, table_digest
 from .secret import Secret, derive, id_keys
 
 __all__ = ["Party"]
@@ -411,10 +411,41 @@ class Party:
         """
         key, records = self._private_key(), self._checked(table)
         digest = self._digest(records)
-        return Releases.of(key).once(
-            self._release(digest),
-            lambda: self._run(records, digest, answers).seal(self._plan, key),
-            lambda: price_in_words(self._plan, self._index),
+        return self._once(
+            MESSAGE, digest, lambda: self._run(records, digest, answers).seal(self._plan, key)
+        )
+
+    def exchanged(
+        self, table: Table | Records, file: str, to: str, make: Callable[[], bytes]
+    ) -> bytes:
+        """Seal a file of encrypted counts for another party, and record it on this machine.
+
+        Args:
+            table: the party's records, as for :meth:`release`.
+            file: name of the file.
+            to: the receiving party.
+            make: gives the contents; called only if the file is not on record.
+
+        Returns:
+            The sealed file.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            PlanError: this party was made without its private key.
+            PrivacyError: the file was made from another table, or the record cannot be written.
+        """
+        key, plan = self._private_key(), self._plan
+        kind = file.partition("-")[0]
+        return self._once(
+            file,
+            self._digest(self._checked(table)),
+            lambda: seal(make(), kind, plan.digest(), plan.sealing_keys(), key, to),
+        )
+
+    def _once(self, file: str, digest: bytes, make: Callable[[], bytes]) -> bytes:
+        """A file on record, or a new one."""
+        return Releases.of(self._private_key()).once(
+            self._release(digest, file), make, lambda: price_in_words(self._plan, self._index)
         )
 
     def _private_key(self) -> PrivateKey:
@@ -424,12 +455,12 @@ class Party:
             )
         return self._key
 
-    def _release(self, table: bytes) -> Release:
+    def _release(self, table: bytes, file: str) -> Release:
         plan = self._plan.digest()
         digest = hashlib.blake2b(
             table, key=derive(self._secret, plan, purpose="release record"), digest_size=32
         ).digest()
-        return Release(plan, self._index, digest)
+        return Release(plan, self._index, digest, file)
 
     def _checked(self, table: Table | Records) -> Records:
         """Records without those that contradict the schema, and at most the plan's number of each

@@ -32,9 +32,10 @@ from ..files.state import STATE, make_folder, state_folder
 from ..keys import PrivateKey
 from .records import Records
 
-__all__ = ["Release", "Releases", "table_digest"]
+__all__ = ["MESSAGE", "Release", "Releases", "record_name", "table_digest"]
 
 KIND = "release record"
+MESSAGE = "message"
 
 
 @dataclass(frozen=True)
@@ -45,30 +46,33 @@ class Release:
         plan: digest of the plan [32 bytes].
         party: index of the party in the plan.
         table: keyed digest of the secret and of the records of the release (:func:`table_digest`).
+        file: name of the released file.
     """
 
     plan: bytes
     party: int
     table: bytes
+    file: str = MESSAGE
 
     @property
     def name(self) -> str:
-        """File name of the record. There is one per plan and party, whatever the table."""
-        return record_name(self.plan, self.party)
+        """File name of the record. There is one per plan, party and file, whatever the table."""
+        return record_name(self.plan, self.party, self.file)
 
 
-def record_name(plan: bytes, party: int) -> str:
+def record_name(plan: bytes, party: int, file: str = MESSAGE) -> str:
     """File name of the record of a release.
 
     Args:
         plan: digest of the plan [32 bytes].
         party: index of the party in the plan.
+        file: name of the released file.
     """
-    return f"message-{party}-{plan.hex()}.release"
+    return f"{file}-{party}-{plan.hex()}.release"
 
 
 class Releases:
-    """A folder of records, one per plan and party.
+    """A folder of records, one per plan, party and file.
 
     Args:
         folder: where the records are. It is made with the first record. :meth:`of` has a party's.
@@ -108,22 +112,25 @@ class Releases:
         self._tidy(path)
         return released
 
-    def made(self, plan: bytes, party: int) -> bool:
-        """Whether a release for a plan and party is on record."""
-        return os.path.lexists(self.folder / record_name(plan, party))
+    def made(self, plan: bytes, party: int, file: str = MESSAGE) -> bool:
+        """Whether a release of a file for a plan and party is on record."""
+        return os.path.lexists(self.folder / record_name(plan, party, file))
 
-    def given(self, plan: bytes, party: int, price: Callable[[], str]) -> bytes:
+    def given(
+        self, plan: bytes, party: int, price: Callable[[], str], file: str = MESSAGE
+    ) -> bytes:
         """The bytes of a release on record, to be given again without the table.
 
         Args:
             plan: digest of the plan [32 bytes].
             party: index of the party in the plan.
             price: as for :meth:`once`.
+            file: name of the released file.
 
         Raises:
             PrivacyError: the record is missing or damaged.
         """
-        path = self.folder / record_name(plan, party)
+        path = self.folder / record_name(plan, party, file)
         released = self._read(path, path.name, price)[1]
         self._tidy(path)
         return released
@@ -152,6 +159,7 @@ class Releases:
             "plan": release.plan.hex(),
             "party": release.party,
             "table": release.table.hex(),
+            "file": release.file,
         }
         released = make()
         header["sha256"] = hashlib.sha256(released).hexdigest()
@@ -168,21 +176,24 @@ class Releases:
         record, released = self._read(path, release.name, price)
         if record.table != release.table:
             raise PrivacyError(
-                "This plan's message was released already, from another table or under another secret: only the same records "
-                f"give the same message again. {_remedy(price)}"
+                f"This plan's {release.file} was released already, from another table or under another secret: only the same records "
+                f"give the same {release.file} again. {_remedy(price)}"
             )
         return released
 
     def _read(self, path: Path, name: str, price: Callable[[], str]) -> tuple[Release, bytes]:
         """The release that a record is about, and its bytes."""
-        what = f"The record of the message released for this plan, {path},"
+        what = f"The record of the {name.partition('-')[0]} released for this plan, {path},"
         record = None
         try:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
             intact = header["sha256"] == hashlib.sha256(released).hexdigest()
             record = Release(
-                bytes.fromhex(header["plan"]), int(header["party"]), bytes.fromhex(header["table"])
+                bytes.fromhex(header["plan"]),
+                int(header["party"]),
+                bytes.fromhex(header["table"]),
+                str(header["file"]),
             )
         except OSError as error:
             raise PrivacyError(

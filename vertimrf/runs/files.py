@@ -1,27 +1,39 @@
 """The files that parties and server send each other in a run: their names and checks.
 
 Each party sends its offer (a public key) and its message. The first party of the plan also sends
-the envelopes of the secret. The server sends the plan, and forwards the envelopes. No other files
-are sent.
+the envelopes of the secret. The server sends the plan, and forwards the envelopes. With encrypted
+counts, parties also send each other rows and answers, which the server forwards unopened. No other
+files are sent.
+
+A file of rows holds its sender's Paillier key. It is sealed with the keys of the plan, which people
+compare by its fingerprint, so that nobody on the way can replace the Paillier key.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import string
+from dataclasses import dataclass
 
 from ..errors import MessageError, PlanError
+from ..files import sealed
 from ..files.atomic import parse_json
-from ..keys import Envelopes, Offer, PrivateKey, called, read_head
+from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
 from ..plan.plan import Plan
+from ..sketches.parameters import EncryptedCountsPlan
 
 __all__ = [
+    "ANSWERS",
     "ENVELOPES",
     "MESSAGE",
     "OFFER",
     "PLAN",
     "RESULT",
+    "ROWS",
     "SERVER",
+    "Between",
+    "between",
     "check_envelopes",
     "file_name",
     "read_offer",
@@ -32,6 +44,9 @@ SERVER = "the server"
 # Folder of the results in the server's run folder.
 RESULT = "result"
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
+ROWS, ANSWERS = "rows", "answers"
+# Digests, names and layout of a file of rows or answers, bytes.
+BETWEEN_HEADER = 1 << 12
 # Longer names of parties are cut and get a digest, because file systems allow 255 bytes.
 MAX_LENGTH = 100
 # Characters that stay as they are. Some file systems do not distinguish capital letters from small
@@ -104,3 +119,70 @@ def check_envelopes(plan: Plan, data: bytes) -> None:
             raise MessageError(
                 f"The envelope for {name!r} is of another plan or party: it is of another run."
             )
+
+
+@dataclass(frozen=True)
+class Between:
+    """A sealed file from one party to another, which the server forwards.
+
+    Attributes:
+        kind: "rows" or "answers".
+        name: its name, by which no other file of the run goes.
+        sender: name of the party that sends it.
+        receiver: name of the party that can open it.
+        max_bytes: largest size, bytes. It follows from the plan.
+    """
+
+    kind: str
+    name: str
+    sender: str
+    receiver: str
+    max_bytes: int
+
+    def check(self, plan: Plan, data: bytes) -> None:
+        """Check the file without opening it.
+
+        Raises:
+            MessageError: it is no such file, or one of another plan or party.
+        """
+        header, _ = read_head(data, f"The {self.name} of {self.sender!r}")
+        of = (header.kind, header.plan, header.sender, header.to)
+        if of != (self.kind, plan.digest().hex(), self.sender, self.receiver):
+            raise MessageError(
+                f"The {self.name} of {self.sender!r} is of another plan or party: it is of another run."
+            )
+
+    def open(self, plan: Plan, key: PrivateKey, data: bytes) -> bytes:
+        """The contents, for the receiver.
+
+        Raises:
+            MessageError: it is no such file, or cannot be opened.
+        """
+        self.check(plan, data)
+        where = f"The {self.name} of {self.sender!r}"
+        return open_sealed(data, self.kind, plan.digest(), plan.sealing_keys(), key, where)[1]
+
+
+def between(plan: Plan | None) -> list[Between]:
+    """The files between parties: none but with encrypted counts.
+
+    Of every two parties, the earlier one sends rows, and the later one answers them. A file is
+    called after its sender and receiver by their places in the plan.
+    """
+    if plan is None or not isinstance(plan.sketch, EncryptedCountsPlan):
+        return []
+    sketch, out = plan.sketch, []
+    for one, other in itertools.combinations(range(len(plan.party_names)), 2):
+        if not (plan.groups_of(one) and plan.groups_of(other)):
+            continue
+        layout = sketch.layout(plan.groups_of(one))
+        answers = layout.answer_bytes(sum(sketch.rows(g) for g in plan.groups_of(other)))
+        for kind, sender, receiver, size in (
+            (ROWS, one, other, layout.row_bytes),
+            (ANSWERS, other, one, answers),
+        ):
+            name = f"{kind}-{sender + 1}-{receiver + 1}"
+            most = sealed.most_bytes(size + BETWEEN_HEADER)
+            names = plan.party_names
+            out.append(Between(kind, name, names[sender], names[receiver], most))
+    return out

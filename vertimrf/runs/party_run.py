@@ -26,11 +26,23 @@ from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart
-from .files import ENVELOPES, MESSAGE, OFFER, PLAN, SERVER, read_plan
+from .files import (
+    ANSWERS,
+    ENVELOPES,
+    MESSAGE,
+    OFFER,
+    PLAN,
+    ROWS,
+    SERVER,
+    Between,
+    between,
+    read_plan,
+)
 from .folder import RECEIVED, SETTINGS, RunFolder, create, settings_as
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
+    from ..encrypted.paillier import PrivateKey as CountingKey
     from ..party.party import Party
     from ..party.releases import Releases
     from ..tables.table import Table
@@ -38,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["PartyRun", "PartySettings"]
 
 SECRET, ACCEPTANCE, ACCEPTED = "secret", "acceptance", "accepted"
+COUNTING_KEY = "counting-key"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +148,8 @@ class PartyRun(Run):
         """Take files from the server and return all files for it, by name, as :meth:`take` does.
 
         The server sends "plan" and "envelopes". A party sends "offer" and, once they exist,
-        "envelopes" and "message". Without ``release`` no message is made.
+        "envelopes" and "message". With encrypted counts, both also send rows and answers. Without
+        ``release`` none of these and no message is made.
         """
         return self.take({self.name: received}, release)[self.name]
 
@@ -189,7 +203,7 @@ class PartyRun(Run):
     def released(self) -> bool:
         """Whether the message is on record."""
         plan = self.accepted_plan
-        return plan is not None and self._releases.made(plan.digest(), self._index)
+        return plan is not None and self._is_made(plan, MESSAGE)
 
     def agreed(self) -> tuple[Plan, PrivateKey, Secret]:
         """The accepted plan, this party's private key, and the parties' secret.
@@ -257,16 +271,106 @@ class PartyRun(Run):
                 on=repr(first),
                 takes=FileIn(self.name, ENVELOPES, MAX_KEY, self._open),
             )
+        files = between(plan)
+        for file in files:
+            if self.name in (file.sender, file.receiver):
+                yield self._between(file, accepted)
         yield Step(
             name=MESSAGE,
-            needs=(SECRET,),
+            needs=(SECRET, f"{ANSWERS} of others"),
             done=self.released,
             did="made, on record, and given to the server whenever it asks",
             todo=f"to be made from {self.settings.table}",
             work=self._release,
             releases=True,
-            gives=FileOut(MESSAGE, self._message),
+            gives=FileOut(MESSAGE, partial(self._recorded, MESSAGE)),
         )
+
+    def _between(self, file: Between, accepted: Plan | None) -> Step:
+        """A step for a file between parties that this one sends or receives."""
+        if file.receiver == self.name:
+            return Step(
+                name=f"{file.kind} of others",
+                needs=(SECRET,),
+                done=accepted is not None and self._has(self.name, file.name),
+                did=f"of {file.sender!r} came",
+                todo=f"waits for those of {file.sender!r}",
+                later=f"of {file.sender!r}",
+                on=repr(file.sender),
+                takes=FileIn(self.name, file.name, file.max_bytes, partial(self._opened, file)),
+            )
+        return Step(
+            name=file.kind,
+            needs=(SECRET,) if file.kind == ROWS else (SECRET, f"{ROWS} of others"),
+            done=accepted is not None and self._is_made(accepted, file.name),
+            did=f"for {file.receiver!r} made, on record, and given to the server whenever it asks",
+            todo=f"for {file.receiver!r}, to be made from {self.settings.table}",
+            work=partial(self._exchange, file),
+            releases=True,
+            gives=FileOut(file.name, partial(self._recorded, file.name)),
+        )
+
+    def _opened(self, file: Between, data: bytes) -> bytes:
+        return file.open(self._agreed, self._folder.key, data)
+
+    def _contents(self, kind: str) -> dict[str, bytes]:
+        """By party, what it sent to this one."""
+        out = {}
+        for file in between(self._agreed):
+            if (file.kind, file.receiver) == (kind, self.name):
+                data = self._received(self.name, file.name)
+                if data is not None:
+                    out[file.sender] = self._opened(file, data)
+        return out
+
+    def _counting_key(self) -> CountingKey | None:
+        """The key under which this party's rows are encrypted, made once. None without such rows."""
+        from ..encrypted.paillier import PrivateKey as CountingKey
+
+        if not any((file.kind, file.sender) == (ROWS, self.name) for file in between(self._agreed)):
+            return None
+        data = self._folder.read(COUNTING_KEY)
+        if data is None:
+            data = CountingKey.new().to_bytes()
+            self._folder.write(data, COUNTING_KEY, private=True)
+        return CountingKey.from_bytes(data, str(self.folder / COUNTING_KEY))
+
+    def _exchange(self, file: Between) -> None:
+        """Make a file for another party, and put it on record."""
+        role, records = self._role()
+        if short := check_space(self._releases.folder, file.max_bytes):
+            raise PlanError(short)
+
+        def make() -> bytes:
+            self._options.progress.step(f"{file.kind} for {file.receiver}")
+            if file.kind == ROWS:
+                return role.rows(records)
+            rows = {file.receiver: self._contents(ROWS)[file.receiver]}
+            return role.answers(records, rows)[file.receiver]
+
+        role.exchanged(records, file.name, file.receiver, make)
+
+    def _role(self) -> tuple[Party, Table]:
+        """This party, and its records."""
+        from ..party.party import Party
+
+        plan, key, secret = self.agreed()
+        role = Party(
+            plan,
+            self.name,
+            secret,
+            options=self._options,
+            key=key,
+            counting_key=self._counting_key(),
+        )
+        records = self._records(role, plan.records_per_person)
+        self._releases.prepare()
+        for file in between(plan):
+            # All that this party gives under a plan is of one table.
+            if file.sender == self.name and self._is_made(plan, file.name):
+                given = partial(self._recorded, file.name)
+                role.exchanged(records, file.name, file.receiver, given)
+        return role, records
 
     def _read_plan(self, data: bytes) -> Plan:
         return read_plan(self._folder.key, data)
@@ -307,22 +411,17 @@ class PartyRun(Run):
 
     def _release(self) -> None:
         """Make the message, and put it on record."""
-        from ..party.party import Party
-
-        plan, key, secret = self.agreed()
-        role = Party(plan, self.name, secret, options=self._options, key=key)
-        records = self._records(role, plan.records_per_person)
-        self._releases.prepare()
-        if short := check_space(self._releases.folder, plan.message_size(self._index)):
+        role, records = self._role()
+        if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
             raise PlanError(short)
-        role.release(records)
+        role.release(records, self._contents(ANSWERS))
 
-    def _message(self) -> bytes:
-        """The message on record."""
+    def _recorded(self, file: str) -> bytes:
+        """A file on record."""
         from ..plan.price import price_in_words
 
         plan, index = self._agreed, self._index
-        return self._releases.given(plan.digest(), index, lambda: price_in_words(plan, index))
+        return self._releases.given(plan.digest(), index, lambda: price_in_words(plan, index), file)
 
     def _records(self, role: Party, max_records: int) -> Table:
         """Encode this party's records, and write down for :meth:`state` which ones are left out."""
@@ -353,6 +452,10 @@ class PartyRun(Run):
     def _index(self) -> int:
         """Index of this party in the accepted plan."""
         return self._agreed.party_names.index(self.name)
+
+    def _is_made(self, plan: Plan, file: str) -> bool:
+        """Whether a file of an accepted plan is on record."""
+        return self._releases.made(plan.digest(), self._index, file)
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()

@@ -1,7 +1,7 @@
 """The server's run, from the parties' offers to the synthetic table, in a folder.
 
-The server makes the plan once all offers have come, forwards the plan and the envelopes, and writes
-the synthetic table once all messages have come. It is not trusted with data, and this module reads
+The server makes the plan once all offers have come, forwards the plan, the envelopes and what
+parties send each other, and writes the synthetic table once all messages have come. It is not trusted with data, and this module reads
 none.
 """
 
@@ -35,6 +35,8 @@ from .files import (
     PLAN,
     RESULT,
     SERVER,
+    Between,
+    between,
     check_envelopes,
     file_name,
     read_offer,
@@ -188,6 +190,7 @@ class ServerRun(Run):
         """Take files from parties and return all files for them, as :meth:`take` does.
 
         A party sends "offer", "envelopes" and "message". The server sends "plan" and "envelopes".
+        With encrypted counts, it also forwards rows and answers (:func:`.files.between`).
         """
         return self.take(received)
 
@@ -222,6 +225,15 @@ class ServerRun(Run):
             takes=FileIn(first, ENVELOPES, MAX_KEY, self._check_envelopes),
             gives=FileOut(ENVELOPES, partial(self._received, first, ENVELOPES), others),
         )
+        for file in between(plan):
+            step = self._from(
+                FileIn(file.sender, file.name, file.max_bytes, partial(self._check_between, file)),
+                (ENVELOPES,),
+            )
+            passed = FileOut(
+                file.name, partial(self._received, file.sender, file.name), [file.receiver]
+            )
+            yield replace(step, name=file.kind, gives=passed)
         largest = 0 if plan is None else sealed.most_bytes(largest_message(plan))
         for party in parties:
             check = partial(self._check_message, party)
@@ -259,6 +271,9 @@ class ServerRun(Run):
 
     def _check_envelopes(self, data: bytes) -> None:
         check_envelopes(self._agreed, data)
+
+    def _check_between(self, file: Between, data: bytes) -> None:
+        file.check(self._agreed, data)
 
     def _check_message(self, party: str, data: bytes) -> None:
         """Open a message. The party itself must have sealed it."""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
+from ..encrypted.packing import Layout
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..files.convert import Number, from_json, to_json
@@ -468,6 +469,16 @@ class EncryptedCountsPlan(CrossPartyRelease):
     def rows(self, group: int) -> int:
         """Number of counters of a group: one for each value, or one for its contrast."""
         return 1 if group in self.contrasts else self.sizes[group]
+
+    def layout(self, groups: Sequence[int]) -> Layout:
+        """The layout of the encrypted rows of a party with these groups."""
+        return Layout(
+            tuple(self.sizes[g] for g in groups),
+            self.capacity,
+            self.sigma,
+            contrasts=tuple(i for i, g in enumerate(groups) if g in self.contrasts),
+            signed=bool(self.contrasts),
+        )
 
     def sampled(self, count: float, sigma: float) -> float:
         """Share of the records that take part.

@@ -1,0 +1,157 @@
+"""The colluding party against encrypted counts: it knows its noise, and reads the other party's rows out of what is left.
+
+The server and the second party know every record's values at the second party, and all tables of counts with one noise instead of
+two. For each attribute of the first party they take the value that is likeliest by these tables and the record's known values
+(naive Bayes). Whoever has the published tables alone, with both noises, makes the same guess. What the first reads beyond the
+second is what the collusion is worth. Beside them: the same collusion against count sketches (:mod:`.collusion`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vertimrf.encrypted.paillier import PrivateKey
+from vertimrf.message import Message
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import KeyedNoise, Noise, SystemNoise
+from vertimrf.sketches.parameters import EncryptedCountsPlan
+from vertimrf.tables.table import Table
+
+from .. import datasets
+from ..datasets import Dataset
+from ..plain_counts import without_encryption
+from ..verdict import Verdict, at_most
+from . import collusion
+
+__all__ = ["read_whole", "rows"]
+
+EPSILON, TRIED = 0.8, 1500
+SPLIT = 8
+
+
+class NoNoise(KeyedNoise):
+    """What the coalition makes of the second party's noise: it knows it, and subtracts it."""
+
+    def __init__(self) -> None:
+        super().__init__(bytes(32))
+
+    def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+        """No noise is left."""
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Play:
+    """Tables of the first party, as somebody knows them.
+
+    Attributes:
+        plan: of two parties.
+        message: the first party's, with the second's noise or without it.
+        bins: of the second party's groups, the map code -> bin; those of attributes come first.
+    """
+
+    plan: Plan
+    message: Message
+    bins: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, data: Dataset, known: Noise) -> Play:
+        """A message on a table whose first attributes the first party holds; ``known`` is the second party's noise."""
+        named = [
+            Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
+        ]
+        schema = Schema.of({"one": named[:SPLIT], "two": named[SPLIT:]})
+        options = PlanOptions(
+            delta=1 / data.records, expected_records=data.records, encoder="encrypted"
+        )
+        plan, secret, key = make_plan(schema, EPSILON, options), Secret.new(), PrivateKey.new()
+        digests = np.random.default_rng(0).integers(0, 1 << 64, data.records, np.uint64)
+        one, two = (
+            Table(schema.part(name), digests, np.ascontiguousarray(codes))
+            for name, codes in (("one", data.codes[:SPLIT]), ("two", data.codes[SPLIT:]))
+        )
+        with without_encryption():
+            first = Party(plan, "one", secret, counting_key=key)
+            second = Party(plan, "two", secret, known, counting_key=key)
+            # Its local model has noise in any case.
+            local = Party(plan, "two", secret)._local_once(second._checked(two))
+            second._measured = second._checked(two).keyed_sum(bytes(16)), local
+            answers = second.answers(two, {"one": first.rows(one)})
+            bins = tuple(maps[0] for maps in local.bins)
+            return cls(plan, first.run(one, {"two": answers["one"]}), bins)
+
+    def guessed(self, known: np.ndarray) -> np.ndarray:
+        """The likeliest bin of each attribute of the first party [shape=(attributes, records)].
+
+        Args:
+            known: the records' values at the second party [shape=(attributes, records)].
+        """
+        plan, sketch = self.plan, self.plan.sketch
+        assert isinstance(sketch, EncryptedCountsPlan)
+        one_way = {m.attributes[0]: m.counts for m in self.message.marginals if m.counts.ndim == 1}
+        scores: dict[int, np.ndarray] = {}
+        for (g, own), table in zip(plan.counted_pairs(0), self.message.tables, strict=True):
+            other, attributes = plan.groups[g].attributes, plan.groups[own].attributes
+            if len(other) > 1 or len(attributes) > 1:
+                continue
+            (maps,) = self.message.bins[plan.groups_of(0).index(own)]
+            size = int(maps.max()) + 1
+            sums = np.bincount(maps, np.maximum(one_way[attributes[0]], 1.0), size)
+            values = self.bins[other[0] - SPLIT][known[other[0] - SPLIT]]
+            counts, total = table.astype(float), sums.sum()
+            margin = np.array([total * np.mean(values == v) for v in range(sketch.sizes[g])])
+            # Both values of a contrast from their difference and their sum.
+            if own in sketch.contrasts:
+                sum_of = margin[:1] - margin[1:] if g in sketch.contrasts else margin
+                counts = np.concatenate([sum_of[:, None] + counts, sum_of[:, None] - counts], 1) / 2
+            if g in sketch.contrasts:
+                counts = np.concatenate([sums + counts, sums - counts]) / 2
+            likely = np.log(np.maximum(counts[:, :size], 1.0) / sums)
+            start = scores.setdefault(own, np.log(sums)[:, None] + np.zeros(known.shape[1]))
+            scores[own] = start + likely[values].T
+        return np.array([scores[own].argmax(axis=0) for own in sorted(scores)])
+
+
+def read_whole(data: Dataset, coalition: bool, tried: int = TRIED) -> int:
+    """Rows of the first party that are written down in full and rightly.
+
+    Args:
+        data: the joined table.
+        coalition: whether the second party's noise is known.
+        tried: number of rows.
+    """
+    play = Play.of(data, NoNoise() if coalition else SystemNoise())
+    wanted = np.random.default_rng(1).choice(data.records, min(tried, data.records), replace=False)
+    guessed = play.guessed(data.codes[SPLIT:, wanted].astype(int))
+    truth = [
+        maps[0][codes]
+        for maps, codes in zip(play.message.bins, data.codes[:SPLIT, wanted], strict=False)
+    ]
+    return int((guessed == np.array(truth[: len(guessed)])).all(axis=0).sum())
+
+
+def rows(names: Sequence[str] = ("adult", "nltcs"), tried: int = TRIED) -> Iterator[Verdict]:
+    """Rows read whole by the coalition, by the published tables alone, and out of count sketches."""
+    for name in names:
+        data = datasets.load(name) if datasets.present(name) else datasets.adult_like()
+        head = f"collusion of the server and a party, {data.name}, of {min(tried, data.records)} rows: "
+        published, together = (read_whole(data, known, tried) for known in (False, True))
+        sketches = collusion.Collusion.of(data, collusion.SIZES[0], tried=tried)
+        yield Verdict(
+            f"{head}read whole out of count sketches", sketches.rows() * len(sketches.digests)
+        )
+        yield Verdict(f"{head}guessed whole from the published counts alone", published)
+        yield Verdict(f"{head}read whole with encrypted counts", together)
+        # Two guesses of the same people from two draws of noise differ by chance.
+        chance = 5 * math.sqrt(max(published, 1))
+        yield at_most(f"{head}read beyond what published counts tell", together - published, chance)

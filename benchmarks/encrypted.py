@@ -1,0 +1,156 @@
+"""Encrypted counts: accuracy, time and size of the whole run, and what collusion reads, each against its bar.
+
+    python benchmarks/encrypted.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+
+Accuracy is that of the decrypted counts, and so it is measured without the encryption (`plain_counts.py`): five seeds, delta =
+1 / n, 3-way TVD over 300 marginals. Adult is encrypted once, with fresh keys. --quick takes one seed, and plays the collusion on
+nltcs alone; --smoke takes a small generated table.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.attacks import encrypted_collusion
+from benchmarks.datasets import Dataset
+from benchmarks.plain_counts import without_encryption
+from benchmarks.reproduce.methods import Centralized, VertiMRF
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from vertimrf.distances import tvd
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.sketches.parameters import EncryptedCountsPlan
+
+EPSILON = 0.8
+SPLITS = {"nltcs": 8, "adult": 8, "br2000": 7, "fire": 8}
+WIDE = {"pisa": 41, "generated, 110 attributes": 55}
+SEEDS = {FULL: 5, QUICK: 1, SMOKE: 1}
+ENCRYPTED = VertiMRF("encrypted", "encrypted counts", {"encoder": "encrypted"})
+
+
+def generated(attributes: int = 110, records: int = 19_000) -> Dataset:
+    """A table of 2 to 8 values an attribute, each of which follows one of the five before it in 60 of 100 records."""
+    rng = np.random.default_rng(36)
+    sizes = tuple(int(size) for size in rng.integers(2, 9, attributes))
+    codes = np.array([rng.integers(0, size, records) for size in sizes], np.uint16)
+    for a in range(1, attributes):
+        before = int(rng.integers(max(a - 5, 0), a))
+        follows = rng.random(records) < 0.6
+        codes[a, follows] = codes[before, follows] % sizes[a]
+    names = tuple(f"x{a}" for a in range(attributes))
+    return Dataset(f"generated, {attributes} attributes", names, sizes, codes)
+
+
+def split_at(data: Dataset, first: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first attributes at one party, the others at another."""
+    return tuple(range(first)), tuple(range(first, len(data.sizes)))
+
+
+def distance(data: Dataset, method: VertiMRF | Centralized, first: int, seed: int) -> float:
+    """3-way TVD of one synthetic table."""
+    split = split_at(data, first)
+    with without_encryption():
+        made = method.synthesize(data.codes, data.sizes, split, EPSILON, 1 / data.records, seed)
+    return tvd(data.codes, made.codes, data.sizes, (3,), 300)[3]
+
+
+def accuracy(tables: Sequence[tuple[Dataset, int]], seeds: int) -> Iterator[Verdict]:
+    """Mean 3-way TVD of some tables."""
+    for data, first in tables:
+        found = [distance(data, ENCRYPTED, first, seed) for seed in range(seeds)]
+        yield Verdict(f"{data.name}, epsilon {EPSILON:g}: 3-way TVD", float(np.mean(found)))
+
+
+def wide(tables: Sequence[tuple[Dataset, int]], seeds: int) -> Iterator[Verdict]:
+    """The same of wide tables, over that of one holder."""
+    for data, first in tables:
+        ours, theirs = (
+            np.mean([distance(data, method, first, seed) for seed in range(seeds)])
+            for method in (ENCRYPTED, Centralized())
+        )
+        yield Verdict(f"{data.name}: 3-way TVD over that of one holder", float(ours / theirs))
+
+
+def exchanged_bytes(plan: Plan) -> int:
+    """Bytes that parties send each other, which follow from the plan."""
+    from vertimrf.encrypted.packing import Layout, counters_of
+
+    sketch, total = plan.sketch, 0
+    assert isinstance(sketch, EncryptedCountsPlan)
+    for party in range(len(plan.party_names) - 1):
+        groups = plan.groups_of(party)
+        sizes = tuple(sketch.sizes[g] for g in groups)
+        contrasts = tuple(i for i, g in enumerate(groups) if g in sketch.contrasts)
+        layout = Layout(
+            sizes,
+            sketch.capacity,
+            sketch.sigma,
+            contrasts=contrasts,
+            signed=bool(sketch.contrasts),
+        )
+        for later in range(party + 1, len(plan.party_names)):
+            rows = counters_of(sketch.sizes, sketch.contrasts)
+            sums = sum(rows[g] for g in plan.groups_of(later))
+            total += layout.row_bytes + layout.answer_bytes(sums)
+    return total
+
+
+def whole_run(data: Dataset, first: int) -> Iterator[Verdict]:
+    """Seconds and bytes of a run with encryption, keys included."""
+    split = split_at(data, first)
+    start = time.perf_counter()
+    made = ENCRYPTED.synthesize(data.codes, data.sizes, split, EPSILON, 1 / data.records, 0)
+    yield Verdict(
+        f"{data.name}: whole run of both parties and server, fresh keys, s",
+        time.perf_counter() - start,
+    )
+    named = [Attribute.integer(f"x{a}", size) for a, size in enumerate(data.sizes)]
+    options = PlanOptions(
+        encoder="encrypted", expected_records=data.records, delta=1 / data.records
+    )
+    plan = make_plan(Schema.of({"one": named[:first], "two": named[first:]}), EPSILON, options)
+    sent = exchanged_bytes(plan) + sum(made.message_bytes)
+    yield Verdict(f"{data.name}: all that is sent, MB", sent / 1e6)
+
+
+def rows(size: str, folder: Path) -> Iterator[Verdict]:
+    """All figures of one size."""
+    if size == SMOKE:
+        small = replace(generated(8, 400), name="small")
+        yield from accuracy([(small, 4)], 1)
+        yield from whole_run(small, 4)
+        return
+    seeds = SEEDS[size]
+    there = {name: datasets.load(name, folder) for name in SPLITS if datasets.present(name, folder)}
+    yield from accuracy([(data, SPLITS[name]) for name, data in there.items()], seeds)
+    tables = [(generated(), 55)]
+    if datasets.present("pisa", folder):
+        tables.append((datasets.load("pisa", folder), WIDE["pisa"]))
+    if size == FULL:
+        yield from wide(tables, 1)
+    yield from whole_run(datasets.load("adult", folder), SPLITS["adult"])
+    yield from encrypted_collusion.rows(("nltcs",) if size == QUICK else ("adult", "nltcs"))
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
+    options = parser.parse_args()
+    found = show(rows(options.size, options.data), "encrypted", options.size)
+    sys.exit(conclude(found, options.json, options.size))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Encrypted counts in run folders: the order of files, what the relay sees, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conversation import Conversation, files_of
+
+from vertimrf.errors import MessageError, PrivacyError
+from vertimrf.files.state import STATE
+from vertimrf.plan.options import PlanOptions
+from vertimrf.runs.files import between
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.sketches.parameters import EncryptedCountsPlan
+
+ROWS, ANSWERS = "rows-1-2", "answers-2-1"
+# Room for headers and tags beside the ciphertexts, bytes.
+SLACK = 1 << 17
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of a run whose secret has come to everybody. Nothing was released."""
+    folder = tmp_path_factory.mktemp("runs") / "start"
+    planning = PlanOptions(expected_records=300, encoder="encrypted")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(STATE, str(folder / "state"))
+        run = Conversation.make(folder, planning=planning)
+        for _ in range(4):
+            sent = {name: party.advance({}, release=False) for name, party in run.parties.items()}
+            back = run.server.advance(sent)
+            for name, party in run.parties.items():
+                party.advance(back[name], release=False)
+                run.accept(name)
+    return folder
+
+
+@pytest.fixture
+def run(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
+    """A copy of it; the parties' tables stay where they were."""
+    from vertimrf.runs.server_run import ServerRun
+
+    shutil.copytree(start, tmp_path / "run")
+    monkeypatch.setenv(STATE, str(tmp_path / "run" / "state"))
+    folder = tmp_path / "run"
+    parties = {name: PartyRun(folder / f"{name}.run") for name in ("hospital", "insurer")}
+    return Conversation(folder, ServerRun(folder / "server"), parties)
+
+
+def test_a_whole_run_of_encrypted_counts(run: Conversation) -> None:
+    """Each role's view: lengths follow from the plan, and the relay can open nothing between parties."""
+    plan = run.server.plan
+    hospital, insurer = run.parties.values()
+    assert plan is not None
+    rows, answers = between(plan)
+    assert (rows.name, answers.name) == (ROWS, ANSWERS)
+    first = hospital.advance({})
+    assert "message" not in first
+    assert isinstance(plan.sketch, EncryptedCountsPlan)
+    least = plan.sketch.layout(plan.groups_of(0)).row_bytes
+    assert least < len(first[ROWS]) <= rows.max_bytes < least + SLACK
+    assert [step.name for step in hospital.state().waits_for] == ["answers of others"]
+    # Without rows, the other party has no answer. It could not give the message either.
+    assert ANSWERS not in insurer.advance({})
+    relayed = run.server.advance({"hospital": first})["insurer"]
+    assert relayed[ROWS] == first[ROWS]
+    second = insurer.advance(relayed)
+    assert len(second[ANSWERS]) <= answers.max_bytes
+    with pytest.raises(MessageError, match=r"is for 'hospital'|is of another plan or party"):
+        answers.open(plan, insurer._folder.key, first[ROWS])
+    again = run.again().play()
+    assert again.server.result is not None
+    # The same bytes again, at any time.
+    given = again.parties["hospital"].outgoing()
+    assert given[ROWS] == first[ROWS]
+    assert again.parties["insurer"].outgoing()[ANSWERS] == second[ANSWERS]
+    key = (hospital.folder / "counting-key").read_bytes()
+    assert (hospital.folder / "counting-key").stat().st_mode & 0o077 == 0
+    assert not (insurer.folder / "counting-key").exists()
+    seen = b"".join(files_of(run.server.folder).values())
+    public = int.from_bytes(hospital._counting_key().public.to_bytes(), "little")  # type: ignore[union-attr]
+    for number in (key[-300:-40], public.to_bytes(384, "little")):
+        assert number not in seen
+
+
+def test_rows_of_another_run_or_altered_ones_are_refused(run: Conversation) -> None:
+    hospital, insurer = run.parties.values()
+    first = hospital.advance({})[ROWS]
+    altered = first[:-1] + bytes([first[-1] ^ 1])
+    for wrong, sentence in (
+        (altered, "cannot be opened"),
+        (first + bytes(SLACK), "at most"),
+        (b"rows", "is not a sealed"),
+    ):
+        insurer.advance({ROWS: wrong})
+        assert sentence in " ".join(insurer.state().refused)
+        assert not insurer._has("insurer", ROWS)
+    # The relay looks at the head alone.
+    run.server.advance({"insurer": {ANSWERS: first[:60_000]}})
+    assert "of another plan or party" in " ".join(run.server.state().refused)
+
+
+def test_different_people_are_one_sentence(run: Conversation, tmp_path: Path) -> None:
+    hospital, insurer = run.parties.values()
+    table = tmp_path / "fewer.csv"
+    lines = Path(insurer.settings.table).read_text().splitlines()
+    table.write_text("\n".join(lines[:-1]) + "\n")
+    settings = (insurer.folder / "run.toml").read_text()
+    (insurer.folder / "run.toml").write_text(settings.replace(insurer.settings.table, str(table)))
+    insurer = PartyRun(insurer.folder)
+    with pytest.raises(MessageError, match=r"do not hold the same ids.*plan with count sketches"):
+        insurer.advance({ROWS: hospital.advance({})[ROWS]})
+    assert ANSWERS not in insurer.outgoing()
+    assert "do not hold the same ids" in str(insurer.state().stopped)
+
+
+def test_rows_and_message_are_of_one_table(run: Conversation, tmp_path: Path) -> None:
+    """A table that changed after its rows were given is refused."""
+    hospital, insurer = run.parties.values()
+    rows = hospital.advance({})[ROWS]
+    answers = insurer.advance({ROWS: rows})[ANSWERS]
+    table = tmp_path / "changed.csv"
+    lines = Path(hospital.settings.table).read_text().splitlines()
+    ids, smoker, ward = lines[1].split(",")
+    table.write_text("\n".join([lines[0], f"{ids},{1 - int(smoker)},{ward}", *lines[2:]]) + "\n")
+    settings = (hospital.folder / "run.toml").read_text()
+    (hospital.folder / "run.toml").write_text(settings.replace(hospital.settings.table, str(table)))
+    changed = PartyRun(hospital.folder)
+    with pytest.raises(PrivacyError, match="rows-1-2 was released already"):
+        changed.advance({ANSWERS: answers})
+    assert "message" not in changed.outgoing()

@@ -431,7 +431,7 @@ def _shares(schema: Schema, planning: PlanOptions, target: Target) -> Shares:
     columns = tuple(
         tuple(schema.sizes[a] for a in schema.varying(name)) for name in schema.party_names
     )
-    sketched = target.message_bytes if several and crossing_pairs(schema) else 0
+    sketched = target.message_bytes if several and (schema.shared or crossing_pairs(schema)) else 0
     return Outlook(columns, target.records, rho, _local_limit(schema, planning), sketched).best()
 
 

@@ -97,6 +97,8 @@ class Outlook:
         """The shares with the least forecast of the error; the usual ones unless others gain."""
         usual = USUAL if self.message_bytes else USUAL.without_sketches()
         sketches = SKETCH_SHARES if self.message_bytes else (0.0,)
+        if not any(self.columns):
+            return usual
         several = any(len(sizes) > 1 for sizes in self.columns)
         one_way = (None, *ONE_WAY_SHARES) if several else (None,)
         options = [

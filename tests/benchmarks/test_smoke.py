@@ -28,6 +28,7 @@ SCRIPTS = {
     "network": ("flwr",),
     "overlap": (),
     "reproduce": (),
+    "trust": (),
     "wide": (),
 }
 # Programs that other tests call, and modules that scripts import.

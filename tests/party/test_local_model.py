@@ -232,7 +232,7 @@ def test_a_message_of_more_units_than_the_ledger_has_is_refused():
 
 
 def test_a_plan_without_larger_marginals_has_no_such_event():
-    plan = plan_local((4, 5), 0.5, 10**5, False, larger=False)
+    plan = plan_local((4, 5), 0.5, 10**5, False, one_way=1.0)
     assert plan == LocalPlan(math.sqrt(2), 0.0, 0, 0.0, 10**5, False)
 
 

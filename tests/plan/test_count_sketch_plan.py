@@ -18,6 +18,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.groups import Group, released_sizes
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
@@ -133,7 +134,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
 def test_what_cannot_be_priced_soon_has_the_least_weights():
     """Presence keeps its low weight where there are too many attributes to weigh them by their sizes."""
     schema = schema_of((2,), (2,), (50,) * 60)
-    plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10)
+    plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10, shares=SHARES)
     assert plan.sketch.weights == (15, 1, 15, 1, *[15] * 60)
 
 
@@ -226,7 +227,7 @@ def test_parities_are_contrasts_of_count_sketches():
 
 
 def test_wide_domains_are_cut():
-    assert plan_of((5000, 3), (4,), tau=1000).groups[0].bins == (COUNT_BINS,)
+    assert plan_of((5000, 3), (4,), tau=1000, shares=SHARES).groups[0].bins == (COUNT_BINS,)
 
 
 def test_predictions_cover_all_cross_party_pairs_and_shrink_with_messages():

@@ -10,6 +10,7 @@ from msgspec.structs import astuple
 from planning import plan_with
 
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.schema import Schema
 
 # Written by the planner as it was before it was made to scale to hundreds of attributes; whose cliques are free is later. Those of
@@ -45,7 +46,7 @@ CASES = {
     "110 attributes": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, PAIRS),
     "300 attributes": ([4] * 300, [75] * 4, 50_000, PAIRS),
     # Written when count sketches became the default, and anew when attributes of two values became contrasts, sketches 15 MB, and
-    # when attributes of more values always had larger weights.
+    # when attributes of more values always had larger weights. The shares are those that plans had then.
     "two parties, count sketches": ([4, 3, 4, 2], [2, 2], 20_000, {}),
     "adult, count sketches": (
         [85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2],
@@ -57,7 +58,7 @@ CASES = {
         [10_000, *sizes_between(2, 22, 2, 10_000), 10_000],
         [8, 8, 8],
         42_000,
-        {},
+        {"shares": SHARES},
     ),
     "small messages, count sketches": (
         sizes_between(3, 30, 2, 60),
@@ -65,7 +66,12 @@ CASES = {
         300_000,
         {"message_bytes": 3_000_000},
     ),
-    "110 attributes, count sketches": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, {}),
+    "110 attributes, count sketches": (
+        sizes_between(1, 110, 5, 100),
+        [37, 37, 36],
+        20_000,
+        {"shares": SHARES},
+    ),
     # Written when parties of one attribute of two values began to tell presence, and anew when groups of one value told it.
     "an attribute each, count sketches": ([2, 2, 7, 2, 3], [1] * 5, 20_000, {}),
 }

@@ -33,6 +33,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .domain_compression import Compression, compress, compressed_sizes, value_shares
+from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, by_measurement
@@ -282,7 +283,7 @@ def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> Co
     return value_shares(classes, records, counts, sum(weights) ** -0.5)
 
 
-def _per_cell(measurements: Sequence[Measurement], values: Sequence[float]) -> Array:
+def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Array) -> Array:
     """Repeat each measurement's value for its cells [flat over the cells, float64]."""
     return np.repeat(np.array(values, np.float64), [m.counts.size for m in measurements])
 
@@ -302,37 +303,44 @@ def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
 
     It is 1 for marginals of one attribute.
     """
-    shares = [
-        1.0 if len(m.attributes) == 1 else max(m.signal(table), MIN_FOLLOWED)
-        for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
-    ]
+    tables = by_measurement(expected, measurements)
+    shares = np.ones(len(measurements))
+    larger = [i for i, m in enumerate(measurements) if len(m.attributes) > 1]
+    seen = stand_out([measurements[i] for i in larger], [tables[i] for i in larger])
+    for i, stands in zip(larger, seen, strict=True):
+        signal = measurements[i].signal(tables[i]) if stands else 0.0
+        shares[i] = max(signal, MIN_FOLLOWED)
     return _per_cell(measurements, shares)
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
-    """Centred logs of every measured attribute's best one-way marginal: most values first, then
-    least noise.
+    """Centred logs of every measured attribute's counts: the mean of its margins of most values,
+    weighted by their precision.
     """
-    best: dict[int, tuple[int, float]] = {}
-    logs: dict[int, Array] = {}
+    margins: dict[int, list[tuple[Array, Array, BinMap | None]]] = {}
     for m in measurements:
         if m.unknown:
             continue
         variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
         for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
             others = tuple(k for k in range(m.counts.ndim) if k != axis)
-            margin = m.counts.sum(axis=others)
-            spread = np.sqrt(variance.sum(axis=others))
-            rank = (-len(margin), float(spread.mean()))
-            if a in best and best[a] <= rank:
-                continue
-            best[a] = rank
-            # Counts are at least half a standard deviation. A bin's count is spread equally over
-            # its values.
-            counts = np.maximum(margin, 0.5 * spread)
-            if bins is not None:
-                counts = (counts / np.maximum(np.bincount(bins, minlength=len(margin)), 1))[bins]
-            logs[a] = np.log(counts) - float((counts * np.log(counts)).sum() / counts.sum())
+            margin = m.counts.sum(axis=others), variance.sum(axis=others), bins
+            finest = margins.setdefault(a, [])
+            if finest and len(finest[0][0]) < len(margin[0]):
+                finest.clear()
+            if not finest or len(finest[0][0]) == len(margin[0]):
+                finest.append(margin)
+    logs: dict[int, Array] = {}
+    for a, of in margins.items():
+        precision = np.sum([1 / variance for _, variance, _ in of], axis=0)
+        mean = np.sum([margin / variance for margin, variance, _ in of], axis=0) / precision
+        # Counts are at least half a standard deviation. A bin's count is spread equally over its
+        # values.
+        counts = np.maximum(mean, 0.5 / np.sqrt(precision))
+        bins = of[0][2]
+        if bins is not None:
+            counts = (counts / np.maximum(np.bincount(bins, minlength=len(mean)), 1))[bins]
+        logs[a] = np.log(counts) - float((counts * np.log(counts)).sum() / counts.sum())
     return logs
 
 

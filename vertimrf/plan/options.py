@@ -19,7 +19,6 @@ from .defaults import (
     PAIRS_BYTES,
     POPULATIONS,
     PUBLISHED,
-    SHARES,
     TAU,
 )
 
@@ -84,7 +83,8 @@ class PlanOptions:
             ``keys`` and ``message_bytes``.
         shares: shares of the budget for the noisy record count, for all parties' local models
             together, and for the sketches across parties. They sum to 1. Without sketches the
-            parties are synthesised as independent.
+            parties are synthesised as independent. None: those that a forecast of the error
+            prefers (:mod:`~.plan.shares`).
         local_models: False leaves only the one-way marginals in each party's local model, for
             comparison.
         workload: marginals that matter most, each a list of attribute names, all of one weight or
@@ -122,7 +122,7 @@ class PlanOptions:
         None,
         "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb.",
     )
-    shares: tuple[float, float, float] = SHARES
+    shares: tuple[float, float, float] | None = None
     local_models: bool = True
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = _option(
         None, "Columns, with commas, of a marginal that matters most; repeat for more."
@@ -161,11 +161,10 @@ class PlanOptions:
             )
         if self.records_per_person != 1 or type(self.records_per_person) is not int:
             self._check_persons()
-        count, local, sketches = self.shares
-        if (
-            min(count, local) <= 0
-            or sketches < 0
-            or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-9)
+        if self.shares is not None and not (
+            min(self.shares[:2]) > 0
+            and self.shares[2] >= 0
+            and math.isclose(sum(self.shares), 1.0, abs_tol=1e-9)
         ):
             raise PlanError(
                 f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero."

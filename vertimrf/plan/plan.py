@@ -596,6 +596,7 @@ class Plan:
             )
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
+        lines += self._independence()
         for attribute in self.schema.shared:
             holders = " and ".join(
                 self.party_names[party] for party in self.schema.holders[attribute]
@@ -623,6 +624,19 @@ class Plan:
                 "  population: everybody that any party holds; what nobody holds of a person is null."
             )
         return "\n".join(lines)
+
+    def _independence(self) -> list[str]:
+        """Which columns the result will have as independent, and why; empty if none."""
+        several = [len(self.schema.varying(name)) for name in self.party_names]
+        if self.sketch is not None or sum(several) < 2:
+            return []
+        if not any(local.units for local in self.local):
+            return [
+                "  the result has independent columns: for more than one-way marginals the table is too small at this epsilon."
+            ]
+        if len(self.local) - several.count(0) > 1:
+            return ["  columns of different parties are independent in the result."]
+        return []
 
     def agreement_of(self, party: int) -> dict[int, CountSketchPlan]:
         """The sketches of agreement that a party publishes a table of, by attribute."""

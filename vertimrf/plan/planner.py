@@ -48,6 +48,7 @@ from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
 from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schema import Schema
+from .shares import ONE_WAY_OF_CONTRASTS, ONE_WAY_SHARE, SCORE_SHARE, USUAL, Outlook, Shares
 from .weights import choose_weights, least_weights
 from .workload import Workload
 
@@ -59,11 +60,6 @@ FLOOR_BELOW_PHANTOMS = 4
 CEILING_ABOVE_PHANTOMS = 7
 # Sum of the measurement weights of a party's larger marginals: enough for a few hundred marginals.
 UNITS = 4096
-# Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
-# limited.
-ONE_WAY_SHARE = 0.08
-ONE_WAY_OF_CONTRASTS = 0.33
-SCORE_SHARE = 0.08
 # Count sketches: share of a Gaussian's information that the best codes of 1 to 4 bits keep.
 CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
 # Least noise variance of a counter per group, up to a factor of two. More noise hardly lowers a
@@ -108,7 +104,7 @@ def plan_local(
     rho: float,
     largest_clique: int,
     free: bool,
-    larger: bool = True,
+    one_way: float | None = None,
     alone: bool = False,
 ) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
@@ -118,7 +114,8 @@ def plan_local(
         rho: the party's budget.
         largest_clique: most cells of a local clique.
         free: whether one clique of the global model contains all attributes.
-        larger: whether marginals of several attributes are measured.
+        one_way: share of one-way marginals; None is the usual one. At 1 no other marginals are
+            measured.
         alone: whether no other party has attributes. Then contrasts are measured if all attributes
             have two values.
 
@@ -128,12 +125,13 @@ def plan_local(
     d = len(sizes)
     if d == 0:
         return LocalPlan(0.0, 0.0, 0, 0.0, largest_clique, free)
-    if d == 1 or not larger:
+    if d == 1 or one_way == 1:
         return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique, free)
     pairs = d * (d - 1) // 2
     scores = SCORE_SHARE if math.prod(sizes) > largest_clique else 0.0
     contrasts = alone and max(sizes) == 2
-    one_way = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
+    if one_way is None:
+        one_way = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
     measure = 1 - one_way - scores
     return LocalPlan(
         one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
@@ -447,12 +445,12 @@ class Choice:
     Attributes:
         sketches: the cross-party release, at any budget.
         agreement: repetitions and buckets of the agreement sketches, per shared attribute.
-        shares: shares of the budget for the record count, the local models and the sketches.
+        shares: shares of the budget.
     """
 
     sketches: SketchChoice
     agreement: tuple[tuple[int, int], ...]
-    shares: tuple[float, float, float]
+    shares: Shares
 
 
 @dataclass(frozen=True)
@@ -464,23 +462,51 @@ class Origin:
     public_keys: PublicKeys | None
 
 
-def _without_sketches(shares: tuple[float, float, float]) -> tuple[float, float, float]:
-    """The shares without that of sketches, scaled to sum to 1."""
-    count, local, _ = shares
-    return count / (count + local), local / (count + local), 0.0
+def _shares(schema: Schema, planning: PlanOptions, target: Target) -> Shares:
+    """The given shares of the budget; otherwise, those of the least forecast of the error."""
+    several = _publishing_parties(schema) > 1
+    if planning.shares is not None:
+        return Shares(*planning.shares)
+    if planning.encoder != CountSketchPlan.encoder or not planning.local_models:
+        return USUAL
+    rho = _gaussian_budget(target) / planning.records_per_person**2
+    columns = tuple(
+        tuple(schema.sizes[a] for a in schema.varying(name)) for name in schema.party_names
+    )
+    sketched = target.message_bytes if several and (schema.shared or crossing_pairs(schema)) else 0
+    return Outlook(columns, target.records, rho, _local_limit(schema, planning), sketched).best()
+
+
+def _gaussian_budget(target: Target) -> float:
+    """The budget (zCDP) that one Gaussian mechanism would have."""
+    return calibrate(
+        lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta
+    )
+
+
+def _local_limit(schema: Schema, planning: PlanOptions) -> int:
+    """Most cells of a local clique.
+
+    The paper's limit is tau / (m u^2), which leaves room for cross-party attributes. Here the
+    server chooses among local and cross-party edges, so local graphs may be larger.
+    """
+    several = _publishing_parties(schema) > 1
+    return max(planning.tau // (2 * _publishing_parties(schema)), 2) if several else planning.tau
 
 
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     """Choose the cross-party release; see :func:`make_plan`."""
-    encoder, shares = planning.encoder, planning.shares
+    encoder, shares = planning.encoder, _shares(schema, planning, target)
+    if not planning.local_models:
+        shares = replace(shares, one_way=1.0)
     several = _publishing_parties(schema) > 1
     if several and planning.records_per_person > 1 and not KINDS[encoder].prices_persons:
         raise PlanError(
             f"With {planning.records_per_person} records of a person there is no price for {encoder}: use count sketches, or one "
             "record per person."
         )
-    if not several or not shares[2]:
-        return Choice(NoSketches(), (), _without_sketches(shares))
+    if not several or not shares.sketches:
+        return Choice(NoSketches(), (), shares.without_sketches())
     varying = tuple(
         sorted(set(itertools.chain(*(schema.varying(name) for name in schema.party_names))))
     )
@@ -495,15 +521,13 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
             planning.keys or PUBLISHED_KEYS,
         )
         # The rest of the target is for the count and the local models.
-        return Choice(published, (), _without_sketches(shares))
+        return Choice(published, (), shares.without_sketches())
     if encoder == ResponsePlan.encoder:
         return Choice(Responses(varying, sizes), (), shares)
     if encoder == EncryptedCountsPlan.encoder:
         return _encrypted_counts(schema, planning, target)
     # The sketches get their share of the rho that one Gaussian mechanism would have.
-    rho = shares[2] * calibrate(
-        lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta
-    )
+    rho = shares.sketches * _gaussian_budget(target)
     agreement: list[tuple[int, int]] = []
     # Agreement sketches can be priced for one record per person only.
     if schema.shared and planning.records_per_person == 1:
@@ -598,12 +622,8 @@ def _plans(
     """The plan as a function of the approximate zCDP budget."""
     several = _publishing_parties(schema) > 1
     columns = [schema.varying(name) for name in schema.party_names]
-    count, local, sketches = choice.shares
-    # The paper's local limit is tau / (m u^2), which leaves room for cross-party attributes. Here
-    # the server chooses among local and cross-party edges, so local graphs may be larger.
-    largest_clique = (
-        max(planning.tau // (2 * _publishing_parties(schema)), 2) if several else planning.tau
-    )
+    shares = choice.shares
+    largest_clique = _local_limit(schema, planning)
     free = math.prod(schema.sizes) <= planning.tau
     # Replacing a record doubles every sensitivity, and a person's multiplies with their records;
     # the cost has their squares.
@@ -613,21 +633,19 @@ def _plans(
     workload = Workload.of(schema, planning.workload or None)
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
-        budget = others * rho * local * len(attributes) / max(sum(map(len, columns)), 1)
+        budget = others * rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
         sizes = [schema.sizes[i] for i in attributes]
-        return plan_local(
-            sizes, budget, largest_clique, free, planning.local_models, alone=not several
-        )
+        return plan_local(sizes, budget, largest_clique, free, shares.one_way, alone=not several)
 
     def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
-        budget = rho * sketches * AGREEMENT_SHARE / len(choice.agreement)
+        budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)
         return _count_sketch_plan(
             (1,) * len(schema.holders[attribute]), *shape, AGREEMENT_BITS, budget
         )
 
     def at(rho: float) -> Plan:
         groups, sketch = choice.sketches.configure(
-            rho * sketches * (1 - AGREEMENT_SHARE if choice.agreement else 1)
+            rho * shares.sketches * (1 - AGREEMENT_SHARE if choice.agreement else 1)
         )
         shared = zip(schema.shared, choice.agreement, strict=False)
         return Plan(
@@ -636,7 +654,7 @@ def _plans(
             delta=target.delta,
             expected_records=target.records,
             tau=planning.tau,
-            count_sigma=math.sqrt(0.5 / (others * rho * count)),
+            count_sigma=math.sqrt(0.5 / (others * rho * shares.count)),
             local=tuple(local_plan(attributes, rho) for attributes in columns),
             groups=groups,
             sketch=sketch,

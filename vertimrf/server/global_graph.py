@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 from ..model.domain_compression import compressed_sizes, compression_maps
+from ..model.evidence import stand_out
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
@@ -142,10 +143,10 @@ def _grown(
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
-    value = _values(plan, larger)
-    fitted = independent
+    value, fitted = _values(plan, larger), independent
     scores = _misfits(larger, independent) * value
-    waiting = {i for i in range(len(larger)) if scores[i] > 0}
+    scores[~stand_out(larger, _expected(larger, independent))] = 0.0
+    waiting = set(np.flatnonzero(scores > 0).tolist())
     # For progress only: about so many attributes fit in a clique.
     varying = [size for size in sizes if size > 1]
     together = math.log(plan.tau) / max(float(np.mean(np.log(varying))), 0.1)
@@ -258,10 +259,16 @@ def _misfits(
     """Misfit of each measurement to a model, in records (:meth:`.Measurement.misfit`)
     [shape=(measurements,), float64].
     """
-    out = np.empty(len(measurements))
+    tables = _expected(measurements, fitted)
+    return np.array([m.misfit(table) for m, table in zip(measurements, tables, strict=True)])
+
+
+def _expected(
+    measurements: Sequence[Measurement], fitted: MarkovRandomField
+) -> list[npt.NDArray[np.float64]]:
+    """A model's counts of measured marginals [each shaped as its counts]."""
     pairs = [i for i, m in enumerate(measurements) if len(m.attributes) == 2]
-    for i, table in zip(pairs, _tables([measurements[i] for i in pairs], fitted), strict=True):
-        out[i] = measurements[i].misfit(table)
+    out = dict(zip(pairs, _tables([measurements[i] for i in pairs], fitted), strict=True))
     for i in set(range(len(measurements))).difference(pairs):
         m = measurements[i]
         try:
@@ -275,8 +282,8 @@ def _misfits(
                 functools.reduce(np.multiply.outer, [single / fitted.total for single in singles])
                 * fitted.total
             )
-        out[i] = m.misfit(padded(table, m.counts.shape))
-    return out
+        out[i] = padded(table, m.counts.shape)
+    return [out[i] for i in range(len(measurements))]
 
 
 def _tables(

@@ -63,6 +63,8 @@ __all__ = ["Estimates", "Result", "Server"]
 # many standard errors.
 DOUBTFUL = 0.01
 DOUBT_ERRORS = 6.0
+# Without pairs the fit goes all the way to least squares: values that noise alone shows get no mass.
+ALL_THE_WAY = FitOptions(proximal_weight=1.0, min_improvement=0.0)
 # A party's record count is refused if it exceeds the limit by this many standard errors.
 HOLDING_ERRORS = 10.0
 
@@ -261,6 +263,7 @@ class Server:
             tree = local_tree(self._plan, local, zeros, classes)
             known = [m for m in local if tree.covering(m.attributes) >= 0]
             report = fitting(self._options.progress)
+            alone = self._plan.sketch is None and all(len(m.attributes) == 1 for m in local)
             return fit(
                 schema.sizes,
                 known,
@@ -268,7 +271,7 @@ class Server:
                 tree=tree,
                 zeros=zeros,
                 classes=classes,
-                options=FitOptions(progress=report),
+                options=replace(ALL_THE_WAY if alone else FitOptions(), progress=report),
             )
 
     def _of_different_people(

@@ -1,0 +1,52 @@
+"""Tell marginals whose dependence stands out from those that noise alone explains.
+
+Among many marginals some are far from independence by noise. The procedure of Benjamini and
+Hochberg (1995) takes the marginals with the smallest p-values, as many as let the expected share of
+noise among them stay at ``NOISE_AMONG``. If no marginal has dependence, mostly none is taken; if
+nearly all have, nearly all are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .measurement import Array, Measurement
+
+__all__ = ["stand_out"]
+
+# Expected share of marginals of mere noise among those that are taken.
+NOISE_AMONG = 0.5
+
+
+def stand_out(
+    measurements: Sequence[Measurement], expected: Sequence[Array]
+) -> npt.NDArray[np.bool_]:
+    """Whether each marginal stands out from a model among all of them.
+
+    Args:
+        measurements: the marginals.
+        expected: the model's counts [each shaped as its measurement].
+
+    Returns:
+        One truth value for each measurement [shape=(measurements,), bool].
+    """
+    chances = np.array([_chance(m, table) for m, table in zip(measurements, expected, strict=True)])
+    order = np.argsort(chances, kind="stable")
+    limits = NOISE_AMONG * np.arange(1, len(order) + 1) / max(len(order), 1)
+    below = np.flatnonzero(chances[order] <= limits)
+    out = np.zeros(len(order), np.bool_)
+    out[order[: below[-1] + 1 if below.size else 0]] = True
+    return out
+
+
+def _chance(m: Measurement, expected: Array) -> float:
+    """Probability that noise alone is so far from a model: the upper tail of chi-square, by the
+    cube root that is nearly Gaussian (Wilson and Hilferty, 1931).
+    """
+    spread = 2 / (9 * m.dimensions)
+    root = (m.squares(expected) / m.dimensions) ** (1 / 3)
+    return 0.5 * math.erfc((root - 1 + spread) / math.sqrt(2 * spread))

@@ -1,0 +1,179 @@
+"""Divide the budget by a forecast of the result's error, from public figures alone.
+
+More budget for pairs of attributes helps only where pairs are seen through their noise. The
+forecast compares divisions of the budget by the expected distance of three-way marginals:
+
+- An attribute of u values with noise sigma in each count is off by T1 = u sigma / (n sqrt(2 pi)), a
+  total variation distance. Marginals of pairs at its party contain it too, and lower sigma.
+- A pair of c cells is off by T2 alike. Its dependence is assumed to be ``DEPENDENCE``, D. An
+  estimate that weighs noise against dependence leaves D T2 / sqrt(D^2 + T2^2), and a pair that is
+  not measured leaves D.
+- A three-way marginal has three attributes and three pairs:
+  error^2 = 3 (mean of T1^2) + 3 (mean of what pairs leave, squared).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .defaults import SHARES
+
+__all__ = [
+    "ONE_WAY_OF_CONTRASTS",
+    "ONE_WAY_SHARE",
+    "SCORE_SHARE",
+    "USUAL",
+    "Outlook",
+    "Shares",
+    "error",
+]
+
+Floats = npt.NDArray[np.float64]
+
+# Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
+# limited.
+ONE_WAY_SHARE = 0.08
+ONE_WAY_OF_CONTRASTS = 0.33
+SCORE_SHARE = 0.08
+# Assumed total variation distance of a pair from independence.
+DEPENDENCE = 0.25
+# Divisions of the budget that are compared: share of the sketches in all, and of one-way marginals
+# in a party's. Those above are taken unless another lowers the forecast by this part.
+SKETCH_SHARES = (0.5, 0.3, 0.2, 0.1, 0.0)
+ONE_WAY_SHARES = (0.15, 0.3, 0.6, 1.0)
+WORTH_CHANGING = 0.03
+# A counter of a sketch takes four bits in the forecast.
+COUNTERS_PER_BYTE = 2
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the budget.
+
+    Attributes:
+        count, local, sketches: shares of all: the record count, local models and sketches.
+        one_way: share of one-way marginals in a party's local model. None is the usual one. At 1
+            nothing else is measured there.
+    """
+
+    count: float
+    local: float
+    sketches: float
+    one_way: float | None = None
+
+    def without_sketches(self) -> Shares:
+        """The share of sketches goes to the others."""
+        kept = self.count + self.local
+        return Shares(self.count / kept, self.local / kept, 0.0, self.one_way)
+
+
+USUAL = Shares(*SHARES)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is known of a run before its plan.
+
+    Attributes:
+        columns: domain sizes of the attributes of several values, by party.
+        records: expected number of records.
+        rho: the whole budget (zCDP).
+        largest_clique: most cells of a local clique.
+        message_bytes: budget for the sketches in a party's message; 0 if there are none.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    records: int
+    rho: float
+    largest_clique: int
+    message_bytes: int
+
+    def best(self) -> Shares:
+        """The shares with the least forecast of the error; the usual ones unless others gain."""
+        usual = USUAL if self.message_bytes else USUAL.without_sketches()
+        sketches = SKETCH_SHARES if self.message_bytes else (0.0,)
+        if not any(self.columns):
+            return usual
+        several = any(len(sizes) > 1 for sizes in self.columns)
+        one_way = (None, *ONE_WAY_SHARES) if several else (None,)
+        options = [
+            Shares(usual.count, 1 - usual.count - across, across, alone)
+            for across, alone in itertools.product(sketches, one_way)
+        ]
+        best = min(options, key=lambda shares: error(self, shares))
+        return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual
+
+
+def error(outlook: Outlook, shares: Shares) -> float:
+    """Forecast of the mean distance of three-way marginals, which may exceed 1.
+
+    Args:
+        outlook: what is known of the run.
+        shares: the division of the budget.
+    """
+    d = sum(map(len, outlook.columns))
+    local = shares.local * outlook.rho / d
+    ones, pairs = 0.0, 0.0
+    for sizes in outlook.columns:
+        squared, left = _at_one_party(
+            np.array(sizes, np.float64), local * len(sizes), shares, outlook
+        )
+        ones, pairs = ones + squared, pairs + left
+    crossing = _across(outlook, shares.sketches * outlook.rho)
+    return math.sqrt(3 * ones / d + 3 * (pairs + crossing) / max(math.comb(d, 2), 1))
+
+
+def _left(distances: Floats) -> float:
+    """Sum of the squared distances that pairs leave, by the distances of their noise."""
+    squared = np.square(distances)
+    return float((DEPENDENCE**2 * squared / (DEPENDENCE**2 + squared)).sum())
+
+
+def _at_one_party(
+    sizes: Floats, rho: float, shares: Shares, outlook: Outlook
+) -> tuple[float, float]:
+    """Sums of the squared distances of a party's attributes, and of what its pairs leave."""
+    d = len(sizes)
+    if not d:
+        return 0.0, 0.0
+    contrasts = len(outlook.columns) == 1 and sizes.max() == 2
+    usual = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
+    one_way = 1.0 if d == 1 else usual if shares.one_way is None else shares.one_way
+    precision = np.full(d, 2 * one_way * rho / d)
+    left = math.comb(d, 2) * DEPENDENCE**2
+    if one_way < 1:
+        scores = SCORE_SHARE if math.prod(map(int, sizes)) > outlook.largest_clique else 0.0
+        first, second = np.triu_indices(d, 1)
+        # A contrast is one counter, and does not contain its attributes' counts.
+        cells = np.ones(len(first)) if contrasts else sizes[first] * sizes[second]
+        weights = cells ** (2 / 3)
+        variance = weights.sum() / weights / (2 * (1 - one_way - scores) * rho)
+        left = _left(cells * np.sqrt(variance) / (outlook.records * math.sqrt(2 * math.pi)))
+        if not contrasts:
+            np.add.at(precision, first, 1 / (sizes[second] * variance))
+            np.add.at(precision, second, 1 / (sizes[first] * variance))
+    distances = sizes / np.sqrt(precision) / (outlook.records * math.sqrt(2 * math.pi))
+    return float(np.square(distances).sum()), left
+
+
+def _across(outlook: Outlook, rho: float) -> float:
+    """Sum of the squared distances that pairs across parties leave."""
+    sizes = [np.array(each, np.float64) for each in outlook.columns]
+    d, rows = sum(map(len, sizes)), max(float(each.sum()) for each in sizes)
+    out = 0.0
+    for one, other in itertools.combinations(sizes, 2):
+        if not rho:
+            out += DEPENDENCE**2 * len(one) * len(other)
+            continue
+        counters = COUNTERS_PER_BYTE * outlook.message_bytes / rows
+        # In each value's counters the noise is that of so many records.
+        noise = d * math.sqrt(counters / (4 * rho))
+        spread = (outlook.records / one + noise)[:, None] * (outlook.records / other + noise)
+        errors = np.sqrt(spread / counters)
+        out += _left(np.outer(one, other) * errors / (outlook.records * math.sqrt(2 * math.pi)))
+    return out

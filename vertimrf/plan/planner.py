@@ -525,7 +525,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     if encoder == ResponsePlan.encoder:
         return Choice(Responses(varying, sizes), (), shares)
     if encoder == EncryptedCountsPlan.encoder:
-        return _encrypted_counts(schema, planning, target)
+        return _encrypted_counts(schema, planning, target, shares)
     # The sketches get their share of the rho that one Gaussian mechanism would have.
     rho = shares.sketches * _gaussian_budget(target)
     agreement: list[tuple[int, int]] = []
@@ -546,7 +546,9 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     return Choice(choice, tuple(agreement), shares)
 
 
-def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
+def _encrypted_counts(
+    schema: Schema, planning: PlanOptions, target: Target, given: Shares
+) -> Choice:
     """Choose groups and budget shares of encrypted counts.
 
     Every attribute is a group, and one of two values is a contrast. If one clique contains all
@@ -566,12 +568,14 @@ def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> 
         parties = [group.party(schema) for group in groups]
         counts = [parties.count(party) for party in range(len(columns))]
         tables = (len(groups) ** 2 - sum(count**2 for count in counts)) // 2
-        shares = planning.shares
-        if shares == SHARES:
-            shares = _encrypted_shares([len(some) for some in columns], counts)
-        release = EncryptedCounts(groups, contrasts, tables, target.records, shares[0] / shares[2])
+        shares = given
+        if planning.shares is None:
+            derived = _encrypted_shares([len(some) for some in columns], counts)
+            shares = replace(derived, one_way=given.one_way)
+        ratio = shares.count / shares.sketches
+        release = EncryptedCounts(groups, contrasts, tables, target.records, ratio)
         # The noise of both parties, at the rho that one Gaussian mechanism would have.
-        rho = shares[2] * gaussian_rho(target.epsilon, target.delta)
+        rho = shares.sketches * gaussian_rho(target.epsilon, target.delta)
         return Choice(release, (), shares), math.sqrt(tables / (2 * rho))
 
     if math.prod(schema.sizes) <= planning.tau:
@@ -581,9 +585,7 @@ def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> 
     return chosen(0)[0]
 
 
-def _encrypted_shares(
-    attributes: Sequence[int], groups: Sequence[int]
-) -> tuple[float, float, float]:
+def _encrypted_shares(attributes: Sequence[int], groups: Sequence[int]) -> Shares:
     """Shares of the budget at which the server's view costs as much as that of the worst coalition.
 
     The server alone sees everything with the noise of two parties. A coalition sees what is the
@@ -608,7 +610,7 @@ def _encrypted_shares(
             if cost > local:
                 left = 1 - count * (0 in others) - (1 - count) * local
                 crossing = min(crossing, left / (cost - local))
-    return count, 1 - count - crossing, crossing
+    return Shares(count, 1 - count - crossing, crossing)
 
 
 def _publishing_parties(schema: Schema) -> int:

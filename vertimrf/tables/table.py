@@ -421,9 +421,8 @@ class Columns:
                 # Codes wait to be joined in the narrowest type.
                 narrow = np.uint8 if attribute.size <= 1 << 8 else np.uint16
                 parts.append((row if every else row[fits]).astype(narrow))
-            if not every:
-                left_out.append(records + np.flatnonzero(~fits))
-                blanks.append(ids[present & ~fits])
+            left_out.append(records + np.flatnonzero(~fits))
+            blanks.append(ids[present & ~fits])
             records += piece.num_rows
         return Encoded(
             joined(digests, np.uint64),

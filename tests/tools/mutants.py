@@ -94,6 +94,7 @@ TESTS = {
     "plan/": ("plan/test_plan.py", "privacy/test_prices.py", "test_leaks.py"),
     "encrypted/paillier.py": ("encrypted/test_paillier.py", "encrypted/test_counts.py"),
     "encrypted/packing.py": ("encrypted/test_packing.py", "encrypted/test_counts.py"),
+    "party/encrypted_counts.py": ("party/test_encrypted_counts.py",),
     "encrypted/": ("encrypted/test_counts.py", "encrypted/test_positions.py"),
     "message.py": (
         "test_leaks.py",
@@ -1447,6 +1448,45 @@ NAMED += (
         "out += [own.gaussian(table, self.sketch.sigma) for table in counted]",
         "out += counted",
         ("party/test_encrypted_counts.py",),
+    ),
+    Mutation(
+        "an answer's noise does not depend on the rows that are added",
+        "party/encrypted_counts.py",
+        "hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes())",
+        "hashlib.sha256(self.codes.tobytes())",
+        ("party/test_encrypted_counts.py::test_noise_depends_on_the_rows_and_on_the_table",),
+    ),
+    Mutation(
+        "parties with different people are not noticed",
+        "party/encrypted_counts.py",
+        'header.get("people") != self.people',
+        'header.get("people") is None',
+        ("party/test_encrypted_counts.py::test_files_of_others_are_refused",),
+    ),
+    Mutation(
+        "a coalition is thought to know neither of two noises",
+        "privacy/ledger.py",
+        "if self.kind is Kind.ENCRYPTED_COUNTS and not any(part.party in coalition for part in self.parts):",
+        "if self.kind is Kind.ENCRYPTED_COUNTS:",
+        ("plan/test_encrypted_plan.py::test_who_knows_one_noise_faces_the_other",),
+    ),
+    Mutation(
+        "one colluding party is taken for the worst case of encrypted counts",
+        "privacy/ledger.py",
+        "for size in range(1, len(parties)):",
+        "for size in range(1, 2):",
+        (
+            "plan/test_encrypted_plan.py::test_with_many_parties_the_worst_coalition_is_no_single_party",
+        ),
+    ),
+    Mutation(
+        "the calibration of encrypted counts looks at the server alone",
+        "plan/plan.py",
+        "if isinstance(self.sketch, EncryptedCountsPlan):\n            views +=",
+        "if False:\n            views +=",
+        (
+            "plan/test_encrypted_plan.py::test_less_noise_in_tables_is_refused_even_where_the_server_alone_would_not_notice",
+        ),
     ),
     Mutation(
         "a selector forgets its noise",

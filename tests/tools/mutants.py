@@ -780,8 +780,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "against a party that colludes its own part of the sketches counts",
         "privacy/ledger.py",
-        "for part in self.parts if part.party != colluder",
-        "for part in self.parts if part.party == colluder",
+        "for part in self.parts if part.party not in coalition )\n        return () if",
+        "for part in self.parts if part.party in coalition )\n        return () if",
         ("privacy/test_collusion.py",),
     ),
     Mutation(
@@ -836,8 +836,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "groups of three values may be contrasts",
         "sketches/parameters.py",
-        "self.sizes[g] == 2}",
-        "self.sizes[g] in (2, 3)}",
+        "sizes[g] == 2}",
+        "sizes[g] in (2, 3)}",
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(
@@ -962,8 +962,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "records that are nobody's take part",
         "tables/table.py",
-        "ownerless = ownerless.then(Absent.of(present, records))\n                fits &= present",
-        "ownerless = ownerless.then(Absent.of(present, records))",
+        "ownerless = ownerless.then(Absent.of(owned, records))\n                fits &= owned",
+        "ownerless = ownerless.then(Absent.of(owned, records))",
         ("party/test_persons.py",),
     ),
     Mutation(
@@ -1159,15 +1159,15 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "whoever knows the parties' secret can compute a party's noise",
         "party/party.py",
-        'return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}"))',
-        'return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=f"noise of the message, {table.hex()}"))',
+        'return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))',
+        'return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=f"noise of the {of}, {known}"))',
         ("party/test_keyed_noise.py",),
     ),
     Mutation(
         "another table has the same noise where its counts are the same",
         "party/party.py",
-        'f"noise of the message, {table.hex()}"',
-        '"noise of the message"',
+        "[table.hex(), *(",
+        '["", *(',
         ("party/test_keyed_noise.py",),
     ),
     Mutation(
@@ -1536,8 +1536,8 @@ NAMED += (
     Mutation(
         "a blank counts as a packer's first value",
         "encrypted/packing.py",
-        "return np.where(codes < 0, -1, codes + np.cumsum(sizes)[:, None] - sizes)",
-        "return np.maximum(codes, 0) + np.cumsum(sizes)[:, None] - sizes",
+        "return np.where(codes < 0, -1, moved)",
+        "return np.where(codes < 0, np.cumsum(rows)[:, None] - rows, moved)",
     ),
     Mutation(
         "counters have no room for noise",

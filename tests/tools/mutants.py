@@ -95,6 +95,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "plan/": ("plan/test_plan.py", "privacy/test_prices.py", "test_leaks.py"),
     "encrypted/paillier.py": ("encrypted/test_paillier.py", "encrypted/test_counts.py"),
     "encrypted/packing.py": ("encrypted/test_packing.py", "encrypted/test_counts.py"),
+    "party/encrypted_counts.py": ("party/test_encrypted_counts.py",),
     "encrypted/": ("encrypted/test_counts.py", "encrypted/test_positions.py"),
     "message.py": (
         "test_leaks.py",
@@ -779,8 +780,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "against a party that colludes its own part of the sketches counts",
         "privacy/ledger.py",
-        "for part in self.parts if part.party not in coalition",
-        "for part in self.parts if part.party in coalition",
+        "for part in self.parts if part.party not in coalition )\n        return () if",
+        "for part in self.parts if part.party in coalition )\n        return () if",
         ("privacy/test_collusion.py",),
     ),
     Mutation(
@@ -1165,8 +1166,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "another table has the same noise where its counts are the same",
         "party/party.py",
-        'known = ", ".join([table.hex(), *([exact.hex()] if exact else [])])',
-        "known = exact.hex()",
+        "[table.hex(), *(",
+        '["", *(',
         ("party/test_keyed_noise.py",),
     ),
     Mutation(
@@ -1443,11 +1444,57 @@ NAMED += (
         ("runs/test_encrypted_runs.py::test_rows_of_another_run_or_altered_ones_are_refused",),
     ),
     Mutation(
-        "a packer forgets its noise",
+        "the selector of encrypted counts forgets its noise",
         "party/encrypted_counts.py",
-        "out += [own.gaussian(table, self.sketch.sigma) for table in counted]",
-        "out += counted",
-        ("party/test_encrypted_counts.py",),
+        "np.zeros((sum(counters), layout.counters), np.int64), self.sketch.sigma",
+        "np.zeros((sum(counters), layout.counters), np.int64), 1e-3",
+        ("party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",),
+    ),
+    Mutation(
+        "the packer of encrypted counts forgets its noise",
+        "party/encrypted_counts.py",
+        "[own.gaussian(table, self.sketch.sigma) for table in counted]",
+        "counted",
+        ("party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",),
+    ),
+    Mutation(
+        "an answer's noise does not depend on the rows that are added",
+        "party/encrypted_counts.py",
+        "hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes())",
+        "hashlib.sha256(self.codes.tobytes())",
+        ("party/test_encrypted_counts.py::test_noise_depends_on_the_rows_and_on_the_table",),
+    ),
+    Mutation(
+        "parties with different people are not noticed",
+        "party/encrypted_counts.py",
+        'header.get("people") != self.people',
+        'header.get("people") is None',
+        ("party/test_encrypted_counts.py::test_files_of_others_are_refused",),
+    ),
+    Mutation(
+        "a coalition is thought to know neither of two noises",
+        "privacy/ledger.py",
+        "if self.kind is Kind.ENCRYPTED_COUNTS and not any(part.party in coalition for part in self.parts):",
+        "if self.kind is Kind.ENCRYPTED_COUNTS:",
+        ("plan/test_encrypted_plan.py::test_who_knows_one_noise_faces_the_other",),
+    ),
+    Mutation(
+        "one colluding party is taken for the worst case of encrypted counts",
+        "privacy/ledger.py",
+        "for size in range(1, len(parties)):",
+        "for size in range(1, 2):",
+        (
+            "plan/test_encrypted_plan.py::test_with_many_parties_the_worst_coalition_is_no_single_party",
+        ),
+    ),
+    Mutation(
+        "the calibration of encrypted counts looks at the server alone",
+        "plan/plan.py",
+        "if isinstance(self.sketch, EncryptedCountsPlan):\n            views +=",
+        "if False:\n            views +=",
+        (
+            "plan/test_encrypted_plan.py::test_less_noise_in_tables_is_refused_even_where_the_server_alone_would_not_notice",
+        ),
     ),
     Mutation(
         "a selector forgets its noise",
@@ -1504,7 +1551,7 @@ NAMED += (
         "a blank counts as a packer's first value",
         "encrypted/packing.py",
         "return np.where(codes < 0, -1, moved)",
-        "return np.where(codes < 0, 0, moved)",
+        "return np.where(codes < 0, np.cumsum(rows)[:, None] - rows, moved)",
     ),
     Mutation(
         "counters have no room for noise",

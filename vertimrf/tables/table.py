@@ -325,11 +325,8 @@ class Columns:
         for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
             present = np.zeros(piece.num_rows, bool)
-            ids, owners, rows = (
-                np.arange(records, records + piece.num_rows, dtype=np.uint64),
-                None,
-                [],
-            )
+            ids = np.arange(records, records + piece.num_rows, dtype=np.uint64)
+            owners, rows = None, []
             if self.id is not None:
                 ids, present = digested(
                     self.keys.records,

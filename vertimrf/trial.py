@@ -94,7 +94,7 @@ class Trial:
 
 def open_tables(
     sources: Sequence[Any],
-    id: str,
+    id: str | None,
     schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
     read: ReadOptions = DEFAULT,
@@ -106,7 +106,7 @@ def open_tables(
     Args:
         sources: files, or objects that pyarrow can read; one per party, or a single one whose
             columns ``split`` deals to parties.
-        id: the record id column.
+        id: the record id column. One source needs none.
         schema: domains and parties. None infers them from the data, which is not private.
         split: number of columns of each party, in order. For a single source.
         read: how the tables are read.
@@ -122,6 +122,10 @@ def open_tables(
     """
     if not sources:
         raise PlanError("Give at least one table.")
+    if id is None and len(sources) > 1:
+        raise PlanError(
+            "Several parties' tables are joined by record ids: name their column (--id)."
+        )
     if split is not None and len(sources) != 1:
         raise PlanError(
             f"--split deals one table's columns to parties, but there are {len(sources)} tables."
@@ -194,7 +198,7 @@ def with_domains(
         The schema with all domains. Its ``spent`` has their ledger entries.
 
     Raises:
-        SchemaError: no table has a column, or its domain was not found.
+        SchemaError: no table has a column.
     """
     if not schema.wanted:
         return schema.schema
@@ -239,7 +243,7 @@ def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
 
 def synthesize(
     tables: Sequence[Any],
-    id: str,
+    id: str | None,
     epsilon: float,
     *,
     schema: Schema | OpenSchema | None = None,
@@ -252,7 +256,7 @@ def synthesize(
     Args:
         tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with
             ``planning.split``.
-        id: the record id column, in every table.
+        id: the record id column, in every table. One table needs none.
         epsilon: privacy target of the whole run, add/remove one record.
         schema: public domains, or domains to be found with noise. None infers them from the data,
             and the run is then marked as not private.
@@ -377,19 +381,14 @@ def _name(source: Any, index: int) -> str:
 
 
 def _deal_by_columns(
-    schema: Schema, tables: Sequence[Source], id: str, person: str | None = None
+    schema: Schema, tables: Sequence[Source], id: str | None, person: str | None = None
 ) -> Schema:
     """Name the parties of a schema without parties. Each has its table's columns."""
     columns_of = [
-        tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables
+        tuple(c for c in open_pieces(table).names if c in schema.names and c not in (id, person))
+        for table in tables
     ]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
-    for i, columns in enumerate(columns_of):
-        for column in columns:
-            if column not in by_name:
-                raise SchemaError(
-                    f"Table {i + 1} has column {column!r}, which the schema lacks; add it there or drop the column."
-                )
     missing = [name for name in schema.names if not any(name in columns for columns in columns_of)]
     if missing:
         raise SchemaError(

@@ -69,7 +69,7 @@ def plan_of(**options: Any) -> Any:
 
 
 def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
-    own = encode_table(table, "id", MINE, ReadOptions(ignore_extra=True, **options), keys=KEYS)
+    own = encode_table(table, "id", MINE, ReadOptions(**options), keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
 
 
@@ -98,7 +98,6 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
         client=client,
         id="id",
         attributes=MINE,
-        read=ReadOptions(ignore_extra=True),
         keys=KEYS,
     )
     folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
@@ -117,12 +116,7 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     party = Party(plan, "one", SECRET, key=ring.parties["one"])
     released = party.release(folder)
     monkeypatch.setenv(STATE, str(tmp_path / "another machine"))
-    assert (
-        party.release(
-            encode_table(table, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
-        )
-        == released
-    )
+    assert party.release(encode_table(table, "id", MINE, keys=KEYS)) == released
     baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
         Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
@@ -148,9 +142,7 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(
         plan, table, person="who"
     )
-    without = encode_partitions(
-        [delayed(table)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS
-    )
+    without = encode_partitions([delayed(table)], client, "id", MINE, keys=KEYS)
     with pytest.raises(TableError, match="--person"):
         Party(plan, "one", SECRET).run(without)
 
@@ -202,7 +194,6 @@ def test_a_table_without_records_is_released(client):
             client,
             "id",
             MINE,
-            read=ReadOptions(ignore_extra=True),
             keys=KEYS,
         )
         assert cut.count == 0
@@ -258,7 +249,6 @@ def test_a_task_that_kills_workers_is_one_sentence(client):
             client,
             "id",
             MINE,
-            read=ReadOptions(ignore_extra=True),
             keys=KEYS,
         )
     client.wait_for_workers(2, timeout=120)
@@ -283,7 +273,6 @@ def test_a_worker_that_is_killed_changes_nothing(client):
         client,
         "id",
         MINE,
-        read=ReadOptions(ignore_extra=True),
         keys=KEYS,
     )
     workers = set(client.run(os.getpid).values())

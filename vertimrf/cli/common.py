@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from ..errors import PlanError, RunError
 from ..progress import for_terminal
 
 __all__ = [
+    "SCHEMA_FILE",
     "compile_kernels",
     "load_open_schema",
     "load_schema",
+    "party_run",
     "print_dropped",
     "print_findings",
     "print_warnings",
+    "schema_of",
 ]
+
+# Ending of the file beside a synthetic table that holds its schema.
+SCHEMA_FILE = ".schema.toml"
 
 
 def compile_kernels(*wanted: str) -> None:
@@ -69,3 +77,37 @@ def load_schema(path: str | None) -> Any:
     from ..plan.schema import Schema
 
     return None if path is None else Schema.load(path)
+
+
+def schema_of(table: str, path: str | None) -> Any:
+    """The schema of a synthetic table.
+
+    It is that of a schema file. Without one, or if it has private domains, it is the schema that
+    the synthesis wrote beside the table.
+    """
+    beside, opened = table + SCHEMA_FILE, load_open_schema(path)
+    if path is None and not Path(beside).exists():
+        raise PlanError(f"There is no {beside}, so name the schema of the synthesis with --schema.")
+    return load_schema(beside if Path(beside).exists() and (not opened or opened.wanted) else path)
+
+
+def party_run(table: str, *given: Any) -> Any:
+    """A party's run that has a plan, given its folder. None if ``table`` is no run folder.
+
+    Args:
+        table: a party's run folder, or its table.
+        given: options that only a table may have.
+    """
+    from ..runs.folder import SETTINGS
+    from ..runs.party_run import PartyRun
+
+    if not (Path(table) / SETTINGS).is_file():
+        return None
+    run = PartyRun(table)
+    if any(given):
+        raise PlanError(
+            f"{run.folder / SETTINGS} names the table and how it is read: leave the options out."
+        )
+    if run.plan is None:
+        raise RunError(f"No plan has come to {run.folder} yet. Try again once it has.")
+    return run

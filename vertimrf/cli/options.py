@@ -27,7 +27,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "delta": {"type": float},
     "expected_records": {"type": int},
     "id_format": {"default": ""},
-    "ignore_extra": {"is_flag": True},
     "label": {"type": str, "metavar": "LABEL"},
     "message_bytes": {"type": float},
     "party": {"type": str},
@@ -38,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ways": {"type": str},
     "workload": {"multiple": True, "default": ()},
 }
-EVERY_TABLE = ("person", "id_format", "ignore_extra", "delimiter", "encoding")
+EVERY_TABLE = ("person", "id_format", "delimiter", "encoding")
 EVERY_PLAN = (
     "expected_records",
     "delta",

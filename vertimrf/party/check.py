@@ -1,4 +1,4 @@
-"""Check a party's table against a plan before a release: ids, columns, and every cell."""
+"""Check a party's table against a schema or plan before a release: ids, columns, every cell."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from ..errors import PlanError, SchemaError, TableError
 from ..plan.forecast import least_memory
+from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..tables.arrow import Source, open_pieces
 from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, check_columns, column_numbers, without_person
+from ..tables.table import Columns, check_columns, column_numbers, extra_columns, without_person
 from .persons import beyond
 
 __all__ = ["Check", "check_memory", "check_table"]
@@ -50,49 +51,40 @@ class Check:
 
 def check_table(
     source: Source,
-    id: str,
-    plan: Plan,
+    id: str | None,
+    schema: OpenSchema,
     party: str,
     where: str,
     read: ReadOptions = DEFAULT,
+    plan: Plan | None = None,
 ) -> Check:
-    """Check a table against a plan, in pieces: ids, columns, and every cell.
+    """Check a table against a schema, in pieces: ids, columns, and every cell.
 
     Records that do not fit, which a release silently leaves out, are problems here.
 
     Args:
         source: the party's table, see :func:`vertimrf.tables.arrow.read_arrow`.
-        id: name of the id column.
-        plan: the agreed plan.
-        party: name of the party in the plan.
+        id: name of the id column, if there is one.
+        schema: the schema. Cells of private domains are not checked.
+        party: name of the party in the schema.
         where: the table's name in sentences.
         read: how the table is read.
+        plan: the agreed plan, if there is one.
 
     Returns:
         Problems, notes and facts.
 
     Raises:
-        SchemaError, TableError: the plan has no such party, or the table cannot be read.
+        SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
     pieces = open_pieces(source, read)
-    attributes = plan.schema.part(party)
-    columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled_out(plan.schema, party))
-    names = [name for name in pieces.names if name in columns.wanted or not read.ignore_extra]
-    problems = []
-    try:
-        check_columns(names, id, attributes, where, read.person)
-    except SchemaError as error:
-        problems.append(str(error))
-    if id not in names:
-        problems.append(f"{where} has no id column {id!r}.")
-    if read.person is None and plan.records_per_person > 1:
-        problems.append(
-            f"The plan is for persons with up to {plan.records_per_person} records: name the column that says whose a record is "
-            "(--person)."
-        )
-    elif read.person is not None and read.person not in names:
-        problems.append(str(without_person(where, read.person, names)))
-    columns = _present(columns, names)
+    names: Sequence[str] = pieces.names
+    attributes = schema.schema.part(party)
+    ruled = ruled_out(schema.schema, party)
+    columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
+    most = 1 if plan is None else plan.records_per_person
+    problems = _of_columns(columns, names, most)
+    columns = _present(columns, [name for name in names if name not in schema.wanted])
     watched = _Watched(columns)
     try:
         encoded = columns.encode(pieces, watched.take)
@@ -102,15 +94,16 @@ def check_table(
     table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
-    facts = [f"{rows:,} records, {len(attributes)} attributes in the plan."]
-    notes = watched.notes()
+    facts = [f"{rows:,} records, {len(attributes)} attributes in the schema."]
+    notes = [*extra_columns([c for c in encoded.extra if c not in schema.wanted], where)]
+    notes += watched.notes()
     if table.dropped.records:
         facts.append(
             f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."
         )
     if not rows:
         problems.append(f"{where} has no records.")
-    elif not 1 / FEW_OR_MANY <= table.records / plan.expected_records <= FEW_OR_MANY:
+    elif plan and not 1 / FEW_OR_MANY <= table.records / plan.expected_records <= FEW_OR_MANY:
         notes.append(
             f"The plan expects {plan.expected_records:,} records, and noise and keys are chosen for as many: with "
             f"{table.records:,} it stays private, but another plan would be more accurate."
@@ -122,12 +115,29 @@ def check_table(
             "Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way."
         )
     if table.persons is not None and table.records:
-        most = plan.records_per_person
         left, persons = beyond(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
+
+
+def _of_columns(columns: Columns, names: Sequence[str], most: int) -> list[str]:
+    """Problems of a table with columns of these names, if a person has ``most`` records."""
+    problems, where = [], columns.where
+    try:
+        check_columns(names, columns.id, columns.attributes, where, columns.person)
+    except SchemaError as error:
+        problems.append(str(error))
+    if columns.id is not None and columns.id not in names:
+        problems.append(f"{where} has no id column {columns.id!r}.")
+    if columns.person is None and most > 1:
+        problems.append(
+            f"The plan is for persons with up to {most} records: name the column that says whose a record is (--person)."
+        )
+    elif columns.person is not None and columns.person not in names:
+        problems.append(str(without_person(where, columns.person, names)))
+    return problems
 
 
 def _shapes_in_words(shapes: Mapping[str, int]) -> str:

@@ -17,10 +17,11 @@ from ..errors import PlanError
 from ..evaluate import read_real
 from ..files.atomic import write_text
 from ..plan.defaults import INNER
+from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
 from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
-from .content import Column, Content, content
+from .content import Column, Content, Truth, content
 from .figures import shown
 from .run import Run
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from ..trial import Trial
 
 __all__ = ["page", "write_page", "write_report"]
-
-Codes = npt.NDArray[np.uint16]
 
 # Largest number of lines of a table of pairs.
 MAX_LINES = 20
@@ -42,6 +41,7 @@ def write_report(
     *,
     real: Sequence[Any] = (),
     id: str | None = None,
+    party: str | None = None,
     read: ReadOptions = DEFAULT,
     label: str | None = None,
 ) -> Standing:
@@ -53,7 +53,8 @@ def write_report(
         out: the page to write.
         real: the real tables, if one machine may see them all. The page then compares with them,
             and says that it is not private.
-        id: id column of the real tables.
+        id: id column that joins several real tables.
+        party: the party whose table the only real one is. Its columns alone are compared.
         read: how the real tables are read.
         label: attribute that trees predict from the others. The page then shows the utility of the
             model's rows, as ``vertimrf evaluate --utility`` does. Needs ``real``.
@@ -64,7 +65,7 @@ def write_report(
     Raises:
         MessageError: files cannot be read, or belong to different runs.
         TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
-        PlanError: there are real tables without an id, or a label without real tables; or
+        PlanError: there are several real tables without an id, or a label without real tables; or
             Matplotlib, Jinja or, with a label, scikit-learn is not installed.
 
     Example:
@@ -83,14 +84,17 @@ def write_report(
         opened = Run.of(run)
     truth = None
     if real:
-        if id is None:
-            raise PlanError("Real tables are joined by record ids: name their column (id).")
-        truth, _, _ = read_real(real, id, opened.model.schema, read, INNER)
+        schema = opened.model.schema
+        places: Sequence[int] = range(len(schema.names))
+        if party is not None:
+            places = schema.party_attributes(party)
+            schema = Schema.of({party: schema.part(party)})
+        truth = dict(zip(places, read_real(real, id, schema, read, INNER)[0], strict=True))
     return write_page(opened, out, truth, label)
 
 
 def write_page(
-    run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None
+    run: Run, out: str | Path, truth: Truth | None = None, label: str | None = None
 ) -> Standing:
     """Write the page of a run.
 
@@ -135,13 +139,13 @@ def check_tools() -> None:
         ) from None
 
 
-def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
+def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
     """The page as HTML text.
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. The page
-            is then not private.
+        truth: codes of the joined real tables, by attribute of the run's schema [each shape=(n,),
+            uint16]. The page is then not private.
         label: attribute that trees predict from the others. Needs ``truth``.
     """
     import jinja2

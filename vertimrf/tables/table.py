@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -27,6 +27,7 @@ from .ids import (
     IdKeys,
     cell_value,
     digested,
+    few_ids,
     format_ids,
     is_text,
     repeated,
@@ -46,6 +47,7 @@ __all__ = [
     "column_numbers",
     "encode_columns",
     "encode_table",
+    "extra_columns",
     "one_per_id",
     "warn_of_strangers",
 ]
@@ -147,7 +149,7 @@ def encode_table(
         id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the
             same id. None if no other table is to match; then every row is a separate record.
         attributes: the party's part of the schema. The table has these columns and the ids, in any
-            order.
+            order. Its other columns are left out, and the log names them.
         read: how to read the table; ids of persons are treated as ids of records.
         name: name of the table in errors; default the path.
         keys: keys of the digests; tables whose ids must match share them.
@@ -159,13 +161,13 @@ def encode_table(
 
     Raises:
         TableError: the source is no table, or its ids or formats are not usable.
-        SchemaError: columns are missing or unknown, or have a type that their values cannot have.
+        SchemaError: columns are missing, or have a type that their values cannot have.
     """
     pieces = open_pieces(source, read)
     columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
-    encoded.check()
+    encoded.check(columns.where)
     return columns.settled(encoded, pieces)
 
 
@@ -243,10 +245,10 @@ class Columns:
         return f"{self.where}, person column {self.person!r}"
 
     def check(self, names: Sequence[str]) -> None:
-        """Check that a table has these columns, and no others unless they are ignored.
+        """Check that a table has these columns.
 
         Raises:
-            TableError, SchemaError: a column is missing or unknown.
+            TableError, SchemaError: a column is missing.
         """
         if self.id is not None and self.id not in names:
             raise TableError(
@@ -254,8 +256,7 @@ class Columns:
             )
         if self.person is not None and self.person not in names:
             raise without_person(self.where, self.person, names)
-        kept = [name for name in names if name in self.wanted] if self.read.ignore_extra else names
-        check_columns(kept, self.id, self.attributes, self.where, self.person)
+        check_columns(names, self.id, self.attributes, self.where, self.person)
 
     def settled(self, encoded: Encoded, pieces: Pieces) -> Table:
         """The records that fit, one per id.
@@ -284,12 +285,15 @@ class Columns:
         kept[again] = False
         return replace(
             out.only(kept),
-            dropped=out.dropped.also(len(again), self.repeated(len(again), examples)),
+            dropped=out.dropped.also(len(again), self.repeated(len(again), out.records, examples)),
         )
 
-    def repeated(self, count: int, examples: Sequence[str]) -> Reason:
-        """The reason for dropping ``count`` records whose id another record has, with examples."""
-        return Reason("repeated id", str(self.id), count, repetition(count, examples, self.ids))
+    def repeated(self, count: int, records: int, examples: Sequence[str]) -> Reason:
+        """The reason for dropping ``count`` of ``records`` whose id another has, with examples."""
+        sentence = few_ids(records - count, records, self.ids) or repetition(
+            count, examples, self.ids
+        )
+        return Reason("repeated id", str(self.id), count, sentence)
 
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
@@ -370,6 +374,7 @@ class Columns:
             ownerless,
             tuple(uncoded),
             tuple(broken),
+            tuple(name for name in pieces.names if name not in self.wanted),
         )
 
 
@@ -416,6 +421,7 @@ class Encoded:
         ownerless: records without a person.
         uncoded: cells without a code, per attribute.
         broken: records that have an impossible combination and no other problem, per combination.
+        extra: columns outside the schema, which are left out.
     """
 
     digests: npt.NDArray[np.uint64]
@@ -428,18 +434,23 @@ class Encoded:
     ownerless: Absent
     uncoded: tuple[Uncoded, ...]
     broken: tuple[Broken, ...]
+    extra: tuple[str, ...]
 
     @property
     def dropped(self) -> int:
         """Number of records left out."""
         return len(self.left_out) + self.unreadable.count
 
-    def check(self) -> None:
+    def check(self, where: str) -> None:
         """Check that no column has a type that its attribute cannot have.
+
+        Columns outside the schema are named in the log; ``where`` names the table.
 
         Raises:
             SchemaError: a column has.
         """
+        for sentence in extra_columns(self.extra, where):
+            LOG.warning("%s", sentence)
         for uncoded in self.uncoded:
             if uncoded.wrong:
                 raise SchemaError(uncoded.wrong)
@@ -497,6 +508,7 @@ class Encoded:
                 earlier.then(more, self.rows)
                 for earlier, more in zip(self.broken, later.broken, strict=True)
             ),
+            tuple(dict.fromkeys(self.extra + later.extra)),
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
@@ -531,10 +543,10 @@ def check_columns(
     where: str,
     person: str | None = None,
 ) -> None:
-    """Check that the columns besides the ids are those of the schema.
+    """Check that a table has the columns of the schema.
 
     Raises:
-        SchemaError: a column is missing or unknown, or an id column is an attribute.
+        SchemaError: a column is missing, or an id column is an attribute.
     """
     wanted = [attribute.name for attribute in attributes]
     for what, column in (("id", id), ("person", person)):
@@ -543,10 +555,12 @@ def check_columns(
                 f"The {what} column {column!r} is an attribute of the schema; remove it there."
             )
     check_present(wanted, names, where)
-    if extra := [name for name in names if name not in wanted and name not in (id, person)]:
-        raise SchemaError(
-            f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema."
-        )
+
+
+def extra_columns(extra: Sequence[str], where: str) -> Iterator[str]:
+    """A sentence about the columns outside the schema, if there are any."""
+    if extra:
+        yield f"{where}: left out, because the schema does not have it: column {some(extra)}."
 
 
 def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> None:

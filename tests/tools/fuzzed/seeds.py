@@ -108,7 +108,7 @@ class Seeds:
             self.path(f"{party}.parquet"),
             "id",
             part,
-            read=ReadOptions(ignore_extra=True, person="person"),
+            read=ReadOptions(person="person"),
             keys=KEYS,
         )
 
@@ -170,9 +170,7 @@ def people(seed: int) -> pa.Table:
     """All parties' records in one table, without what the schema calls impossible."""
     whole = schema()
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
-    codes = encode_table(
-        tables, "id", whole.attributes, read=ReadOptions(ignore_extra=True), keys=KEYS
-    ).codes
+    codes = encode_table(tables, "id", whole.attributes, keys=KEYS).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
         kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
@@ -271,7 +269,7 @@ def _messages(
             table,
             "id",
             plan.schema.part(party),
-            read=ReadOptions(ignore_extra=True, person="person"),
+            read=ReadOptions(person="person"),
             keys=KEYS,
         )
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
@@ -336,7 +334,7 @@ def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -
                 table.slice(40 * number, ROWS - 80),
                 "id",
                 plan.schema.part(party),
-                read=ReadOptions(ignore_extra=True, person="person"),
+                read=ReadOptions(person="person"),
                 keys=KEYS,
             )
             received.append(

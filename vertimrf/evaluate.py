@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .distances import FEW_CELLS, distance, tvd, usual_ways
-from .errors import PlanError, SchemaError, TableError
+from .errors import SchemaError, TableError
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
@@ -25,7 +25,14 @@ from .tables.arrow import open_pieces, read_arrow, read_standing
 from .tables.ids import IdKeys
 from .tables.impossible import breaking
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.table import check_columns, encode_columns, encode_table, extra_columns, some
+from .tables.table import (
+    check_columns,
+    check_joined,
+    encode_columns,
+    encode_table,
+    extra_columns,
+    some,
+)
 from .utility.figures import utility
 
 __all__ = ["EvaluationOptions", "evaluate"]
@@ -229,8 +236,7 @@ def read_real(
         Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records
         of each table.
     """
-    if id is None and len(sources) > 1:
-        raise PlanError("Real tables are joined by record ids: name their column (--id).")
+    check_joined(id, sources)
     names, tables, keys = [], [], IdKeys.drawn()
     columns: list[str] = []
     numbers: list[dict[str, npt.NDArray[np.float64]]] = []

@@ -37,7 +37,7 @@ from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.table import Table, check_present, encode_table, warn_of_strangers
+from .tables.table import Table, check_joined, check_present, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,10 +122,7 @@ def open_tables(
     """
     if not sources:
         raise PlanError("Give at least one table.")
-    if id is None and len(sources) > 1:
-        raise PlanError(
-            "Several parties' tables are joined by record ids: name their column (--id)."
-        )
+    check_joined(id, sources)
     if split is not None and len(sources) != 1:
         raise PlanError(
             f"--split deals one table's columns to parties, but there are {len(sources)} tables."

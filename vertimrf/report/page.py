@@ -65,8 +65,7 @@ def write_report(
     Raises:
         MessageError: files cannot be read, or belong to different runs.
         TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
-        PlanError: there are several real tables without an id, or a label without real tables; or
-            Matplotlib, Jinja or, with a label, scikit-learn is not installed.
+        PlanError: there is a label without real tables; or Matplotlib, Jinja or, with a label, scikit-learn is not installed.
 
     Example:
         >>> vertimrf.write_report("results/", "report.html")  # doctest: +SKIP

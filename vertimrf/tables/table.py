@@ -43,6 +43,7 @@ __all__ = [
     "Table",
     "align",
     "cell_values",
+    "check_joined",
     "check_same_records",
     "column_numbers",
     "encode_columns",
@@ -561,6 +562,16 @@ def extra_columns(extra: Sequence[str], where: str) -> Iterator[str]:
     """A sentence about the columns outside the schema, if there are any."""
     if extra:
         yield f"{where}: left out, because the schema does not have it: column {some(extra)}."
+
+
+def check_joined(id: str | None, tables: Sequence[Source]) -> None:
+    """Check that several tables have an id column to be joined by.
+
+    Raises:
+        TableError: they have none.
+    """
+    if id is None and len(tables) > 1:
+        raise TableError("Several tables are joined by record ids: name their column (--id).")
 
 
 def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> None:

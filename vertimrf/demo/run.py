@@ -123,11 +123,8 @@ def run_demo(
     options.progress.step("report")
     model = Model(schema, trial.model, trial.ledger)
     model.save(folder / "flights.model")
-    write_page(
-        Run.matched(model, figures, "The demo's run"),
-        folder / "report.html",
-        dict(enumerate(truth)),
-    )
+    figured = Run.matched(model, figures, "The demo's run")
+    write_page(figured, folder / "report.html", dict(enumerate(truth)))
     figures["demo_seconds"] = round(time.perf_counter() - start, 1)
     write_text(folder / "report.json", json.dumps(figures, indent=1) + "\n")
     example = trial.table.slice(0, 3).to_pylist()

@@ -363,10 +363,9 @@ class Columns:
             if not every:
                 left_out.append(records + np.flatnonzero(~fits))
             records += piece.num_rows
-        owned = None if self.person is None else joined(persons, np.uint64)
         return Encoded(
             joined(digests, np.uint64),
-            owned,
+            None if self.person is None else joined(persons, np.uint64),
             codes,
             joined(left_out, np.int64),
             records,

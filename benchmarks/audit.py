@@ -242,10 +242,10 @@ def audit_counts(
         encoder.update(digests[rows], np.ascontiguousarray(codes[:, rows]))
         sizes = [np.bincount(codes[group], minlength=2).astype(float) for group in range(groups)]
         total = np.zeros(plan.numbers)
-        for table, held, weight in zip(encoder.result(sizes), sizes, of_group, strict=True):
-            total += (table[0] - 7.5) * code_steps(plan, held, weight)[0]
+        for table, totals, weight in zip(encoder.result(sizes), sizes, of_group, strict=True):
+            total += (table[0] - 7.5) * code_steps(plan, totals, weight)[0]
         # What is known of a bucket's sum is its likelihood under this variance, that of the other records included.
-        present_too = float(of_group**2 @ [held[0] for held in sizes])
+        present_too = float(of_group**2 @ [totals[0] for totals in sizes])
         spread = variance + present_too / buckets / of_group.sum()
         ratio = math.exp(-of_group.sum() / (2 * spread)) * np.cosh(total / spread)
         out: Floats = np.log(ratio.reshape(size, repetitions, buckets).mean(axis=2)).sum(axis=1)
@@ -376,7 +376,7 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     def run(present: bool) -> float:
         message = Party(plan, "one", Secret.new()).run(full if present else less)
         assert message.count is not None
-        told = (message.count - 40) / plan.count_sigma**2
+        statistic = (message.count - 40) / plan.count_sigma**2
         for marginal in message.marginals:
             # In a contrast the record is added or taken away, and so are the others.
             apart = [a for axis, a in enumerate(marginal.attributes) if axis in marginal.contrasts]
@@ -386,8 +386,10 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
                 [codes[a, 1:] == codes[a, 0] for a in marginal.attributes if a not in apart], axis=0
             )
             others = (signs[1:] * matching).sum()
-            told += signs[0] * (marginal.counts[cell] / marginal.units - others) / marginal.error**2
-        return float(told)
+            statistic += (
+                signs[0] * (marginal.counts[cell] / marginal.units - others) / marginal.error**2
+            )
+        return float(statistic)
 
     ledger = plan.ledger()
     present, absent = np.array([(run(True), run(False)) for _ in range(number)]).T

@@ -191,22 +191,22 @@ def main() -> int:
             failed += 1
             print(f"FAILED             {section}: {error}", flush=True)
             continue
-        own = (
+        names = (
             []
             if again or (options.only and section not in options.only)
             else judged_by_script(section, rows, known)
         )
-        for outcome in (*judged(bars, rows, size, known), *own):
+        for outcome in (*judged(bars, rows, size, known), *names):
             outcomes.append(outcome)
             print(outcome, flush=True)
     if options.json:
         options.json.write_text(
             json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n"
         )
-    held, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
+    met, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
     new = sum(outcome.bad for outcome in outcomes)
     print(
-        f"{held} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {failed} commands failed."
+        f"{met} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {failed} commands failed."
     )
     return 2 if failed else 1 if new else 0
 

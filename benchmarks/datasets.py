@@ -135,11 +135,11 @@ def flights() -> Dataset:
 
     tables, schema = demo.flights()
     # The parties' tables have the same flights in the same order.
-    held = [schema.part(party) for party, _ in schema.parties]
+    parts = [schema.part(party) for party, _ in schema.parties]
     keys = IdKeys.drawn()
     codes = [
-        encode_table(own, demo.FLIGHT_ID, part, keys=keys).codes
-        for own, part in zip(tables, held, strict=True)
+        encode_table(columns, demo.FLIGHT_ID, part, keys=keys).codes
+        for columns, part in zip(tables, parts, strict=True)
     ]
     return Dataset("flights", schema.names, schema.sizes, np.concatenate(codes))
 
@@ -227,12 +227,12 @@ def high_order(records: int = 50_000, seed: int = 3) -> Dataset:
     sizes = tuple(int(size) for size in rng.integers(2, 7, 16))
     rows: list[Codes] = []
     for i, size in enumerate(sizes):
-        own = rng.choice(size, records, p=rng.dirichlet(np.full(size, 2.0)))
+        column = rng.choice(size, records, p=rng.dirichlet(np.full(size, 2.0)))
         if i % 3 == 2:
-            own = np.where(
-                rng.random(records) < 0.85, (rows[-1].astype(int) + rows[-2]) % size, own
+            column = np.where(
+                rng.random(records) < 0.85, (rows[-1].astype(int) + rows[-2]) % size, column
             )
-        rows.append(own.astype(np.uint16))
+        rows.append(column.astype(np.uint16))
     return Dataset("high-order", tuple(f"x{i}" for i in range(len(sizes))), sizes, np.array(rows))
 
 

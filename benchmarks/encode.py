@@ -74,14 +74,14 @@ def encode_counted(rows: int, chunk: int = CHUNK) -> Action:
     """Count sketches of a party, from arrays to packed codes."""
     size = min(rows, chunk)
     digests, codes = table(size, 8, 8)
-    held = [np.full(8, rows / 8)] * 8
+    totals = [np.full(8, rows / 8)] * 8
 
     def action() -> None:
         encoder = CountSketchEncoder(COUNTED, range(8), SECRET)
         for first in range(0, rows, size):
             # Fresh records for every chunk, at next to no cost.
             encoder.update(digests + np.uint64(first), codes)
-        for counters in encoder.result(held):
+        for counters in encoder.result(totals):
             pack_bits(counters, COUNTED.bits)
 
     return action
@@ -257,10 +257,10 @@ def main() -> None:
     options = arguments(__doc__, quick="count sketches alone").parse_args()
     smoke = options.size == SMOKE
     # Memory is the peak of the process: what takes more comes behind.
-    found = show(counted_rows(smoke), "count_sketch", options.size)
+    verdicts = show(counted_rows(smoke), "count_sketch", options.size)
     if options.size in (FULL, SMOKE):
-        found += show(rows(smoke), "encode", options.size)
-    sys.exit(conclude(found, options.json, options.size))
+        verdicts += show(rows(smoke), "encode", options.size)
+    sys.exit(conclude(verdicts, options.json, options.size))
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ class Cell:
     ) -> tuple[Floats, Floats]:
         """Estimates of ``both`` and their stated errors, over sketches and over errors of the margins [shape=(repetitions,)]."""
         histograms = self.draw(rng, keys, repetitions)
-        told = np.array([margin_error])
+        stated = np.array([margin_error])
         log_cdf = level_log_cdf(self.plan)
         left = (
             self.left + rng.normal(0, margin_error, repetitions)
@@ -139,17 +139,17 @@ class Cell:
         )
         counts, errors = np.empty((2, repetitions))
         for i in range(repetitions):
-            found = solve_intersections(
+            solved = solve_intersections(
                 histograms[i : i + 1],
                 left[i : i + 1].astype(float),
                 right[i : i + 1].astype(float),
-                told,
-                told,
+                stated,
+                stated,
                 float(total),
                 float(self.plan.phantoms),
                 log_cdf,
             )
-            counts[i], errors[i] = found[0][0, 0], found[1][0, 0]
+            counts[i], errors[i] = solved[0][0, 0], solved[1][0, 0]
         return counts, errors
 
 
@@ -289,10 +289,10 @@ def published(codes: Codes, bins: list[int], event: SketchEvent) -> list[Floats]
     plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
     encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
     encoder.update(record_digests(bytes(16), np.arange(codes.shape[1])), codes)
-    found = published_estimates(
+    estimates = published_estimates(
         plan, range(len(bins)), [None] * len(bins), encoder.result(), CROSSING, codes.shape[1]
     )
-    return [one.counts for one in found]
+    return [one.counts for one in estimates]
 
 
 def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: float) -> list[Floats]:
@@ -309,9 +309,9 @@ def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: floa
     )
     secret, n = os.urandom(32), codes.shape[1]
     levels = []
-    for held in (range(8), range(8, 15)):
-        encoder = SketchEncoder(plan, held, secret)
-        encoder.update(record_digests(bytes(16), np.arange(n)), codes[held.start : held.stop])
+    for columns in (range(8), range(8, 15)):
+        encoder = SketchEncoder(plan, columns, secret)
+        encoder.update(record_digests(bytes(16), np.arange(n)), codes[columns.start : columns.stop])
         levels.append(encoder.result())
     margins = [
         np.bincount(c, minlength=u) + rng.normal(0, margin_error, u)

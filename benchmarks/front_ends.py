@@ -128,8 +128,8 @@ class Mbi:
         """Marginals of a model; many at once where the model is mbi's own and it offers that."""
         at_once = getattr(self.mbi.marginal_oracles, "bulk_variable_elimination", None)
         if at_once is not None and type(model) is self.mbi.MarkovRandomField:
-            found = at_once(model.potentials, list(cliques), model.total)
-            return [np.asarray(found.project(c).values) for c in cliques]
+            tables = at_once(model.potentials, list(cliques), model.total)
+            return [np.asarray(tables.project(c).values) for c in cliques]
         return [np.asarray(model.project(c).values) for c in cliques]
 
 
@@ -253,8 +253,8 @@ class MST(Mechanism):
         self.measure([(a,) for a in names], math.sqrt(3 * d / (2 * self.rho)))
         self.refit()
         pairs = list(itertools.combinations(names, 2))
-        found = dict(zip(pairs, self.mbi.answers(self.model, pairs), strict=True))
-        scores = {pair: float(np.abs(self.exact(pair) - found[pair]).sum()) for pair in pairs}
+        answers = dict(zip(pairs, self.mbi.answers(self.model, pairs), strict=True))
+        scores = {pair: float(np.abs(self.exact(pair) - answers[pair]).sum()) for pair in pairs}
         epsilon = math.sqrt(8 * self.rho / (3 * (d - 1)))
         component = {a: a for a in names}
         chosen = []
@@ -301,10 +301,10 @@ class AIM(Mechanism):
         workload = list(itertools.combinations(names, min(self.scale.degree, len(names))))
         closure = sorted(
             {
-                own
+                subset
                 for c in workload
                 for k in range(1, len(c) + 1)
-                for own in itertools.combinations(c, k)
+                for subset in itertools.combinations(c, k)
             }
         )
         return {c: float(sum(len(set(c) & set(w)) for w in workload)) for c in closure}
@@ -314,8 +314,8 @@ class AIM(Mechanism):
         sets = [*(m.clique for m in self.measurements), clique]
         edges = {
             tuple(sorted((place[a], place[b])))
-            for own in sets
-            for a, b in itertools.combinations(own, 2)
+            for subset in sets
+            for a, b in itertools.combinations(subset, 2)
         }
         return junction_tree(self.data.sizes, edges).cells
 
@@ -417,13 +417,13 @@ def on_mbi(data: Dataset, scale: Scale) -> Iterator[Verdict]:
 
 def accuracy(name: str, data: Dataset, ours: np.ndarray, theirs: np.ndarray) -> list[Verdict]:
     """Three-way distances of two tables of synthetic rows from the data."""
-    found = {
+    figures = {
         whose: tvd(data.codes, codes, data.sizes, (3,))[3]
         for whose, codes in (("ours", ours), ("mbi's", theirs))
     }
     return [
-        *(Verdict(f"{name}, 3-way TVD, {whose}", value) for whose, value in found.items()),
-        Verdict(f"{name}, 3-way TVD, share of mbi's", found["ours"] / found["mbi's"]),
+        *(Verdict(f"{name}, 3-way TVD, {whose}", value) for whose, value in figures.items()),
+        Verdict(f"{name}, 3-way TVD, share of mbi's", figures["ours"] / figures["mbi's"]),
     ]
 
 
@@ -564,9 +564,9 @@ def main() -> int:
         adult.name, adult.names[few], adult.sizes[few], np.ascontiguousarray(adult.codes[few])
     )
     warm_up(adult)
-    own = part if options.size == SMOKE else adult
+    data = part if options.size == SMOKE else adult
     sections = {
-        "central": central(own, scale),
+        "central": central(data, scale),
         "mbi": on_mbi(part, scale),
         "opendp": under_opendp(part, scale),
     }

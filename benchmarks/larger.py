@@ -202,11 +202,11 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
 
     from vertimrf.cluster import encode_partitions
 
-    held = {"registry": NARROW, "other": OTHERS}
+    columns_of = {"registry": NARROW, "other": OTHERS}
     schema = Schema.of(
         {
-            name: [Attribute.integer(own, size) for own, size in sizes.items()]
-            for name, sizes in held.items()
+            name: [Attribute.integer(column, size) for column, size in sizes.items()]
+            for name, sizes in columns_of.items()
         }
     )
     plan = make_plan(
@@ -231,9 +231,9 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
 
         def look() -> list[int]:
             """Note the workers' memory, which a killed one takes with it; their processes."""
-            found = client.run(lambda: (os.getpid(), peak_memory()))
-            memory.update(found.values())
-            return sorted(process for process, _ in found.values())
+            peaks = client.run(lambda: (os.getpid(), peak_memory()))
+            memory.update(peaks.values())
+            return sorted(process for process, _ in peaks.values())
 
         class Killing(FixedNoise):
             """Kills a worker when all one-way marginals have been released."""
@@ -256,7 +256,8 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
         )
         both = (few, encoded(6, 10_000))
         alone, many = (
-            Party(plan, "registry", secret, FixedNoise(1)).run(own).to_bytes(plan) for own in both
+            Party(plan, "registry", secret, FixedNoise(1)).run(records).to_bytes(plan)
+            for records in both
         )
         yield at_least(
             "a cluster's message of 60,000 records is that of one machine", float(alone == many), 1

@@ -69,10 +69,10 @@ def tables_of(
     return [
         Table(
             schema.part(name),
-            digests[own],
-            np.ascontiguousarray(data.codes[list(schema.party_attributes(name))][:, own]),
+            digests[part],
+            np.ascontiguousarray(data.codes[list(schema.party_attributes(name))][:, part]),
         )
-        for (name, _), own in zip(schema.parties, rows, strict=True)
+        for (name, _), part in zip(schema.parties, rows, strict=True)
     ]
 
 
@@ -90,7 +90,7 @@ def run(plan: Plan, tables: Sequence[Table]) -> Result:
 
 
 def outer_codes(
-    codes: Codes, sizes: Sequence[int], held: npt.NDArray[np.bool_], owners: Sequence[int]
+    codes: Codes, sizes: Sequence[int], present: npt.NDArray[np.bool_], owners: Sequence[int]
 ) -> Codes:
     """Codes in which what a person's parties do not hold is one value more.
 
@@ -100,7 +100,7 @@ def outer_codes(
         held: whether a party holds somebody [shape=(parties, n)].
         owners: party of each attribute.
     """
-    there = held[list(owners)]
+    there = present[list(owners)]
     return np.where(there, codes, np.array(sizes)[:, None]).astype(np.uint16)
 
 
@@ -165,16 +165,16 @@ def one_case(
     if result.holders is None:
         return
     everybody = np.unique(np.concatenate([one, two]))
-    held = np.array([np.isin(everybody, own) for own in (one, two)])
+    present = np.array([np.isin(everybody, members) for members in (one, two)])
     holders = [*(part.parties for part in result.others), plan.party_names]
-    told = np.array([[party in own for own in holders] for party in plan.party_names])[
+    known = np.array([[party in members for members in holders] for party in plan.party_names])[
         :, result.holders
     ]
     wider = [size + 1 for size in data.sizes]
-    truth = outer_codes(data.codes[:, everybody], data.sizes, held, owners)
+    truth = outer_codes(data.codes[:, everybody], data.sizes, present, owners)
     yield Verdict(
         f"{name}: outer 3-way TVD",
-        distance(truth, outer_codes(result.codes, data.sizes, told, owners), wider),
+        distance(truth, outer_codes(result.codes, data.sizes, known, owners), wider),
     )
 
 

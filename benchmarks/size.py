@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What is counted: its ceiling today, and the bar that it is to come down to.
 CEILINGS = {
-    "tokens of vertimrf/": (225_000, 175_000),
-    "tokens of tests/ and benchmarks/": (372_000, 240_000),
+    "tokens of vertimrf/": (219_800, 175_000),
+    "tokens of tests/ and benchmarks/": (364_500, 240_000),
     "words of README.md and docs/": (25_000, 25_000),
     "commands": (15, 16),
     "lines of the longest function": (80, 80),
@@ -48,10 +48,10 @@ def tokens(source: str) -> list[str]:
     docstrings = {
         node.body[0].lineno for node in nodes if ast.get_docstring(node, clean=False) is not None
     }
-    found = tokenize.generate_tokens(io.StringIO(source).readline)
+    lexed = tokenize.generate_tokens(io.StringIO(source).readline)
     return [
         token.string
-        for token in found
+        for token in lexed
         if token.type not in LAYOUT
         and not (token.type == tokenize.STRING and token.start[0] in docstrings)
     ]
@@ -91,7 +91,7 @@ def figures() -> dict[str, tuple[int, str]]:
     pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
     every = list(functions())
     longest, widest = max(every), max(every, key=lambda one: one[1])
-    found = (
+    values = (
         (in_all("vertimrf"), ""),
         (in_all("tests", "benchmarks"), ""),
         (sum(len(page.read_text().split()) for page in pages), ""),
@@ -99,7 +99,7 @@ def figures() -> dict[str, tuple[int, str]]:
         (longest[0], longest[2]),
         (widest[1], widest[2]),
     )
-    return dict(zip(CEILINGS, found, strict=True))
+    return dict(zip(CEILINGS, values, strict=True))
 
 
 if __name__ == "__main__":

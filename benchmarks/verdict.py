@@ -130,9 +130,9 @@ def load_bars() -> dict[str, tuple[Bar, ...]]:
     sections = tomllib.loads(BARS.read_text())
     return {
         section: tuple(
-            Bar(f"{section}.{key}", **fields) for key, fields in own.get("bars", {}).items()
+            Bar(f"{section}.{key}", **fields) for key, fields in bars.get("bars", {}).items()
         )
-        for section, own in sections.items()
+        for section, bars in sections.items()
     }
 
 

@@ -151,7 +151,9 @@ class CensusPeer(Peer):
             names = tuple(map(str, f.attributes))
             factors[names] = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
             marginals[names] = self.mbi.Factor(domain.project(names), table)
-        vectors = (self.mbi.CliqueVector(domain, tuple(own), own) for own in (factors, marginals))
+        vectors = (
+            self.mbi.CliqueVector(domain, tuple(vector), vector) for vector in (factors, marginals)
+        )
         return self.mbi.MarkovRandomField(*vectors, ours.total)
 
 

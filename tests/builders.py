@@ -1,9 +1,6 @@
 """Schemas and parties' tables of integer codes, as many test files make them."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +18,14 @@ from vertimrf.tables.table import Table
 KEYS = IdKeys(bytes(range(16)), bytes(range(16, 32)))
 
 
-def schema_of(**parties: Mapping[str, int] | Sequence[int]) -> Schema:
+def schema_of(**parties):
     """Integer attributes by party: sizes by name, or sizes alone, which are then numbered behind the party's name.
 
     Example:
         >>> schema_of(one={"a": 4, "b": 3}, x=(2, 2)).names
         ('a', 'b', 'x0', 'x1')
     """
-    held = {
+    columns_of = {
         name: sizes
         if isinstance(sizes, Mapping)
         else {f"{name}{i}": size for i, size in enumerate(sizes)}
@@ -36,18 +33,18 @@ def schema_of(**parties: Mapping[str, int] | Sequence[int]) -> Schema:
     }
     return Schema.of(
         {
-            name: [Attribute.integer(a, size) for a, size in own.items()]
-            for name, own in held.items()
+            name: [Attribute.integer(a, size) for a, size in columns.items()]
+            for name, columns in columns_of.items()
         }
     )
 
 
-def equal_width(size: int, bins: int) -> np.ndarray:
+def equal_width(size, bins):
     """The map value -> bin of bins of equal width."""
     return np.arange(size) * bins // size
 
 
-def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
+def dealt(schema, codes, seed=9):
     """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share."""
     digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)
     joined = codes.astype(np.uint16)
@@ -57,13 +54,11 @@ def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
     ]
 
 
-def decode(
-    codes: np.ndarray, attributes: Sequence[Attribute], rng: np.random.Generator
-) -> pa.Table:
+def decode(codes, attributes, rng):
     """Decoded rows in one table."""
     return pa.concat_tables(decode_pieces(codes, attributes, rng))
 
 
-def event_from_json(data: Any) -> Event:
+def event_from_json(data):
     """An event as the entries of a ledger read it."""
     return from_json(data, Event, "The event", "have it made again", PrivacyError)

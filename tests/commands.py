@@ -1,28 +1,26 @@
 """The command line as tests type it, in this process."""
 
-from __future__ import annotations
-
 import itertools
 
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from vertimrf.cli import main
 
 
-def run(*words: object) -> Result:
+def run(*words):
     """Run ``vertimrf`` with these words: texts are split at blanks, all else is a word as it stands."""
     split = (word.split() if isinstance(word, str) else [str(word)] for word in words)
     return CliRunner().invoke(main, [*itertools.chain(*split)])
 
 
-def good(*words: object) -> str:
+def good(*words):
     """What a command prints that ends well."""
     done = run(*words)
     assert done.exit_code == 0, done.output
     return done.output
 
 
-def refused(*words: object) -> str:
+def refused(*words):
     """What a command prints that ends with exit code 2 and one sentence on why."""
     done = run(*words)
     assert done.exit_code == 2, done.output

@@ -1,10 +1,6 @@
 """Shared fixtures."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,7 +19,7 @@ settings.register_profile("vertimrf", deadline=None, suppress_health_check=[Heal
 settings.load_profile("vertimrf")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Before ``-n`` starts processes: compile the kernels once for all of them; each process has one core."""
     if not getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
         return
@@ -33,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def state(tmp_path_factory):
     """The folder of this machine's records of releases, which are found by keys that every test draws anew."""
     folder = tmp_path_factory.mktemp("state")
     with pytest.MonkeyPatch.context() as patched:
@@ -42,14 +38,14 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_core(request: pytest.FixtureRequest) -> Iterator[None]:
+def one_core(request):
     """With ``-n`` a process has one core, where threads only wait for each other; tests of threads ask for some."""
     with threads(1 if hasattr(request.config, "workerinput") else None):
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
-def prices() -> Iterator[None]:
+def prices():
     """What plans and ledgers ask of the accountant is computed once; tests of the accountant ask it themselves."""
     epsilon = looked_up(accountant.epsilon)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,7 +58,7 @@ def prices() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def paper_data() -> Path:
+def paper_data():
     """The folder with the paper's data sets, beside the checkout; tests that need it skip elsewhere."""
     if not datasets.FOLDER.is_dir():
         pytest.skip("the paper's data sets are not beside this checkout")

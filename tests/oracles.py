@@ -1,7 +1,5 @@
 """Slow, obvious counterparts of what the kernels do, and the tests of fit that several test files share."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 
@@ -9,19 +7,19 @@ from scipy import stats
 ALPHA = 1e-4
 
 
-def cdf(levels: np.ndarray, records: float, ceiling: int) -> np.ndarray:
+def cdf(levels, records, ceiling):
     """P(max of ``records`` levels <= l) with the ceiling."""
     return np.where(levels >= ceiling, 1.0, (1 - 2.0 ** -np.asarray(levels, float)) ** records)
 
 
-def highest_levels(rng: np.random.Generator, records: int, keys: int) -> np.ndarray:
+def highest_levels(rng, records, keys):
     """Highest of so many geometric levels under each key, by one draw of the inverse law; 0 of none [shape=(keys,)]."""
     if records == 0:
         return np.zeros(keys, np.int64)
     return np.ceil(-np.log2(-np.expm1(np.log(rng.random(keys)) / records))).astype(np.int64)
 
 
-def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
+def chi_square(counts, probabilities):
     """p-value of counts against cell probabilities, cells pooled until five are expected in each."""
     assert not counts[probabilities <= 0].any()
     counts, probabilities = counts[probabilities > 0], probabilities[probabilities > 0]
@@ -39,11 +37,11 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
 MASK = 2**64 - 1
 
 
-def rotl(x: int, k: int) -> int:
+def rotl(x, k):
     return (x << k | x >> (64 - k)) & MASK
 
 
-def siphash(key: bytes, message: bytes, wide: bool = False) -> int:
+def siphash(key, message, wide=False):
     """SipHash-2-4, written from the paper; ``wide`` has 128 bits of output, as its authors' reference does."""
     k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
     longer = 0xEE if wide else 0
@@ -54,7 +52,7 @@ def siphash(key: bytes, message: bytes, wide: bool = False) -> int:
         k1 ^ 0x7465646279746573,
     ]
 
-    def rounds(count: int) -> None:
+    def rounds(count):
         for _ in range(count):
             v[0] = (v[0] + v[1]) & MASK
             v[1] = rotl(v[1], 13) ^ v[0]

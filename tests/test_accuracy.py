@@ -1,7 +1,5 @@
 """The whole protocol on real tables: what it is for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from planning import plan_with

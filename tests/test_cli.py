@@ -1,7 +1,5 @@
 """The command line as a user meets it: the main jobs, and every bad input as one sentence with exit code 2."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil
@@ -143,8 +141,8 @@ def started(folder, *options, epsilon=2, tables=TABLES):
     )
     good(f"run server {folder}/server", known, *options, f"--exchange {folder}/x")
     for name, table in tables.items():
-        own = f"--name {name} --table {folder}/{table} --id id"
-        good(f"run party {folder}/{name}", own, f"--exchange {folder}/x")
+        words = f"--name {name} --table {folder}/{table} --id id"
+        good(f"run party {folder}/{name}", words, f"--exchange {folder}/x")
     good(f"run server {folder}/server")
     for name in tables:
         good(f"run party {folder}/{name}")
@@ -251,8 +249,8 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
 
 def test_a_run_folder_is_checked_by_its_own_settings(folder):
     (folder / "x").mkdir()
-    own = f"--name left --table {folder}/left.csv --id id --exchange {folder}/x"
-    good(f"run party {folder}/left", own)
+    words = f"--name left --table {folder}/left.csv --id id --exchange {folder}/x"
+    good(f"run party {folder}/left", words)
     refused(run(f"check {folder}/left"), "No plan has come to")
     for more in (("--id", "id"), ("--delimiter", ";")):
         refused(run(f"check {folder}/left", *more), "run.toml", "leave the options out")
@@ -638,7 +636,7 @@ def test_steps_and_times_are_told_in_a_pipe_when_asked_for(folder):
 
 def test_kernels_that_have_to_be_compiled_first_are_told_in_a_pipe_too(folder, monkeypatch):
     monkeypatch.setattr("vertimrf.kernels.warm.missing", lambda wanted=None: ["one", "two"])
-    monkeypatch.setattr("vertimrf.kernels.warm.compile_missing", lambda jobs, told: None)
+    monkeypatch.setattr("vertimrf.kernels.warm.compile_missing", lambda jobs, say: None)
     assert "Compiling 2 kernels, once on this machine" in synthesize(folder).stderr
 
 

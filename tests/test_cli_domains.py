@@ -1,7 +1,5 @@
 """Private domains and several records of a person, by the command line: what a user sees, and what stops him."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -54,15 +52,15 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     assert "pay: " in out
     assert "values, 'other' for the rest" in out
     assert "has spent epsilon 0.4 and delta" in out
-    found = Schema.load(folder / "found.toml")
-    assert found.public
-    assert len(found.spent) == 4
+    schema = Schema.load(folder / "found.toml")
+    assert schema.public
+    assert len(schema.spent) == 4
     assert not (folder / "firm.toml.domains").exists()
     # Asked again, from whatever table and epsilon, it is the same and costs nothing more.
     other = f"--schema {part} --epsilon 3 --out {folder}/again.toml"
     again = good(f"schema domains {folder}/firm-visits.csv", other)
     assert "(on record)" in again
-    assert Schema.load(folder / "again.toml") == found
+    assert Schema.load(folder / "again.toml") == schema
     assert "exists, and may hold edits" in refused(
         f"schema domains {folder}/firm.csv --schema {part} --epsilon 1 --out {folder}/found.toml"
     )
@@ -154,7 +152,7 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
         "--name firm --id id --person who",
     )
     assert "persons with more than 2 will be left out" in checked
-    assert "name the column that says whose a record is" in refused(
+    assert "every table must say whose a record is" in refused(
         f"check {folder}/firm.csv", plan, "--name firm --id id"
     )
     (folder / "x").mkdir()
@@ -179,13 +177,11 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
         good(f"accept {folder}/{name} {fingerprint}")
         # Without whose a record is, nothing is released.
         settings = folder / name / "run.toml"
-        told = settings.read_text()
-        settings.write_text(told.replace('person = "who"', "").replace("-visits.csv", ".csv"))
+        written = settings.read_text()
+        settings.write_text(written.replace('person = "who"', "").replace("-visits.csv", ".csv"))
         if name == "firm":
-            assert "every party's table must say whose a record is" in refused(
-                f"run party {folder}/{name}"
-            )
-        settings.write_text(told)
+            assert "every table must say whose a record is" in refused(f"run party {folder}/{name}")
+        settings.write_text(written)
         said.append(good(f"run party {folder}/{name}"))
         good(f"run server {folder}/server")
     # Both leave out as many records of as many persons.

@@ -4,13 +4,10 @@ The tutorials' commands are typed (tests/test_tutorials.py) and the README's mar
 inline code, are held here against click's commands and the scripts' own parsers.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -46,19 +43,19 @@ OURS = r"(?:\.ci|benchmarks|docs|examples|tests|vertimrf)"
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="installed without its pages")
 
 
-def blocks(text: str) -> Iterator[str]:
+def blocks(text):
     """Command lines of bash blocks, continued ones joined."""
     for block in re.findall(r"(?ms)^```bash\n(.*?)^```", text):
         yield from block.replace("\\\n", " ").splitlines()
 
 
-def spans(text: str) -> Iterator[str]:
+def spans(text):
     """Inline code, outside of blocks."""
     outside = re.sub(r"(?ms)^```.*?^```", "", text)
     yield from re.findall(r"`([^`\n]+)`", outside)
 
 
-def commands(line: str) -> Iterator[list[str]]:
+def commands(line):
     """The words of each command of a line."""
     words = shlex.split(line, comments=True)
     while words:
@@ -72,25 +69,25 @@ def commands(line: str) -> Iterator[list[str]]:
         words = words[end + 1 :]
 
 
-def options_of(script: Path) -> set[str]:
+def options_of(script):
     """Options that a script's parser takes, read off its source."""
-    found = {"--help"}
+    options = {"--help"}
     for node in ast.walk(ast.parse(script.read_text())):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name == "add_argument":
-            found |= {
+            options |= {
                 a.value
                 for a in node.args
                 if isinstance(a, ast.Constant) and str(a.value).startswith("-")
             }
         if name in ("arguments", "sized") and node.args:
-            found |= {"--smoke", "--json"} | ({"--quick"} if node.keywords else set())
-    return found
+            options |= {"--smoke", "--json"} | ({"--quick"} if node.keywords else set())
+    return options
 
 
-def script_of(words: list[str]) -> tuple[Path | None, list[str]]:
+def script_of(words):
     """The file that `python …` runs, and what it is given; None for modules of others."""
     if words[0] != "-m":
         return ROOT / words[0], words[1:]
@@ -100,7 +97,7 @@ def script_of(words: list[str]) -> tuple[Path | None, list[str]]:
     return (path / "__main__.py" if path.is_dir() else path.with_suffix(".py")), words[2:]
 
 
-def wrong(words: list[str]) -> str | None:
+def wrong(words):
     """What does not exist in a command; None if all does."""
     program, *rest = words
     given = [
@@ -130,9 +127,9 @@ def wrong(words: list[str]) -> str | None:
     return None if program in PROGRAMS else f"nobody knows the program {program}"
 
 
-def wrong_options(words: list[str], given: list[str]) -> str | None:
+def wrong_options(words, given):
     """What vertimrf does not know among these words."""
-    command: click.Command = main
+    command = main
     known = {"--help"} | {name for p in main.params for name in (*p.opts, *p.secondary_opts)}
     left = list(words)
     while isinstance(command, click.Group) and left and not left[0].startswith("-"):
@@ -145,7 +142,7 @@ def wrong_options(words: list[str], given: list[str]) -> str | None:
     return f"vertimrf {command.name} has no {missing[0]}" if missing else None
 
 
-def wrong_markers(words: list[str]) -> str | None:
+def wrong_markers(words):
     markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
         "markers"
     ]
@@ -158,14 +155,14 @@ def wrong_markers(words: list[str]) -> str | None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_in_blocks_exist(page: str) -> None:
+def test_commands_in_blocks_exist(page):
     for line in blocks((ROOT / page).read_text()):
         for words in commands(line):
             assert (why := wrong(words)) is None, f"{page}: {line.strip()}: {why}"
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_in_inline_code_exist(page: str) -> None:
+def test_commands_in_inline_code_exist(page):
     for span in spans((ROOT / page).read_text()):
         # "vertimrf sealed 1" is how a file begins.
         if re.match(
@@ -176,17 +173,17 @@ def test_commands_in_inline_code_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_paths_in_code_exist(page: str) -> None:
+def test_paths_in_code_exist(page):
     """Of the tree: `benchmarks/x.py`, `tests/y/`, `benchmarks.z`, in inline code and in blocks."""
     text = (ROOT / page).read_text()
     for piece in (*spans(text), *blocks(text)):
         for path in re.findall(rf"(?<![\w/.~-]){OURS}/[\w./*-]*\w/?", piece):
             assert list(ROOT.glob(path.rstrip("/"))), f"{page}: {piece}: there is no {path}"
         for module in re.findall(r"(?<![\w/.])benchmarks\.(\w+)", piece):
-            found = [
+            missing = [
                 ROOT / "benchmarks" / name for name in (f"{module}.py", module, f"{module}.toml")
             ]
-            assert any(path.exists() for path in found), (
+            assert any(path.exists() for path in missing), (
                 f"{page}: {piece}: there is no benchmarks.{module}"
             )
 
@@ -208,12 +205,12 @@ def test_paths_in_code_exist(page: str) -> None:
         ("nothing --here", "the program nothing"),
     ],
 )
-def test_what_does_not_exist_is_found(line: str, why: str) -> None:
+def test_what_does_not_exist_is_found(line, why):
     (words,) = commands(line)
     assert why in (wrong(words) or "")
 
 
-def test_what_exists_is_not() -> None:
+def test_what_exists_is_not():
     for line in (
         "vertimrf run party x --name hospital",
         "VAR=1 python -m benchmarks.reproduce --quick --json x",

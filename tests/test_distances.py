@@ -1,11 +1,8 @@
 """Distances against a slow count in dictionaries, and the choice of marginals."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +13,11 @@ from vertimrf.errors import PlanError
 from vertimrf.plan.schema import Schema
 
 
-def draw(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
+def draw(rng, sizes, n):
     return np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
 
 
-def slow_distance(real: np.ndarray, synthetic: np.ndarray, attributes: tuple[int, ...]) -> float:
+def slow_distance(real, synthetic, attributes):
     p, q = (
         Counter(zip(*codes[list(attributes)].tolist(), strict=True)) for codes in (real, synthetic)
     )
@@ -32,7 +29,7 @@ def slow_distance(real: np.ndarray, synthetic: np.ndarray, attributes: tuple[int
 @pytest.mark.parametrize(
     "sizes", [(2, 3, 4), (50, 60, 70), (5000, 1, 3), (60_000,) * 4, (65_535,) * 6]
 )
-def test_distances_agree_with_a_slow_count(sizes: tuple[int, ...]) -> None:
+def test_distances_agree_with_a_slow_count(sizes):
     rng = np.random.default_rng(1)
     real, synthetic = draw(rng, sizes, 300), draw(rng, sizes, 450)
     # Some common cells also where the domain is huge.
@@ -45,7 +42,7 @@ def test_distances_agree_with_a_slow_count(sizes: tuple[int, ...]) -> None:
             )
 
 
-def test_both_ways_of_counting_agree() -> None:
+def test_both_ways_of_counting_agree():
     rng = np.random.default_rng(2)
     sizes = (7, 11, 13)
     real, synthetic = draw(rng, sizes, 500), draw(rng, sizes, 400)
@@ -55,7 +52,7 @@ def test_both_ways_of_counting_agree() -> None:
     assert 0.5 * np.abs(p / 500 - q / 400).sum() == pytest.approx(dense, abs=1e-12)
 
 
-def test_the_ends_of_the_scale() -> None:
+def test_the_ends_of_the_scale():
     rng = np.random.default_rng(3)
     real = draw(rng, (4, 4, 4, 4), 1000)
     shuffled = real[:, rng.permutation(1000)]
@@ -63,7 +60,7 @@ def test_the_ends_of_the_scale() -> None:
     assert tvd(np.zeros_like(real), np.ones_like(real), (4,) * 4, (1, 4)) == {1: 1.0, 4: 1.0}
 
 
-def test_the_mean_is_over_all_marginals_if_they_are_few() -> None:
+def test_the_mean_is_over_all_marginals_if_they_are_few():
     rng = np.random.default_rng(4)
     sizes = (2, 3, 4, 5)
     real, synthetic = draw(rng, sizes, 60), draw(rng, sizes, 70)
@@ -73,7 +70,7 @@ def test_the_mean_is_over_all_marginals_if_they_are_few() -> None:
     assert tvd(real, synthetic, sizes, (2,))[2] == pytest.approx(np.mean(expected), abs=1e-12)
 
 
-def test_the_draw_is_distinct_fixed_and_independent_of_other_ways() -> None:
+def test_the_draw_is_distinct_fixed_and_independent_of_other_ways():
     drawn = random_marginals(15, 4, 300)
     assert len(set(drawn)) == 300
     assert all(list(subset) == sorted(set(subset)) and len(subset) == 4 for subset in drawn)
@@ -87,7 +84,7 @@ def test_the_draw_is_distinct_fixed_and_independent_of_other_ways() -> None:
 
 
 @pytest.mark.parametrize("attributes", [12, 60])
-def test_subsets_are_equally_likely(attributes: int) -> None:
+def test_subsets_are_equally_likely(attributes):
     # 60 attributes have 487,635 4-way subsets, too many to list: the other branch.
     seeds, each = 60, 50
     counts = np.zeros(attributes)
@@ -100,7 +97,7 @@ def test_subsets_are_equally_likely(attributes: int) -> None:
     assert np.abs(counts / total - share).max() < 5 * math.sqrt(share * (1 - share) / total)
 
 
-def test_marginals_across_parties() -> None:
+def test_marginals_across_parties():
     parties = [0, 0, 0, 1, 1, 2]
     spanning = random_marginals(6, 2, 300, parties=parties)
     expected = [(a, b) for a, b in itertools.combinations(range(6), 2) if parties[a] != parties[b]]
@@ -130,13 +127,13 @@ def test_marginals_across_parties() -> None:
         ((3, 1, 300, 0, [0, 0, 1]), "no 1-way marginals that span parties"),
     ],
 )
-def test_no_marginals_to_choose(arguments: tuple, message: str) -> None:
+def test_no_marginals_to_choose(arguments, message):
     with pytest.raises(PlanError, match=message):
         random_marginals(*arguments)
 
 
 @pytest.mark.data
-def test_independent_attributes_on_the_papers_data(paper_data: Path) -> None:
+def test_independent_attributes_on_the_papers_data(paper_data):
     # Shuffling every column keeps the one-way marginals and nothing else. Known figure for NLTCS: 0.25.
     from vertimrf.tables.table import encode_table
 

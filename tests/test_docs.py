@@ -1,7 +1,5 @@
 """The pages for successors stay true: every module has its line, and every file that they name exists."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os
@@ -34,14 +32,14 @@ RUNNABLE = {
 
 
 @pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
+def pages():
     texts = {page: (ROOT / page) for page in PAGES}
     if not all(path.exists() for path in texts.values()) or len(texts) < 20:
         pytest.skip("installed without its pages")
     return {page: path.read_text() for page, path in texts.items()}
 
 
-def test_every_module_has_a_line_in_the_list(pages: dict[str, str]) -> None:
+def test_every_module_has_a_line_in_the_list(pages):
     """The site's list of modules is made of docstrings: each begins with a sentence that says what the module does."""
     listed = subprocess.run(
         [sys.executable, ROOT / "docs" / "modules.py"], capture_output=True, text=True, check=True
@@ -53,7 +51,7 @@ def test_every_module_has_a_line_in_the_list(pages: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_files_that_pages_name_exist(pages: dict[str, str], page: str) -> None:
+def test_files_that_pages_name_exist(pages, page):
     for name in set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml))`", pages[page])):
         assert any((base / name).exists() for base in (ROOT, ROOT / "vertimrf")), (
             f"{page} names {name}, which is not there"
@@ -61,7 +59,7 @@ def test_files_that_pages_name_exist(pages: dict[str, str], page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(pages: dict[str, str], page: str) -> None:
+def test_links_lead_somewhere(pages, page):
     for link in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", pages[page]):
         assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"
     anchors = re.findall(r"\]\(([^)#]*)#([^)]+)\)", pages[page])
@@ -74,7 +72,7 @@ def test_links_lead_somewhere(pages: dict[str, str], page: str) -> None:
         assert anchor in headings, f"{page} links to {link}#{anchor}"
 
 
-def test_what_pages_call_by_name_is_there(pages: dict[str, str]) -> None:
+def test_what_pages_call_by_name_is_there(pages):
     """`file.py` (`name`) in tables: the file defines the name."""
     for page, text in pages.items():
         for name, thing in re.findall(r"`([\w/]+\.py)` \(`([A-Za-z_]\w*)(?:\.\w+)?`", text):
@@ -86,9 +84,7 @@ def test_what_pages_call_by_name_is_there(pages: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("page", RUNNABLE)
-def test_the_code_of_a_page_runs(
-    pages: dict[str, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_a_page_runs(pages, page, tmp_path, monkeypatch):
     """One after the other, as a reader would run it; its own assertions are the test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -98,12 +94,12 @@ def test_the_code_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", pages[page], re.DOTALL | re.MULTILINE)
     assert blocks, f"{page} has no code"
-    scope: dict[str, object] = {}
+    scope = {}
     for block in blocks:
         exec(compile(block, page, "exec"), scope)
 
 
-def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path) -> None:
+def test_the_site_builds_without_a_warning(pages, tmp_path):
     """Every page is in the navigation, every link and anchor leads somewhere, every public name has its docstring."""
     for needed in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(needed)
@@ -121,20 +117,20 @@ def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path
     assert (tmp_path / "site" / "source" / "examples" / "every_role.py" / "index.html").exists()
 
 
-def test_every_written_table_says_what_it_was_measured_with(pages: dict[str, str]) -> None:
+def test_every_written_table_says_what_it_was_measured_with(pages):
     """Commit, date, machine, and paths that exist; whether it is old is asked by `python benchmarks/results.py --check`."""
-    found = list(tables(ROOT))
-    assert len(found) == sum(
+    written = list(tables(ROOT))
+    assert len(written) == sum(
         text.count("<!-- table: ") for page, text in pages.items() if page != "CONTRIBUTING.md"
     )
-    for table in found:
+    for table in written:
         assert table.commit, f"{table.page}: the table {table.name!r} has no birth line"
         assert all((ROOT / path).exists() for path in table.depends), (
             f"{table.page}: {table.name} depends on {table.depends}"
         )
 
 
-def test_the_constants_page_has_the_values_of_the_code(pages: dict[str, str]) -> None:
+def test_the_constants_page_has_the_values_of_the_code(pages):
     """A bold line names a module, and a list below it constants with their values."""
     module, compared = None, 0
     for line in pages["docs/constants.md"].splitlines():
@@ -148,8 +144,8 @@ def test_the_constants_page_has_the_values_of_the_code(pages: dict[str, str]) ->
     assert compared > 30
 
 
-def test_the_readme_has_lines_of_the_measured_table(pages: dict[str, str]) -> None:
-    def rows(page: str, mark: str) -> list[str]:
+def test_the_readme_has_lines_of_the_measured_table(pages):
+    def rows(page, mark):
         table = pages[page].split(f"<!-- table: {mark} -->")[1].split("<!-- end")[0]
         return [line for line in table.splitlines() if line.startswith("|")]
 

@@ -1,9 +1,5 @@
 """Evaluation: what is joined, compared and refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,12 +23,12 @@ SCHEMA = Schema.of(
 )
 
 
-def draw(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
+def draw(rng, sizes, n):
     return np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, Path]:
+def files(tmp_path):
     """Real tables of two parties in different record orders, all columns in one, and a synthetic table."""
     rng = np.random.default_rng(7)
     ids = pa.array([f"r{i}" for i in range(200)])
@@ -51,7 +47,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
+def test_tables_are_joined_and_compared(files):
     one = evaluate(
         [files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3))
     )
@@ -80,7 +76,7 @@ def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
     )
 
 
-def test_distances_stand_beside_what_to_judge_them_by() -> None:
+def test_distances_stand_beside_what_to_judge_them_by():
     """y follows x at party a; z is on its own; the synthetic table has y of its own and z a third too often 0."""
     rng = np.random.default_rng(8)
     n = 3000
@@ -101,16 +97,16 @@ def test_distances_stand_beside_what_to_judge_them_by() -> None:
     assert abs(out["pairs"][0]["tvd"] - 0.5) < 0.05
     assert list(out["numbers"]) == ["y"]
     assert out["numbers"]["y"]["real"] == out["numbers"]["y"]["synthetic"]
-    own = evaluate(
+    figures = evaluate(
         [real.select(["id", "x", "y"])], made, "id", SCHEMA, EvaluationOptions(party="a")
     )
-    assert list(own["tvd"]) == ["2"]
-    assert [marginal["columns"] for marginal in own["columns"]] == [["x"], ["y"]]
+    assert list(figures["tvd"]) == ["2"]
+    assert [marginal["columns"] for marginal in figures["columns"]] == [["x"], ["y"]]
     with pytest.raises(SchemaError, match="no party 'c'"):
         evaluate([real], made, "id", SCHEMA, EvaluationOptions(party="c"))
 
 
-def test_numbers_are_compared_as_they_were() -> None:
+def test_numbers_are_compared_as_they_were():
     schema = Schema.of(
         {
             "a": [
@@ -136,11 +132,11 @@ def test_numbers_are_compared_as_they_were() -> None:
     )
     made = real.drop_columns(["id"]).set_column(0, "cost", [rng.permutation(cost)])
     out = evaluate([real], made, "id", schema)
-    held = cost[days > 0]
-    found = out["numbers"]["cost"]["real"]
-    assert found["mean"] == pytest.approx(held.mean())
-    assert found["deviation"] == pytest.approx(held.std())
-    assert found["quantiles"]["0.95"] == pytest.approx(np.quantile(held, 0.95))
+    costs = cost[days > 0]
+    figures = out["numbers"]["cost"]["real"]
+    assert figures["mean"] == pytest.approx(costs.mean())
+    assert figures["deviation"] == pytest.approx(costs.std())
+    assert figures["quantiles"]["0.95"] == pytest.approx(np.quantile(costs, 0.95))
     assert out["numbers"]["day"]["real"]["mean"] == pytest.approx(18262 + days.mean())
     assert list(out["numbers"]) == ["cost", "day", "grade"]
     worst = out["correlations"][0]
@@ -150,7 +146,7 @@ def test_numbers_are_compared_as_they_were() -> None:
     assert abs(worst["synthetic"]) < 5 / np.sqrt(n)
 
 
-def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> None:
+def test_bad_input_of_an_evaluation(files, tmp_path):
     with pytest.raises(SchemaError, match="No real table has the column 'z'"):
         evaluate([files["a"]], files["synthetic"], "id", SCHEMA)
     with pytest.raises(SchemaError, match="Two real tables have the column 'z'"):
@@ -172,7 +168,7 @@ def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> N
         evaluate([real, other], files["synthetic"], "id", SCHEMA)
 
 
-def test_tables_of_different_people(files: dict[str, Path]) -> None:
+def test_tables_of_different_people(files):
     """Those that all tables have are compared, or those that any has, what is not held being missing."""
     rng = np.random.default_rng(9)
     whole = read_arrow(files["all"])

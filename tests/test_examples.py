@@ -1,7 +1,5 @@
 """The examples run as they stand, where what they need is installed."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from pathlib import Path
@@ -14,13 +12,13 @@ FOLDER = Path(vertimrf.__file__).parents[1] / "examples"
 
 
 @pytest.fixture(autouse=True)
-def from_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def from_the_folder(monkeypatch):
     if not FOLDER.is_dir():
         pytest.skip("installed without its examples")
     monkeypatch.syspath_prepend(FOLDER)
 
 
-def peer(version: int) -> None:
+def peer(version):
     """Skip without that version of mbi."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -29,7 +27,7 @@ def peer(version: int) -> None:
         pytest.skip(f"mbi is not version {version}")
 
 
-def test_a_deployment_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_deployment_in_python(capsys):
     result = importlib.import_module("every_role").main()
     assert result.ledger.standing.private
     assert result.warnings == ()
@@ -41,7 +39,7 @@ def test_a_deployment_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert "fingerprint" in capsys.readouterr().out
 
 
-def test_mst_through_mbi(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mst_through_mbi(capsys):
     peer(2)
     importlib.import_module("mst_through_mbi").main(["--epsilon", "5"])
     out = capsys.readouterr().out
@@ -55,7 +53,7 @@ def test_mst_through_mbi(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(distances) < 0.25
 
 
-def test_aim_through_opendp(capsys: pytest.CaptureFixture[str]) -> None:
+def test_aim_through_opendp(capsys):
     peer(1)
     pytest.importorskip("polars")
     importlib.import_module("aim_through_opendp").main([])
@@ -63,7 +61,7 @@ def test_aim_through_opendp(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs(tmp_path, monkeypatch):
     """Every cell, as a reader would run them, and a picture where one is due."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("matplotlib")

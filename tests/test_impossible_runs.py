@@ -1,11 +1,7 @@
 """Impossible combinations through whole runs: no synthetic row has one, whoever holds the columns; tables that do are refused."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +37,7 @@ COMBINATIONS = (
 )
 
 
-def schema(impossible: tuple[Impossible, ...] = COMBINATIONS) -> Schema:
+def schema(impossible=COMBINATIONS):
     return Schema.of(
         {
             "one": [
@@ -59,7 +55,7 @@ def schema(impossible: tuple[Impossible, ...] = COMBINATIONS) -> Schema:
     )
 
 
-def real(seed: int = 0, records: int = RECORDS) -> pa.Table:
+def real(seed=0, records=RECORDS):
     """Records of which none is impossible."""
     rng = np.random.default_rng(seed)
     age, cancelled = rng.integers(0, 91, records), rng.random(records) < 0.1
@@ -77,17 +73,17 @@ def real(seed: int = 0, records: int = RECORDS) -> pa.Table:
     )
 
 
-def encoded(table: pa.Table) -> np.ndarray:
+def encoded(table):
     from vertimrf.tables.table import encode_columns
 
     return encode_columns(table, schema().attributes, "test")
 
 
-def broken(codes: np.ndarray) -> list[int]:
+def broken(codes):
     return [int(breaking(codes, combination).sum()) for combination in schema().combinations]
 
 
-def by_hand(table: pa.Table) -> list[int]:
+def by_hand(table):
     """As :func:`broken`, from the values themselves."""
     rows = table.to_pylist()
     return [
@@ -113,7 +109,7 @@ def by_hand(table: pa.Table) -> list[int]:
         ("published", {"claim_as_published": True}),
     ],
 )
-def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) -> None:
+def test_no_row_of_a_run_is_impossible(encoder, options):
     """Little budget, so that without the schema's word rows would be: see the test below."""
     table = real()
     plan = plan_with(
@@ -130,15 +126,15 @@ def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) ->
     assert broken(result.codes) == [0] * 5
     assert by_hand(result.table) == [0] * 5
     for combination in plan.schema.combinations:
-        held = result.model.marginal([place for place, _ in combination])
-        assert not held[np.ix_(*(list(codes) for _, codes in combination))].any()
+        marginal = result.model.marginal([place for place, _ in combination])
+        assert not marginal[np.ix_(*(list(codes) for _, codes in combination))].any()
     assert all(
-        result.model.tree.covering([place for place, _ in own]) >= 0
-        for own in plan.schema.combinations
+        result.model.tree.covering([place for place, _ in ruled_out]) >= 0
+        for ruled_out in plan.schema.combinations
     )
 
 
-def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
+def test_without_the_schemas_word_noise_makes_impossible_rows():
     plan = plan_with(
         schema(()),
         epsilon=0.3,
@@ -152,7 +148,7 @@ def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
     assert broken(trial.result.codes) == by_hand(trial.result.table)
 
 
-def test_what_many_records_contradict_is_doubted() -> None:
+def test_what_many_records_contradict_is_doubted():
     """Across parties nobody can check; the server's measurements can."""
     attributes = {
         "one": [Attribute.integer("sex", 2), Attribute.integer("a", 5)],
@@ -168,19 +164,21 @@ def test_what_many_records_contradict_is_doubted() -> None:
         stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
     )
     result = run_protocol(plan, dealt(stated, codes)).result
-    assert [int(breaking(result.codes, own).sum()) for own in stated.combinations] == [0, 0]
+    assert [
+        int(breaking(result.codes, combination).sum()) for combination in stated.combinations
+    ] == [0, 0]
     assert len(result.warnings) == 1
     # Half of the records: 1,500 with a standard deviation of 27, and the sketches' error of that order.
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"About ([\d,]+) records \(standard error \d+\) seem to contradict the schema's impossible combination 1 "
         r"\(sex = 0 and x = 0\)\. No synthetic row has it; check whether it is true\.",
         result.warnings[0],
     )
-    assert found is not None
-    assert abs(int(found[1].replace(",", "")) - 1500) < 300
+    assert match is not None
+    assert abs(int(match[1].replace(",", "")) - 1500) < 300
 
 
-def test_bins_that_lie_partly_in_a_combination_raise_no_doubt() -> None:
+def test_bins_that_lie_partly_in_a_combination_raise_no_doubt():
     attributes = {"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 2)]}
     stated = Schema.of(attributes, impossible=[Impossible.of(a=[0, 1, 2], x=0)])
     counts = np.array([[400.0, 0.0], [300.0, 0.0], [0.0, 300.0]])
@@ -202,8 +200,8 @@ def test_bins_that_lie_partly_in_a_combination_raise_no_doubt() -> None:
     )
 
 
-def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def beyond(*_: object, **__: object) -> None:
+def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch):
+    def beyond(*_, **__):
         raise ModelError("The model has left the range.")
 
     attributes = {"one": [Attribute.integer("sex", 2)], "two": [Attribute.integer("x", 2)]}
@@ -226,7 +224,7 @@ def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPa
         run_protocol(plan, dealt(true, np.stack([sex, sex])))
 
 
-def test_combinations_that_need_more_than_tau_together_have_it() -> None:
+def test_combinations_that_need_more_than_tau_together_have_it():
     """A ring of pairs: each fits into tau, what holds all of them does not."""
     attributes = [Attribute.integer(f"a{i}", 6) for i in range(4)]
     ring = [Impossible.of(**{f"a{i}": 0, f"a{(i + 1) % 4}": 0}) for i in range(4)]
@@ -246,14 +244,14 @@ def test_combinations_that_need_more_than_tau_together_have_it() -> None:
         for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)
     ]
     result = run_server(plan, messages)
-    assert not any(breaking(result.codes, own).any() for own in linked.combinations)
+    assert not any(breaking(result.codes, combination).any() for combination in linked.combinations)
     assert any(
         "impossible combinations alone need cliques of 216 cells, more than tau = 36" in w
         for w in result.warnings
     )
 
 
-def test_one_holder_keeps_them_too(tmp_path: Path) -> None:
+def test_one_holder_keeps_them_too(tmp_path):
     table = real()
     made = Synthesizer(
         schema(), id="id", planning=PlanOptions(expected_records=RECORDS, tau=2000)
@@ -279,7 +277,7 @@ def test_one_holder_keeps_them_too(tmp_path: Path) -> None:
         model.sample(10, given={"age": 3, "job": "none", "pupil": "no"})
 
 
-def test_records_that_have_one_are_dropped() -> None:
+def test_records_that_have_one_are_dropped():
     table = real().to_pandas()
     table.loc[[4, 7], "pupil"] = "yes"
     table.loc[[4, 7], "age"] = 70
@@ -302,8 +300,8 @@ def test_records_that_have_one_are_dropped() -> None:
     fitting = one.only(~np.isin(np.arange(RECORDS), [4, 7]))
     assert (fitting.codes == read.codes).all()
     released = [
-        Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(own).to_bytes(plan)
-        for own in (one, fitting)
+        Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(frame).to_bytes(plan)
+        for frame in (one, fitting)
     ]
     assert released[0] == released[1]
     made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS)).fit(
@@ -312,7 +310,7 @@ def test_records_that_have_one_are_dropped() -> None:
     assert made.dropped.records == 2
 
 
-def test_evaluation_counts_them() -> None:
+def test_evaluation_counts_them():
     table = real(1, 500)
     synthetic = table.drop(["id"]).to_pandas()
     synthetic.loc[:9, "age"] = 3
@@ -323,15 +321,17 @@ def test_evaluation_counts_them() -> None:
     assert [line["synthetic"] for line in out["impossible"]] == [10, 0, 0, 0, 0]
     assert out["impossible"][0]["combination"] == "age below 15 and married = 'yes' or 'widowed'"
     theirs = table.select(["id", "age", "cancelled", "pupil"])
-    own = evaluate(
+    figures = evaluate(
         [theirs], pa.Table.from_pandas(synthetic), "id", schema(), EvaluationOptions(party="one")
     )
-    assert [line["combination"] for line in own["impossible"]] == ["age from 60 and pupil = 'yes'"]
+    assert [line["combination"] for line in figures["impossible"]] == [
+        "age from 60 and pupil = 'yes'"
+    ]
     assert "impossible" not in evaluate([table], pa.Table.from_pandas(synthetic), "id", schema(()))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """The parties' tables, and their parts of the schema."""
     table = real().to_pandas()
     table[["id", "age", "cancelled", "pupil"]].to_csv(tmp_path / "one.csv", index=False)
@@ -343,7 +343,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
+def test_from_parts_of_a_schema_to_rows_on_a_condition(folder):
     merged = run(f"schema merge {folder}/one.toml {folder}/two.toml --out {folder}/schema.toml")
     assert merged.exit_code == 0, merged.output
     assert Schema.load(folder / "schema.toml").impossible == COMBINATIONS[4:]
@@ -395,7 +395,7 @@ def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
     )
 
 
-def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
+def test_a_check_counts_them_for_the_party_alone(folder):
     schema().save(folder / "schema.json")
     arguments = f"--schema {folder}/schema.json --epsilon 1 --expected-records {RECORDS} --encoder count-sketch"
     assert run(f"plan {arguments}", f"--out {folder}/plan.json").exit_code == 0
@@ -403,15 +403,15 @@ def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
     assert run(checked).exit_code == 0
     lines = (folder / "one.csv").read_text().splitlines()
     (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
-    found = run(checked)
-    assert found.exit_code == 2
+    result = run(checked)
+    assert result.exit_code == 2
     assert (
         "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec"
-        in found.output
+        in result.output
     )
 
 
-def test_contradictions_are_named_on_the_command_line(folder: Path) -> None:
+def test_contradictions_are_named_on_the_command_line(folder):
     stated = [{"pupil": "yes"}, {"pupil": "no", "job": ["a", "b"]}, {"pupil": "no", "job": "none"}]
     (folder / "bad.json").write_text(json.dumps(schema(()).to_json() | {"impossible": stated}))
     arguments = f"--schema {folder}/bad.json --epsilon 1 --expected-records 10"

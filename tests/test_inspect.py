@@ -1,7 +1,5 @@
 """`vertimrf inspect`: what a file is, in words."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

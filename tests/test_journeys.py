@@ -3,11 +3,8 @@
 Noise comes of the operating system, so that every bound is far beyond five of the standard deviations seen over redraws.
 """
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -18,7 +15,7 @@ FOLDER = Path(vertimrf.__file__).parents[1] / "examples" / "journeys"
 pytestmark = pytest.mark.slow
 
 
-def journey(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def journey(name, monkeypatch):
     if not FOLDER.is_dir():
         pytest.skip("installed without its examples")
     pytest.importorskip("pandas")
@@ -26,9 +23,7 @@ def journey(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module(name)
 
 
-def test_a_diabetes_registry_from_two_csv_files_to_trees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_diabetes_registry_from_two_csv_files_to_trees(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn")
     # A command with another exit code than due ends it.
     figures = journey("diabetes_registry", monkeypatch).main(tmp_path, epsilon=4.0)
@@ -54,19 +49,17 @@ def test_a_diabetes_registry_from_two_csv_files_to_trees(
     assert auc["wanted"] > 0.65
 
 
-def test_a_clinic_and_a_pharmacy_that_know_different_people(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clinic_and_a_pharmacy_that_know_different_people(tmp_path, monkeypatch, capsys):
     figures = journey("clinic", monkeypatch).main(tmp_path, records=10_000)
     assert "impossible, and so in no row" in capsys.readouterr().out
-    for population, found in figures.items():
-        assert found["people"] == (6_000 if population == "inner" else 14_000)
-        assert abs(found["estimated"] - found["people"]) < 5 * found["error"]
+    for population, values in figures.items():
+        assert values["people"] == (6_000 if population == "inner" else 14_000)
+        assert abs(values["estimated"] - values["people"]) < 5 * values["error"]
         # 87 and 100 records over redraws: far less than the thousands of people that one party alone holds.
-        assert found["error"] < 300
-        assert abs(found["rows"] - found["estimated"]) < 3 + found["error"]
-        assert found["impossible"] == 0
-        assert found["three_way"]["tvd"] < 0.9 * found["three_way"]["tvd_independent"]
-        assert found["diagnoses"] > 5
+        assert values["error"] < 300
+        assert abs(values["rows"] - values["estimated"]) < 3 + values["error"]
+        assert values["impossible"] == 0
+        assert values["three_way"]["tvd"] < 0.9 * values["three_way"]["tvd_independent"]
+        assert values["diagnoses"] > 5
     assert figures["inner"]["held_by"] == {}
     assert set(figures["outer"]["held_by"]) == {"clinic", "pharmacy", "clinic+pharmacy"}

@@ -1,7 +1,5 @@
 """Keys: who is who, and files that one seals for another."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import stat
@@ -108,11 +106,11 @@ def test_an_outsider_cannot_write_and_nobody_can_write_for_another():
         sealed_by("airline", sender=forged)
     # With a plan of one's own at hand the file can be made, but the true plan's keys do not open it.
     for liar in (PrivateKey.new("airline"), forged):
-        own = KeyRing(
+        ring = KeyRing(
             {**RING.parties, "airline": liar, "weather": PrivateKey.new("weather")}, RING.server
         ).public
         with pytest.raises(MessageError, match="cannot be opened"):
-            opened(sealed_by("airline", keys=own, sender=liar))
+            opened(sealed_by("airline", keys=ring, sender=liar))
     with pytest.raises(MessageError, match="server's key cannot seal"):
         sealed_by("airline", sender=RING.server)
     with pytest.raises(MessageError, match="no party 'nobody'"):

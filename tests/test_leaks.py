@@ -96,17 +96,20 @@ def plan_of(case):
     sizes, records, settings = CASES[case]
     names = ("one", "two", "three")
     parties = zip(names, sizes, strict=False)
-    held = {
-        name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(own)]
-        for name, own in parties
+    columns_of = {
+        name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(columns)]
+        for name, columns in parties
     }
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
     if common := settings.pop("shared", 0):
-        held = {name: [*own, Attribute.integer("common", common)] for name, own in held.items()}
-    plan = plan_with(Schema.of(held), expected_records=records, **settings)
+        columns_of = {
+            name: [*columns, Attribute.integer("common", common)]
+            for name, columns in columns_of.items()
+        }
+    plan = plan_with(Schema.of(columns_of), expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
     assert [local.score_sigma > 0 for local in plan.local] == [
-        case != "one clique" and len(own) > 1 for own in sizes
+        case != "one clique" and len(columns) > 1 for columns in sizes
     ]
     return plan
 
@@ -204,7 +207,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
     seen = 0
     for name, local, given in zip(plan.party_names, plan.local, recorded, strict=True):
         allowed = priced(plan, name)
-        asked: Counter = Counter()
+        asked = Counter()
         for noise, exact in given.tape.queries:
             if noise == local.score_sigma:
                 # R-scores are queries of one number each; a marginal is one query however many cells it has.
@@ -385,8 +388,8 @@ def score_change(plan, counts, cell):
             plan,
             tape,
         )
-        (found,) = [exact for noise, exact in tape.queries if noise == plan.score_sigma]
-        return int(found[0])
+        (scores,) = [exact for noise, exact in tape.queries if noise == plan.score_sigma]
+        return int(scores[0])
 
     more = counts.copy()
     more[cell] += 1
@@ -466,9 +469,9 @@ def test_messages_of_like_plans_have_like_shapes(plan):
         )
         assert [s.shape for s in one.sketches] == [s.shape for s in two.sketches]
         assert [m.shape for b in one.bins for m in b] == [m.shape for b in two.bins for m in b]
-        own = len(plan.schema.party_attributes(name))
-        assert [m.attributes for m in one.marginals[:own]] == [
-            m.attributes for m in two.marginals[:own]
+        width = len(plan.schema.party_attributes(name))
+        assert [m.attributes for m in one.marginals[:width]] == [
+            m.attributes for m in two.marginals[:width]
         ]
         if [m.attributes for m in one.marginals] == [m.attributes for m in two.marginals]:
             # Noisy figures decide which larger marginals there are. But for them, digits of the noisy count, which is

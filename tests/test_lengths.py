@@ -263,10 +263,10 @@ def test_a_schema_part_with_found_domains_is_as_long_for_other_tables(tmp_path):
         noise = Counted(list(played))
         table = pa.table({"ward": wards, "stay": stays})
         wanted = list(schema.wanted.values())
-        found = find_domains(
+        domains = find_domains(
             wanted, lambda name: table.select([name]), 1.0, 1e-6, lambda _: "hospital", noise=noise
         )
-        return len(close(schema, found).to_toml()), noise.answers
+        return len(close(schema, domains).to_toml()), noise.answers
 
     length, answers = part(wards, stays)
     tables = {

@@ -1,12 +1,11 @@
 """Whole runs over long domains: what is merged at the parties is spread again, whatever the encoder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import dealt
 from planning import plan_with
 from roles import run_server
+from scipy.stats import binom, norm
 
 from vertimrf.evaluate import tvd
 from vertimrf.named_model import Model
@@ -47,7 +46,7 @@ def table(seed=0):
 def run(plan, codes, secret, **options):
     tables = dealt(plan.schema, codes)
     parties = [Party(plan, name, secret, FixedNoise(i)) for i, name in enumerate(plan.party_names)]
-    messages = [party.run(own) for party, own in zip(parties, tables, strict=True)]
+    messages = [party.run(table) for party, table in zip(parties, tables, strict=True)]
     return run_server(plan, messages, seed=0, **options)
 
 
@@ -112,8 +111,8 @@ def test_parties_of_different_people_merge_too():
     ]
     secret = Secret(bytes(range(32)))
     messages = [
-        Party(plan, name, secret, FixedNoise(i)).run(own)
-        for i, (name, own) in enumerate(zip(plan.party_names, halves, strict=True))
+        Party(plan, name, secret, FixedNoise(i)).run(table)
+        for i, (name, table) in enumerate(zip(plan.party_names, halves, strict=True))
     ]
     result = run_server(plan, messages, seed=0)
     assert len(result.others) == 2
@@ -139,7 +138,12 @@ def test_a_domain_of_nothing_but_rare_values_is_one_value():
         [rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)]
     )
     result = run(plan, codes, Secret(bytes(range(32))))
-    assert result.model.tree.sizes[0] <= 2
+    # A value stays apart if its count has noise of more than 3 sigma, less what it counts itself. How many do so is
+    # at most binomial. (Fixed noise would not fix it: the last bits of sigma, which depend on the platform, key it.)
+    counted = np.bincount(codes[0]).max() / plan.local[0].one_way_sigma
+    apart = binom.isf(1e-5, 500, norm.sf(3 - counted))
+    assert apart < 10
+    assert result.model.tree.sizes[0] <= 1 + apart
     assert result.model.sizes == (500, 4, 3)
     assert len(set(result.codes[0])) > 100
 
@@ -148,7 +152,7 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
     """Three-way distances of the same table. Over six draws of noise their ratio had a mean of 0.87 and a standard deviation of
     0.03; over five at an epsilon of 0.3, of 0.96 and 0.04."""
     codes = table().astype(np.uint16)
-    found = []
+    distances = []
     for longest in (64, 1000):
         monkeypatch.setattr("vertimrf.plan.merging.LONG_DOMAIN", longest)
         plan = plan_with(
@@ -160,7 +164,7 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
             nonce="helps",
             keys=1 << 13,
         )
-        found.append(
+        distances.append(
             tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3]
         )
-    assert found[0] < found[1], found
+    assert distances[0] < distances[1], distances

@@ -1,9 +1,5 @@
 """Attributes of one value: nothing is measured, sketched or paid for them, and rows have them all the same."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -30,7 +26,7 @@ from vertimrf.synthesizer import Synthesizer
 ENCODERS = ["scheduled-pairs", "count-sketch", "grr", "published"]
 
 
-def planned(schema: Schema, encoder: str, epsilon: float = 2.0) -> Plan:
+def planned(schema, encoder, epsilon=2.0):
     return plan_with(
         schema,
         epsilon=epsilon,
@@ -42,7 +38,7 @@ def planned(schema: Schema, encoder: str, epsilon: float = 2.0) -> Plan:
     )
 
 
-def messages_of(plan: Plan, codes: np.ndarray) -> list[Message]:
+def messages_of(plan, codes):
     secret = Secret.new()
     tables = dealt(plan.schema, codes)
     made = [
@@ -53,7 +49,7 @@ def messages_of(plan: Plan, codes: np.ndarray) -> list[Message]:
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_plan_spends_nothing_on_them(encoder: str) -> None:
+def test_a_plan_spends_nothing_on_them(encoder):
     """The plan is the one without them, up to the attributes' positions: noise, groups, keys."""
     bare = planned(schema_of(one={"a": 3, "b": 2}, two={"x": 4, "y": 2}), encoder)
     padded = planned(
@@ -74,13 +70,13 @@ def test_a_plan_spends_nothing_on_them(encoder: str) -> None:
     assert "three: 1 attributes; none varies; sketches 0.0 MB" in padded.summary()
 
 
-def test_pairs_leave_them_out() -> None:
+def test_pairs_leave_them_out():
     schema = schema_of(one=(1, 3, 2), two=(2, 1, 2))
     assert crossing_pairs(schema) == [(1, 3), (1, 5), (2, 3), (2, 5)]
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_run_gives_them_back(encoder: str) -> None:
+def test_a_run_gives_them_back(encoder):
     schema = schema_of(none={"k": 1}, one={"a": 3, "l": 1}, two={"m": 1, "x": 2})
     rng = np.random.default_rng(3)
     codes = np.zeros((5, 2000), np.int64)
@@ -102,9 +98,7 @@ def test_a_run_gives_them_back(encoder: str) -> None:
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("parties", [{"one": {"a": 1}, "two": {"x": 1, "y": 1}}, {"one": {"a": 1}}])
-def test_where_nothing_varies_only_records_are_counted(
-    encoder: str, parties: dict[str, dict[str, int]]
-) -> None:
+def test_where_nothing_varies_only_records_are_counted(encoder, parties):
     schema = schema_of(**parties)
     plan = planned(schema, encoder)
     assert plan.sketch is None
@@ -117,7 +111,7 @@ def test_where_nothing_varies_only_records_are_counted(
     assert abs(result.codes.shape[1] - 2000) <= 10 * plan.count_sigma + 1
 
 
-def test_one_varying_party_has_the_whole_budget() -> None:
+def test_one_varying_party_has_the_whole_budget():
     several = planned(schema_of(one={"a": 3, "b": 4}, two={"x": 1}), "count-sketch")
     alone = planned(schema_of(one={"a": 3, "b": 4}), "count-sketch")
     assert several.sketch is None
@@ -125,7 +119,7 @@ def test_one_varying_party_has_the_whole_budget() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_table_of_a_single_attribute(size: int) -> None:
+def test_a_table_of_a_single_attribute(size):
     schema = schema_of(one={"a": size})
     table = pa.table({"a": np.arange(1000) % size})
     made = Synthesizer(schema, planning=PlanOptions(expected_records=1000)).fit(table, epsilon=5.0)
@@ -133,7 +127,7 @@ def test_a_table_of_a_single_attribute(size: int) -> None:
     assert made.marginal("a").shape == (size,)
 
 
-def test_noise_may_not_be_left_out_of_a_plan() -> None:
+def test_noise_may_not_be_left_out_of_a_plan():
     """A local model without noise is for parties of which nothing is measured, and no others."""
     plan = planned(schema_of(one={"a": 3, "b": 4}, two={"x": 2}), "count-sketch")
     edited = plan.to_json()
@@ -146,7 +140,7 @@ def test_noise_may_not_be_left_out_of_a_plan() -> None:
         Plan.from_json(edited)
 
 
-def test_evaluation_has_no_line_for_them() -> None:
+def test_evaluation_has_no_line_for_them():
     schema = Schema.of(
         {
             "one": [Attribute.categorical("k", ["only"]), Attribute.integer("a", 3)],
@@ -171,7 +165,7 @@ def test_evaluation_has_no_line_for_them() -> None:
     assert (nothing["tvd"], nothing["columns"], nothing["pairs"]) == ({}, [], [])
 
 
-def test_pair_tables_are_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pair_tables_are_all_pairs(monkeypatch):
     rng = np.random.default_rng(2)
     sizes = (3, 5, 2, 7)
     codes = np.stack([rng.integers(0, size, 400) for size in sizes]).astype(np.uint16)
@@ -182,7 +176,7 @@ def test_pair_tables_are_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(table, expected)
 
 
-def test_command_line_with_a_constant_column(tmp_path: Path) -> None:
+def test_command_line_with_a_constant_column(tmp_path):
     for name, columns in {
         "one": {"a": np.arange(300) % 3, "k": ["same"] * 300},
         "two": {"c": [7] * 300},

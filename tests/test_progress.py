@@ -1,7 +1,5 @@
 """Progress: bars on a terminal, silence in a pipe, and figures that only grow."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -40,12 +38,12 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come(encoder):
         Table(schema.part(party), digests, rng.integers(0, 4, (3, 500)).astype(np.uint16))
         for party in "ab"
     ]
-    told = Remembered()
+    remembered = Remembered()
     plan = plan_with(
         schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder
     )
-    run_protocol(plan, tables, RunOptions(rows=50, progress=told))
-    steps = dict(told.steps)
+    run_protocol(plan, tables, RunOptions(rows=50, progress=remembered))
+    steps = dict(remembered.steps)
     assert {"party a", "party b", "initial model", "cross-party marginals"} <= set(steps)
     assert {"global graph", "global model", "sampling"} <= set(steps)
     assert steps["initial model"]
@@ -72,8 +70,8 @@ def test_what_may_take_longer_than_expected_slows_down_and_never_ends():
 
 def test_a_fit_tells_how_far_it_has_come_by_steps_and_gradients():
     rng = np.random.default_rng(1)
-    told = Remembered()
-    told.step("fit")
+    steps = Remembered()
+    steps.step("fit")
     tables = [
         rng.multinomial(10_000, rng.dirichlet(np.full(25, 0.3))).reshape(5, 5) for _ in range(4)
     ]
@@ -82,8 +80,8 @@ def test_a_fit_tells_how_far_it_has_come_by_steps_and_gradients():
         Measurement(pair, (None, None), table + rng.normal(0, 20, (5, 5)), 20.0)
         for pair, table in zip(sorted(pairs), tables, strict=True)
     ]
-    fit((5,) * 4, measured, 10_000.0, options=FitOptions(progress=progress.fitting(told)))
-    figures = told.steps[0][1]
+    fit((5,) * 4, measured, 10_000.0, options=FitOptions(progress=progress.fitting(steps)))
+    figures = steps.steps[0][1]
     assert len(figures) > 5
     assert {of for _, of in figures} == {progress.PARTS}
     assert all(later >= earlier for (earlier, _), (later, _) in itertools.pairwise(figures))
@@ -122,17 +120,17 @@ def test_a_pipe_gets_the_log(monkeypatch, terminal, kind):
 def test_the_log_has_steps_and_times_and_is_silent_unless_asked_for(monkeypatch, caplog, capsys):
     monkeypatch.setattr(progress, "OFTEN", 0.0)
 
-    def told():
+    def logged():
         log = progress.Logged()
         log.step("encoding")
         log.advance(1, 4)
         log.step("sampling")
 
-    told()
+    logged()
     assert capsys.readouterr() == ("", "")
     assert not caplog.records
     with caplog.at_level("INFO", logger="vertimrf"):
-        told()
+        logged()
     lines = [record.getMessage() for record in caplog.records]
     assert [record.name for record in caplog.records] == ["vertimrf"] * 4
     assert lines[0] == "encoding"

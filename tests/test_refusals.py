@@ -1,22 +1,18 @@
 """No release hangs on a single record: what does not fit is dropped, one by one, and told of to the party's operator alone."""
 
-from __future__ import annotations
-
 import contextlib
 import encodings
 import encodings.aliases
 import itertools
 import pkgutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from builders import KEYS
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from commands import good, refused
 from commands import run as command
 from hypothesis import given, settings
@@ -35,7 +31,6 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
@@ -43,7 +38,7 @@ from vertimrf.runs.server_run import ServerRun
 from vertimrf.tables.arrow import open_pieces
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import Table, encode_table
+from vertimrf.tables.table import encode_table
 from vertimrf.trial import synthesize
 
 RECORDS = 300
@@ -72,7 +67,7 @@ MISFITS = {
 }
 
 
-def lines_of(records: int) -> list[bytes]:
+def lines_of(records):
     """A header and records that fit."""
     rng = np.random.default_rng(3)
     rows = zip(
@@ -87,19 +82,19 @@ def lines_of(records: int) -> list[bytes]:
     ]
 
 
-def write(path: Path, lines: list[bytes]) -> Path:
+def write(path, lines):
     path.write_bytes(b"\n".join(lines) + b"\n")
     return path
 
 
 @pytest.fixture(scope="module")
-def agreed() -> tuple[Plan, KeyRing]:
+def agreed():
     ring = KeyRing.new([name for name, _ in SCHEMA.parties])
     plan = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
     return replace(plan, public_keys=ring.public), ring
 
 
-def accepted(folder: Path, lines: list[bytes]) -> PartyRun:
+def accepted(folder, lines):
     """A hospital's run as far as the accepted plan."""
     folder.mkdir()
     (folder / "exchange").mkdir()
@@ -124,7 +119,7 @@ def accepted(folder: Path, lines: list[bytes]) -> PartyRun:
     return run
 
 
-def given_out(folder: Path, lines: list[bytes]) -> tuple[Result, PartyRun, bytes]:
+def given_out(folder, lines):
     """What `vertimrf run party` says with an accepted plan; the folder that it has then, and the message as the server opens it."""
     run = accepted(folder, lines)
     machine = CliRunner(env={STATE: str(folder / "state")})
@@ -136,9 +131,7 @@ def given_out(folder: Path, lines: list[bytes]) -> tuple[Result, PartyRun, bytes
 
 
 @pytest.mark.parametrize("reason", MISFITS)
-def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(
-    tmp_path: Path, reason: str
-) -> None:
+def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path, reason):
     row, words = MISFITS[reason]
     without, first, message = given_out(tmp_path / "without", lines_of(RECORDS))
     with_it, second, other = given_out(tmp_path / "with", [*lines_of(RECORDS), row])
@@ -155,57 +148,52 @@ def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(
     ]
     assert len(message) == pytest.approx(len(other), abs=64)
     # The operator reads of it, and nothing else is told otherwise.
-    told = [line for line in with_it.output.splitlines() if line.startswith("  Left out: ")]
-    assert told[0] == "  Left out: 1 record does not fit and is left out; this stays here."
-    assert words in told[1]
+    lines = [line for line in with_it.output.splitlines() if line.startswith("  Left out: ")]
+    assert lines[0] == "  Left out: 1 record does not fit and is left out; this stays here."
+    assert words in lines[1]
     assert "left out" not in without.output.lower()
-    rest = [line for line in with_it.output.splitlines() if line not in told]
+    rest = [line for line in with_it.output.splitlines() if line not in lines]
     assert len(rest) == len(without.output.splitlines())
 
 
 @pytest.mark.parametrize("reason", MISFITS)
-def test_what_is_released_is_the_table_without_them(
-    tmp_path: Path, agreed: tuple[Plan, KeyRing], reason: str
-) -> None:
+def test_what_is_released_is_the_table_without_them(tmp_path, agreed, reason):
     plan, _ = agreed
     party = Party(plan, "hospital", Secret(bytes(range(32))))
     kept = party.encode(write(tmp_path / "without.csv", lines_of(RECORDS)), "id")
     header, *rows = lines_of(RECORDS)
     # First, last and in the middle.
     for place in (0, 150, RECORDS):
-        found = party.encode(
+        encoded = party.encode(
             write(
                 tmp_path / "with.csv", [header, *rows[:place], MISFITS[reason][0], *rows[place:]]
             ),
             "id",
         )
-        assert found.dropped.records == 1
+        assert encoded.dropped.records == 1
         if reason == "an id twice":
-            assert len(np.unique(found.digests)) == found.records == kept.records
+            assert len(np.unique(encoded.digests)) == encoded.records == kept.records
             continue
-        assert found.digests.tolist() == kept.digests.tolist()
-        assert found.codes.tolist() == kept.codes.tolist()
+        assert encoded.digests.tolist() == kept.digests.tolist()
+        assert encoded.codes.tolist() == kept.codes.tolist()
 
 
-def test_a_check_finds_the_same_before_anything_is_accepted(
-    tmp_path: Path, agreed: tuple[Plan, KeyRing]
-) -> None:
+def test_a_check_finds_the_same_before_anything_is_accepted(tmp_path, agreed):
     plan, _ = agreed
     table = write(
         tmp_path / "table.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())]
     )
     party = Party(plan, "hospital", Secret(bytes(range(32))))
-    found, read = (
-        check_table(table, "id", OpenSchema(plan.schema, {}), "hospital", "The table", plan=plan),
-        party.encode(table, "id"),
-    )
-    assert list(found.problems) == [
+    schema = OpenSchema(plan.schema, {})
+    checked = check_table(table, "id", schema, "hospital", "The table", plan=plan)
+    read = party.encode(table, "id")
+    assert list(checked.problems) == [
         reason.sentence.replace(str(table), "The table") for reason in read.dropped.reasons
     ]
     assert read.dropped.records == len(MISFITS)
     assert (
         f"{len(MISFITS)} of them do not fit, and would be left out; only this party learns that."
-        in found.facts
+        in checked.facts
     )
     plan.save(tmp_path / "plan.json")
     refused(f"check {table} --plan {tmp_path}/plan.json --name hospital --id id")
@@ -216,13 +204,13 @@ def test_a_check_finds_the_same_before_anything_is_accepted(
     [[], [MISFITS["missing"][0]], [b"1"]],
     ids=["none", "one that does not fit", "too few cells"],
 )
-def test_a_table_without_a_record_that_fits_is_released(tmp_path: Path, rows: list[bytes]) -> None:
+def test_a_table_without_a_record_that_fits_is_released(tmp_path, rows):
     result, _, message = given_out(tmp_path / "none", [*lines_of(0), *rows])
     assert result.exit_code == 0, result.output
     assert message
 
 
-def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path):
     """No record decides any of these."""
     for number, (lines, words) in enumerate(
         (
@@ -237,7 +225,7 @@ def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path) -> None
         assert not message
 
 
-def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, bytes]]:
+def played(folder, misfits):
     """A party's run as far as its message, and all that it put into the exchange."""
     run = accepted(folder, [*lines_of(RECORDS), *misfits])
     take_turn(run, Exchange(folder / "exchange"))
@@ -250,8 +238,8 @@ def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, byte
 
 
 def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     none, put = played(tmp_path / "none", [])
     some, others = played(tmp_path / "some", [row for row, _ in MISFITS.values()])
     assert (
@@ -268,17 +256,17 @@ def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(
     ]
     assert none.state().left_out == ()
     assert none.state().stopped is some.state().stopped is None
-    told = some.state().left_out
-    assert told[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
+    dropped = some.state().left_out
+    assert dropped[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
     assert "Left out: 11 records do not fit" in some.state().text()
-    assert some.state().to_json()["left_out"] == told
+    assert some.state().to_json()["left_out"] == dropped
     assert "1 record repeats an id that another has" in good(f"status {some.folder}")
     # A file in both folders, for its owner alone.
     for run in (none, some):
         assert (run.folder / "left-out").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_trial_drops_too(tmp_path: Path) -> None:
+def test_a_trial_drops_too(tmp_path):
     table = write(
         tmp_path / "hospital.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())]
     )
@@ -293,7 +281,7 @@ def test_a_trial_drops_too(tmp_path: Path) -> None:
         schema=SCHEMA,
         planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000),
     )
-    assert {name: own.records for name, own in trial.dropped.items()} == {
+    assert {name: left_out.records for name, left_out in trial.dropped.items()} == {
         "hospital": len(MISFITS),
         "insurer": 1,
     }
@@ -309,17 +297,17 @@ DOMAIN = Schema.of(
 )
 
 
-def as_arrow(rows: list[tuple[str, ...]]) -> pa.Table:
+def as_arrow(rows):
     columns = zip(*rows, strict=True) if rows else ((),) * 4
     return pa.table(
         {
-            name: pa.array(own, pa.string())
-            for name, own in zip(("id", "x", "y", "who"), columns, strict=True)
+            name: pa.array(column, pa.string())
+            for name, column in zip(("id", "x", "y", "who"), columns, strict=True)
         }
     )
 
 
-def as_records(table: Table) -> dict[int, tuple[Any, ...]]:
+def as_records(table):
     assert table.persons is not None
     assert len(np.unique(table.digests)) == table.records
     return {
@@ -328,8 +316,8 @@ def as_records(table: Table) -> dict[int, tuple[Any, ...]]:
     }
 
 
-def kept_of(source: Any) -> dict[int, tuple[Any, ...]]:
-    found = encode_table(
+def kept_of(source):
+    encoded = encode_table(
         source,
         "id",
         DOMAIN.attributes,
@@ -337,33 +325,34 @@ def kept_of(source: Any) -> dict[int, tuple[Any, ...]]:
         keys=KEYS,
         impossible=ruled_out(DOMAIN, "one"),
     )
-    return as_records(found)
+    return as_records(encoded)
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    rows=ROWS, own=ROWS, order=st.randoms(use_true_random=False), size=st.sampled_from([1, 3, 1000])
+    rows=ROWS,
+    more=ROWS,
+    order=st.randoms(use_true_random=False),
+    size=st.sampled_from([1, 3, 1000]),
 )
-def test_all_rows_of_one_id_change_one_record(
-    rows: list[Any], own: list[Any], order: Any, size: int
-) -> None:
+def test_all_rows_of_one_id_change_one_record(rows, more, order, size):
     """Tables that differ in one id, whatever rows it has, give tables that differ in one record at most; in any order."""
     one = "new"
     theirs = kept_of(as_arrow(rows))
-    together = [*rows, *((one, *rest) for _, *rest in own)]
+    together = [*rows, *((one, *rest) for _, *rest in more)]
     order.shuffle(together)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vertimrf.tables.arrow.PIECE_ROWS", size)
-        found = kept_of(as_arrow(together))
+        kept = kept_of(as_arrow(together))
     (digest,) = encode_table(pa.table({"id": [one]}), "id", (), keys=KEYS).digests.tolist()
-    assert {id: record for id, record in found.items() if id != digest} == theirs
+    assert {id: record for id, record in kept.items() if id != digest} == theirs
     # And what there is of that one depends on its own rows alone.
-    assert {id: record for id, record in found.items() if id == digest} == kept_of(
-        as_arrow([(one, *rest) for _, *rest in own])
+    assert {id: record for id, record in kept.items() if id == digest} == kept_of(
+        as_arrow([(one, *rest) for _, *rest in more])
     )
 
 
-def test_which_row_of_an_id_stays_depends_on_no_order() -> None:
+def test_which_row_of_an_id_stays_depends_on_no_order():
     """Also where rows differ in nothing but whose they are, or one of them does not fit."""
     rows = [
         ("u", "0", "0", "q"),
@@ -372,11 +361,11 @@ def test_which_row_of_an_id_stays_depends_on_no_order() -> None:
         ("u", "0", "1", "p"),
         ("v", "1", "b", "p"),
     ]
-    found = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
-    assert all(one == found[0] for one in found)
-    assert len(found[0]) == 2
+    kept = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
+    assert all(one == kept[0] for one in kept)
+    assert len(kept[0]) == 2
     # The smallest codes of those that fit: x = 0 and y = "1" is impossible.
-    assert sorted(record[1:] for record in found[0].values()) == [(0, 0), (1, 2)]
+    assert sorted(record[1:] for record in kept[0].values()) == [(0, 0), (1, 2)]
 
 
 BYTES = st.lists(
@@ -387,22 +376,20 @@ BYTES = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(
     rows=st.lists(BYTES.filter(bool), max_size=8),
-    own=st.lists(BYTES, max_size=4),
+    damaged=st.lists(BYTES, max_size=4),
     place=st.integers(0, 8),
 )
-def test_rows_of_a_file_that_are_damaged_touch_no_other(
-    tmp_path_factory: Any, rows: list[bytes], own: list[bytes], place: int
-) -> None:
+def test_rows_of_a_file_that_are_damaged_touch_no_other(tmp_path_factory, rows, damaged, place):
     folder = tmp_path_factory.mktemp("rows")
-    added = [b"new," + row for row in own]
+    added = [b"new," + row for row in damaged]
     header = b"id,x,y,who"
     theirs = kept_of(write(folder / "without.csv", [header, *rows]))
-    found = kept_of(write(folder / "with.csv", [header, *rows[:place], *added, *rows[place:]]))
+    kept = kept_of(write(folder / "with.csv", [header, *rows[:place], *added, *rows[place:]]))
     (digest,) = encode_table(pa.table({"id": ["new"]}), "id", (), keys=KEYS).digests.tolist()
-    assert {id: record for id, record in found.items() if id != digest} == theirs
+    assert {id: record for id, record in kept.items() if id != digest} == theirs
 
 
-def every_encoding() -> list[str]:
+def every_encoding():
     aliases = encodings.aliases.aliases
     return sorted(
         {
@@ -436,9 +423,7 @@ NO_TEXT = (
 
 
 @pytest.mark.parametrize("name", NO_TEXT)
-def test_what_no_text_file_is_written_in_is_refused(
-    tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str
-) -> None:
+def test_what_no_text_file_is_written_in_is_refused(tmp_path, agreed, name):
     with pytest.raises(
         TableError, match=r"There is no text encoding .*; give a name such as utf-8"
     ):
@@ -451,16 +436,14 @@ def test_what_no_text_file_is_written_in_is_refused(
     assert [line[:19] for line in result.output.splitlines()] == ["Error: There is no "]
 
 
-def rows_in(
-    path: Path, csv: ReadOptions, told: Callable[[str, int], None] = lambda *_: None
-) -> list[dict[str, str]]:
+def rows_in(path, csv, say=lambda *_: None):
     return [
-        row for piece in open_pieces(path, csv).read(unreadable=told) for row in piece.to_pylist()
+        row for piece in open_pieces(path, csv).read(unreadable=say) for row in piece.to_pylist()
     ]
 
 
 @pytest.mark.filterwarnings("error")
-def test_every_other_encoding_of_pythons_is_read(tmp_path: Path) -> None:
+def test_every_other_encoding_of_pythons_is_read(tmp_path):
     """Also files that are in another one: a sentence, or rows that nobody knows, and never an error of Arrow's or of a codec."""
     wanted = [{"id": "1", "x": "a"}, {"id": "2", "x": "b"}]
     text, read = "id,x\n1,a\n2,b\n", 0
@@ -481,7 +464,7 @@ def test_every_other_encoding_of_pythons_is_read(tmp_path: Path) -> None:
     assert read > 350
 
 
-def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path):
     path = tmp_path / "table.csv"
     for name, broken, seen in (
         ("utf-8", b"\xe9t\xe9", "\\xe9t\\xe9"),
@@ -496,22 +479,20 @@ def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "long", [b"900,1,a," + b"9" * 700, b"900," + b"x" * 700, b'900,1,"' + b"a\n" * 300 + b'",1']
 )
-def test_rows_longer_than_a_block_are_read_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, long: bytes
-) -> None:
+def test_rows_longer_than_a_block_are_read_too(tmp_path, monkeypatch, place, long):
     """Arrow reads blocks, and gives up where a row is longer; the file is read again in larger ones, and told of once."""
     header, *rows = lines_of(40)
     ragged = [b"1", *rows[:place], long, *rows[place:], b"2"]
     path = write(tmp_path / "table.csv", [header, *ragged])
-    told: dict[tuple[int, ...], list[tuple[str, int]]] = {(1 << 22,): [], (64, 256, 1 << 20): []}
+    reports = {(1 << 22,): [], (64, 256, 1 << 20): []}
     read = []
-    for blocks, said in told.items():
+    for blocks, said in reports.items():
         monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
         read.append(
             rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells)))
         )  # type: ignore[misc]
     assert read[0] == read[1]
     assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
-    one, many = told.values()
+    one, many = reports.values()
     assert one == many
     assert len(one) == 2 + (len(read[0]) == 40)

@@ -1,7 +1,5 @@
 """The central synthesizer: what it accepts, that its rows and marginals follow the table, and that its ledger holds."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 
@@ -34,7 +32,7 @@ SCHEMA = Schema.of(
 
 
 @pytest.fixture(scope="module")
-def frame() -> pd.DataFrame:
+def frame():
     """Smokers are rarer with age, wards follow age, and 5 % do not say whether they smoke."""
     rng = np.random.default_rng(0)
     age = rng.integers(0, 100, ROWS)
@@ -45,7 +43,7 @@ def frame() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def fitted(frame) -> Synthesizer:
+def fitted(frame):
     return Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=2.0)
 
 
@@ -159,10 +157,10 @@ def test_conditions_hold_and_the_rest_follows_the_conditional(frame, fitted):
     assert made["age"].between(0, 39).all()
     # By the model's own conditional, rounded counts: each of 8 cells of a root clique within one row, others within a few.
     expected = fitted.marginal(["smoker", "age", "ward"])[1, :2]
-    found = exact(made, "age", "ward")[:2]
-    assert np.abs(found - rows * expected / expected.sum()).max() < 5
-    held = fitted.marginal(["smoker", "age"])[1, :2].sum()
-    assert fitted.sample(given={"smoker": "yes", "age": [10, 30]}).num_rows == round(held)
+    shares = exact(made, "age", "ward")[:2]
+    assert np.abs(shares - rows * expected / expected.sum()).max() < 5
+    probability = fitted.marginal(["smoker", "age"])[1, :2].sum()
+    assert fitted.sample(given={"smoker": "yes", "age": [10, 30]}).num_rows == round(probability)
 
 
 def test_conditions_that_cannot_be_met(fitted):

@@ -1,7 +1,5 @@
 """Threads are set once, around the roles' public methods, and every kernel of a run sees the same number."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -63,7 +61,7 @@ print(json.dumps([len(seen), max(set().union(*seen.values())), most, numba.get_n
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_every_kernel_of_a_run_sees_the_threads_asked_for(threads: int) -> None:
+def test_every_kernel_of_a_run_sees_the_threads_asked_for(threads):
     environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
     script = COUNT.replace("{threads}", str(threads))
     run = subprocess.run(
@@ -108,7 +106,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
-def test_a_forked_process_is_told_before_openmp_ends_it(layer: str) -> None:
+def test_a_forked_process_is_told_before_openmp_ends_it(layer):
     environment = {**os.environ, "NUMBA_THREADING_LAYER": layer}
     run = subprocess.run(
         [sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True
@@ -119,7 +117,7 @@ def test_a_forked_process_is_told_before_openmp_ends_it(layer: str) -> None:
     assert ("spawn" in run.stdout) == (layer == "omp")
 
 
-def test_kernels_run_uncached_when_asked() -> None:
+def test_kernels_run_uncached_when_asked():
     code = "import vertimrf.kernels.prf as p; print(type(p.fill_words._cache).__name__)"
     for value, expected in (("0", "NullCache"), ("1", "FunctionCache")):
         environment = {**os.environ, "VERTIMRF_JIT_CACHE": value}

@@ -1,7 +1,5 @@
 """The whole protocol through messages: shapes, privacy bookkeeping, roles, and what it is for, cross-party correlation."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

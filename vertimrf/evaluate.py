@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import open_pieces, read_arrow, read_standing
+from .tables.arrow import name_of, open_pieces, read_arrow, read_standing
 from .tables.ids import IdKeys
 from .tables.impossible import breaking
 from .tables.read_options import DEFAULT, ReadOptions
@@ -293,8 +292,3 @@ def read_real(
     order = np.lexsort([*joined.values(), *codes])
     in_order = {name: joined[name][order] for name in schema.names if name in joined}
     return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]
-
-
-def name_of(source: Any, default: str) -> str:
-    """The name of a source in errors."""
-    return str(source) if isinstance(source, str | os.PathLike) else default

@@ -225,32 +225,22 @@ class PublicKeys:
         Raises:
             PlanError: a public key is missing, or there is one too many.
         """
-        servers = [offer for offer in offers if offer.party is None]
-        given = [offer.party for offer in offers if offer.party is not None]
-        if unknown := [str(name) for name in given if name not in names]:
+        given = [offer.party for offer in offers]
+        if unknown := [name for name in given if name not in (None, *names)]:
             raise PlanError(
                 f"An offer has the name {unknown[0]!r}; the schema's parties are {', '.join(names)}."
             )
-        missing = [repr(name) for name in names if name not in given] + ["the server"] * (
-            not servers
-        )
-        if missing:
+        if missing := [called(name) for name in (*names, None) if name not in given]:
             raise PlanError(
                 f"The offer of {' and of '.join(missing)} is missing; give one of every party and the server's."
             )
-        if len(servers) > 1:
+        if given.count(None) > 1:
             raise PlanError(
                 "There are two offers of the server; give only the one that the server's operator confirms."
             )
-        return cls(
-            tuple(
-                sorted(
-                    (o for o in offers if o.party is not None),
-                    key=lambda o: names.index(str(o.party)),
-                )
-            ),
-            servers[0],
-        )
+        # The server comes last.
+        *parties, server = sorted(offers, key=lambda offer: [*names, None].index(offer.party))
+        return cls(tuple(parties), server)
 
     def key_of(self, party: str | None) -> bytes | None:
         """Public key of a party or, for None, of the server; None if there is no such party."""

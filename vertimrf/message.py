@@ -28,7 +28,7 @@ from .model.measurement import BinMap, Measurement, binned_sizes
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
-from .sketches.parameters import CrossPartyRelease, packed_bytes
+from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan, packed_bytes
 
 __all__ = ["LocalMarginal", "Message", "largest_message"]
 
@@ -58,6 +58,8 @@ class Message:
         sketches: one array per scheduled pair or group of this party, in plan order [uint8].
             Scheduled pairs and shared keys: levels [shape=(bins, keys)]. Count sketches: codes of
             counters [shape=(values, counters)]. Randomised responses: [shape=(1, records)].
+        tables: encrypted counts, with noise, in the order of ``plan.counted_pairs``
+            [shape=(counters of the other's group, counters of the own group), int64].
         agreement: per attribute of this party that others hold too, where the plan asks for it,
             codes of counters [shape=(1, counters), uint8] (:mod:`vertimrf.sketches.agreement`).
     """
@@ -70,6 +72,7 @@ class Message:
     bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
     sketches: tuple[npt.NDArray[np.uint8], ...]
     agreement: tuple[npt.NDArray[np.uint8], ...] = ()
+    tables: tuple[npt.NDArray[np.int64], ...] = ()
 
     def to_bytes(self, plan: Plan) -> bytes:
         """The message before sealing.
@@ -96,6 +99,7 @@ class Message:
         }
         if plan.sketch is not None:
             arrays |= _packed(self.sketches, plan.sketch)
+        arrays |= {f"table{i}": table for i, table in enumerate(self.tables)}
         for i, (codes, sketch) in enumerate(
             zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)
         ):
@@ -215,7 +219,8 @@ def largest_message(plan: Plan) -> int:
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in plan.agreement_of(party).values()
         )
-        headers = MARGINAL_HEADER * (len(sizes) + larger)
+        sketches += plan.message_size(party) * bool(pairs := plan.counted_pairs(party))
+        headers = MARGINAL_HEADER * (len(sizes) + larger + len(pairs))
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
 
@@ -251,6 +256,25 @@ def _sketches(
     return out
 
 
+def _tables(
+    arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """Tables of encrypted counts, each checked against the plan."""
+    out = []
+    for number, (other, own) in enumerate(plan.counted_pairs(party)):
+        assert isinstance(plan.sketch, EncryptedCountsPlan)
+        shape = plan.sketch.rows(other), plan.sketch.rows(own)
+        table = _array(arrays, f"table{number}", np.int64, shape)
+        least, most = float(table.min()), float(table.max())
+        if plan.sketch.contrasts:
+            # Contrasts have either sign.
+            least, most = 0.0, max(-least, most)
+        noise = math.sqrt(2) * plan.sketch.sigma
+        _check_counts(f"table {number}", least, most, plan.expected_records, noise)
+        out.append(table)
+    return tuple(out)
+
+
 def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan: Plan) -> Message:
     party = header["party"]
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
@@ -280,6 +304,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
             groups,
             int(header["rows"]) if plan.sketch.publishes_rows and groups else 0,
         )
+    tables = _tables(arrays, plan, party)
     agreement = []
     for i, sketch in enumerate(plan.agreement_of(party).values()):
         packed = _array(
@@ -294,6 +319,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     if count is not None:
         _check_counts("the record count", count, count, plan.expected_records, plan.count_sigma)
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
+    expected += len(tables)
     if len(arrays) != expected:
         raise MessageError(f"it holds {len(arrays)} arrays where the plan asks for {expected}.")
     return Message(
@@ -305,6 +331,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         bins=tuple(bins),
         sketches=tuple(sketches),
         agreement=tuple(agreement),
+        tables=tables,
     )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import PlanError
-from .plan.defaults import INNER, POPULATIONS
+from .plan.defaults import INNER
+from .plan.options import check_population
 from .progress import Logged, Progress
 
 __all__ = ["EvaluationOptions", "RunOptions"]
@@ -31,9 +32,14 @@ class RunOptions:
         PlanError: an option out of range.
     """
 
-    rows: int | None = None
-    seed: int | None = None
-    num_threads: int | None = None
+    rows: int | None = field(
+        default=None, metadata={"help": "Synthetic rows; default the noisy record count."}
+    )
+    seed: int | None = field(
+        default=None,
+        metadata={"help": "Seed for the synthetic rows; privacy noise has no seed."},
+    )
+    num_threads: int | None = field(default=None, metadata={"help": "Threads for the kernels."})
     progress: Progress = field(default_factory=Logged)
 
     def __post_init__(self) -> None:
@@ -85,5 +91,4 @@ class EvaluationOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.population not in POPULATIONS:
-            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        check_population(self.population)

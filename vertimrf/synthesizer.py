@@ -25,19 +25,14 @@ from .party.secret import Secret
 from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions, flag
-from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.released_figures import ReleasedFigures, released_by
 from .server.server import Server
-from .tables.arrow import Source, open_pieces, read_arrow
+from .tables.arrow import Source
 from .tables.dropped import NONE, Dropped
-from .tables.ids import IdKeys
-from .tables.impossible import ruled_out
-from .tables.infer import drafted
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.table import encode_table
-from .trial import domain_budget, plan_for, taking_part, with_domains
+from .trial import read_and_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,40 +150,12 @@ class Synthesizer:
         """
         params = self._params
         planning: PlanOptions = params["planning"]
-        check_target(epsilon, planning.delta)
         read, options = params["read"], self._options
         clock = Clock()
-        options.progress.step("reading")
-        with clock("reading"):
-            several = planning.records_per_person
-            if several > 1 and read.person is None:
-                raise PlanError(
-                    "Where people have several records, name the column that says whose a record is (person)."
-                )
-            schema = params["schema"]
-            source: Source = open_pieces(table, read)
-            if schema is None:
-                schema, (source,) = drafted([read_arrow(table, read)], params["id"], read.person)
-            name = str(table) if isinstance(table, str | Path) else "The table"
-            if isinstance(schema, OpenSchema):
-                spend = domain_budget(epsilon, planning)
-                # Only private domains need the whole table. Else it is read in pieces.
-                whole = [source.whole()] if schema.wanted else []
-                schema = with_domains(schema, whole, [name], spend, read.person, several)
-            schema = pooled(schema)
-            (holder, _), *_ = schema.parties
-            records = encode_table(
-                source,
-                params["id"],
-                schema.attributes,
-                read,
-                name=name,
-                keys=IdKeys.drawn(),
-                impossible=ruled_out(schema, holder),
-            )
-        options.progress.step("planning")
-        with clock("planning"):
-            plan = plan_for(schema, taking_part(records, several), epsilon, planning)
+        plan, (records,) = read_and_plan(
+            [table], params["id"], epsilon, pooled(params["schema"]), planning, read, options, clock
+        )
+        schema = plan.schema
         options.progress.step("measuring")
         # One party publishes no sketches, so the secret has no use.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(
@@ -297,7 +264,14 @@ class Synthesizer:
         return self._fitted
 
 
-def pooled(schema: Schema) -> Schema:
+def pooled(schema: Schema | OpenSchema | None) -> Schema | OpenSchema | None:
+    """The same domains at one holder."""
+    if isinstance(schema, OpenSchema):
+        return replace(schema, schema=at_one_holder(schema.schema))
+    return None if schema is None else at_one_holder(schema)
+
+
+def at_one_holder(schema: Schema) -> Schema:
     """The same domains at one holder."""
     return (
         schema if len(schema.parties) == 1 else replace(schema, parties=(("holder", schema.names),))

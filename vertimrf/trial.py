@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clock import Clock
+from .encrypted.paillier import PrivateKey as CountingKey
 from .errors import PlanError, SchemaError
 from .keys import KeyRing
 from .message import Message
 from .options import RunOptions
 from .party.party import Party
-from .party.persons import limited, sample_rows
+from .party.persons import limited, sample_rows, unnamed
 from .party.private_domains import close, find_domains
 from .party.secret import Secret
 from .plan.defaults import UNCOUNTED_DELTA, default_delta
@@ -31,7 +32,8 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
-from .tables.arrow import Source, open_pieces, read_arrow
+from .sketches.parameters import EncryptedCountsPlan
+from .tables.arrow import Source, name_of, open_pieces, read_arrow
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
@@ -106,7 +108,7 @@ def open_tables(
     Args:
         sources: files, or objects that pyarrow can read; one per party, or a single one whose
             columns ``split`` deals to parties.
-        id: the record id column. One source needs none.
+        id: the record id column. A single table needs none.
         schema: domains and parties. None infers them from the data, which is not private.
         split: number of columns of each party, in order. For a single source.
         read: how the tables are read.
@@ -123,11 +125,15 @@ def open_tables(
     if not sources:
         raise PlanError("Give at least one table.")
     check_joined(id, sources)
-    if split is not None and len(sources) != 1:
+    alone = len(sources) == 1
+    if split is not None and not alone:
         raise PlanError(
             f"--split deals one table's columns to parties, but there are {len(sources)} tables."
         )
-    names = [_name(source, i) for i, source in enumerate(sources)]
+    names = [
+        name_of(source, "The table" if alone else f"table {i + 1}")
+        for i, source in enumerate(sources)
+    ]
     # Only private domains need whole tables. Else tables are read in pieces.
     pieces = [open_pieces(source, read) for source in sources]
     tables: Sequence[Source] = pieces
@@ -139,19 +145,10 @@ def open_tables(
     if split is not None:
         schema = split_parties(schema, split)
     keys = IdKeys.drawn()
-    if len(sources) == 1:
+    if alone and len(schema.parties) > 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
-        return schema, [
-            Table(
-                schema.part(name),
-                every.digests,
-                every.codes[list(schema.party_attributes(name))],
-                every.persons,
-                every.dropped,
-            )
-            for name in schema.party_names
-        ]
-    if len(schema.parties) == 1:
+        return schema, _dealt(every, schema)
+    if len(schema.parties) == 1 and not alone:
         schema = _deal_by_columns(schema, tables, id, read.person)
     if len(sources) != len(schema.parties):
         raise SchemaError(
@@ -269,31 +266,48 @@ def synthesize(
         VertiMRFError: the input is wrong. The message says what is wrong and how to correct it.
     """
     options = options or RunOptions()
-    check_target(epsilon, planning.delta)
     clock = Clock()
-    options.progress.step("reading tables")
-    with clock("reading"):
-        domains, several = domain_budget(epsilon, planning), planning.records_per_person
-        if several > 1 and read.person is None:
-            raise PlanError(
-                "Where people have several records, name the column that says whose a record is (--person)."
-            )
-        schema, parts = open_tables(tables, id, schema, planning.split, read, domains, several)
-    options.progress.step("planning")
-    with clock("planning"):
-        plan = plan_for(
-            schema, taking_part(parts[0], several), epsilon, replace(planning, split=None)
-        )
+    plan, parts = read_and_plan(tables, id, epsilon, schema, planning, read, options, clock)
     trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
 
 
-def taking_part(table: Table, records_per_person: int) -> int:
-    """Number of records that are kept if a person has at most so many.
+def read_and_plan(
+    tables: Sequence[Any],
+    id: str | None,
+    epsilon: float,
+    schema: Schema | OpenSchema | None,
+    planning: PlanOptions,
+    read: ReadOptions,
+    options: RunOptions,
+    clock: Clock,
+) -> tuple[Plan, list[Table]]:
+    """Read the tables, and make a plan for them.
 
-    One person changes it by no more than that.
+    Args:
+        tables, id, epsilon, schema, planning, read, options: as for :func:`synthesize`.
+        clock: times both phases.
+
+    Returns:
+        The plan, and an encoded table for each of its parties.
+
+    Raises:
+        VertiMRFError: the tables cannot be read, or the target cannot be met.
     """
-    return limited(table, records_per_person, secrets.token_bytes(16)).records
+    check_target(epsilon, planning.delta)
+    several = planning.records_per_person
+    options.progress.step("reading tables")
+    with clock("reading"):
+        if several > 1 and read.person is None:
+            raise unnamed(several)
+        domains = domain_budget(epsilon, planning)
+        schema, parts = open_tables(tables, id, schema, planning.split, read, domains, several)
+    options.progress.step("planning")
+    with clock("planning"):
+        # One person changes the number of records that take part by no more than ``several``.
+        records = limited(parts[0], several, secrets.token_bytes(16)).records
+        plan = plan_for(schema, records, epsilon, replace(planning, split=None))
+    return plan, parts
 
 
 def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions) -> Plan:
@@ -359,9 +373,11 @@ def run_protocol(
     clock = Clock()
     sizes: dict[str, int] = {}
     paths = []
-    for name, table in zip(plan.party_names, tables, strict=True):
+    parties = [_party(plan, name, secret, clock, options, ring) for name in plan.party_names]
+    answers = _exchanged(plan, parties, tables, options)
+    for name, party, table in zip(plan.party_names, parties, tables, strict=True):
         options.progress.step(f"party {name}")
-        message = Party(plan, name, secret, clock=clock, options=options).run(table)
+        message = party.run(table, answers.get(name))
         paths.append(Path(folder) / f"{name}.message")
         with clock("sending"):
             sizes[name] = message.save(paths[-1], plan, ring.parties[name])
@@ -373,8 +389,45 @@ def run_protocol(
     return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)
 
 
-def _name(source: Any, index: int) -> str:
-    return str(source) if isinstance(source, str | Path) else f"table {index + 1}"
+def _dealt(table: Table, schema: Schema) -> list[Table]:
+    """Each party's part of a table of all attributes."""
+    return [
+        replace(
+            table,
+            attributes=schema.part(name),
+            codes=table.codes[list(schema.party_attributes(name))],
+        )
+        for name in schema.party_names
+    ]
+
+
+def _party(
+    plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
+) -> Party:
+    """A party of a trial; with encrypted counts it has keys, for its steps to agree."""
+    if not isinstance(plan.sketch, EncryptedCountsPlan):
+        return Party(plan, name, secret, clock=clock, options=options)
+    key, counting = ring.parties[name], CountingKey.new()
+    return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)
+
+
+def _exchanged(
+    plan: Plan, parties: Sequence[Party], tables: Sequence[Table], options: RunOptions
+) -> dict[str, dict[str, bytes]]:
+    """Steps 1 and 2 of encrypted counts: by party, the answers of later parties."""
+    names = plan.party_names
+    answers: dict[str, dict[str, bytes]] = {name: {} for name in names}
+    for first in range(len(names) - 1):
+        if not plan.counted_pairs(first):
+            continue
+        options.progress.step(f"encrypted rows of {names[first]}")
+        rows = {names[first]: parties[first].rows(tables[first])}
+        for later in range(first + 1, len(names)):
+            if plan.groups_of(later):
+                options.progress.step(f"answers of {names[later]} to {names[first]}")
+                answered = parties[later].answers(tables[later], rows)
+                answers[names[first]][names[later]] = answered[names[first]]
+    return answers
 
 
 def _deal_by_columns(

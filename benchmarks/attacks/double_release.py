@@ -26,13 +26,14 @@ from ..verdict import Verdict
 from .deployment import NAMES, plan_for, tables_for
 from .many_places import machine
 
-__all__ = ["RELEASE", "child", "rows", "steps"]
+__all__ = ["RELEASE", "child", "killed_at", "rows", "steps"]
 
 RELEASE = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
 ROWS, KEYS = 2000, 1 << 14
 AT_ONCE = 6
 
 # Makes fresh bytes, puts them on record, then writes them out, as `vertimrf run party` does; killed before its n-th step on disk.
+# Each run is a fork of its own. Prints the exit codes, and how many steps the last run took.
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path
@@ -40,7 +41,7 @@ from vertimrf.files import atomic
 from vertimrf.party.releases import Release, Releases
 from vertimrf.plan.options import PlanOptions
 
-folder, out, kill_at, pause = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+pause, runs, codes = float(sys.argv[1]), sys.argv[2:], []
 steps = 0
 
 def step(real):
@@ -56,24 +57,50 @@ def fresh():
     time.sleep(pause)
     return os.urandom(1000)
 
-for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
-    setattr(os, name, step(getattr(os, name)))
-release = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
-atomic.write_bytes(out, Releases(folder).once(release, step(fresh), lambda: "dear."))
-print(steps)
+def run(folder, out):
+    for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
+        setattr(os, name, step(getattr(os, name)))
+    release = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
+    atomic.write_bytes(out, Releases(folder).once(release, step(fresh), lambda: "dear."))
+
+for folder, out, kill_at in zip(map(Path, runs[::3]), map(Path, runs[1::3]), map(int, runs[2::3])):
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        real = os.write
+        run(folder, out)
+        real(write, str(steps).encode())
+        os._exit(0)
+    os.close(write)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    took = os.read(read, 9).decode()
+print(*codes, took)
+sys.exit(any(codes))
 """
 
 
-def child(folder: Path, out: Path, kill_at: int = -1, pause: float = 0.0) -> subprocess.Popen[str]:
-    """A process that releases to ``out`` with its records in ``folder``, and is killed before a step if told so."""
-    arguments = [sys.executable, "-c", CHILD, str(folder), str(out), str(kill_at), str(pause)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def child(folder: Path, out: Path, pause: float = 0.0) -> subprocess.Popen[str]:
+    """A process that releases to ``out``, with its records in ``folder``, after a pause."""
+    return _start(pause, folder, out, -1)
+
+
+def _start(pause: float, *runs: object) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", CHILD, *map(str, (pause, *runs))]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def steps(folder: Path) -> int:
     """How many steps on disk a whole release takes."""
     run = child(folder / "releases", folder / "message")
-    return int(run.communicate()[0])
+    return int(run.communicate()[0].split()[1])
+
+
+def killed_at(folder: Path, count: int) -> list[tuple[Path, Path, int]]:
+    """Releases that are killed before each of so many steps: folder of records, output, exit code."""
+    places = [(folder / f"{k}.releases", folder / f"{k}.message") for k in range(count)]
+    runs = [word for k, place in enumerate(places) for word in (*place, k)]
+    codes = _start(0.0, *runs).communicate()[0].split()
+    return [(*place, int(code)) for place, code in zip(places, codes, strict=True)]
 
 
 def rows() -> Iterator[Verdict]:
@@ -151,9 +178,8 @@ def killed(folder: Path) -> Iterator[Verdict]:
     """Killed at every step on disk, and run again."""
     count = steps(folder)
     second, died = 0, 0
-    for kill_at in range(count):
-        records, out = folder / f"{kill_at}.releases", folder / f"{kill_at}.killed"
-        died += child(records, out, kill_at).wait() == -signal.SIGKILL
+    for records, out, code in killed_at(folder, count):
+        died += code == -signal.SIGKILL
         later = Releases(records).once(RELEASE, lambda: os.urandom(1000), lambda: "dear.")
         second += out.exists() and out.read_bytes() != later
     name = f"double release: second messages after SIGKILL at each of {count} steps"

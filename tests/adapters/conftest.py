@@ -1,14 +1,10 @@
 """What tests of several front ends share."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 
 
 @pytest.fixture
-def double_precision() -> Iterator[None]:
+def double_precision():
     """mbi's own tables in float64, as ours are."""
     import jax
 

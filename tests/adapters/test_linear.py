@@ -1,7 +1,5 @@
 """What the adapters of mbi share, without any peer: partial measurements and structural zeros."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ TOTAL = 1000.0
 CLIQUES = [(0, 1), (2, 1), (0, 2), (2, 3), (3, 4), (1,), (1, 0, 2)]
 
 
-def observed(seed: int, low: float, high: float) -> list[Observation]:
+def observed(seed, low, high):
     """Counts that contradict each other by far more than their standard deviations, as nothing joint has these margins."""
     rng = np.random.default_rng(seed)
     out = []
@@ -26,12 +24,12 @@ def observed(seed: int, low: float, high: float) -> list[Observation]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_structural_zeros_hold_or_the_peer_is_asked(seed: int) -> None:
+def test_structural_zeros_hold_or_the_peer_is_asked(seed):
     rng = np.random.default_rng(seed)
     zeros = [allowing(c, rng.random([SIZES[a] for a in c]) < 0.6) for c in [(1, 0), (2, 3), (4,)]]
     for f in zeros:
         f.logs.flat[0] = 0.0
-    held = 0
+    satisfied = 0
     for low, high in ((0.8, 1.2), (-1.0, 1.5)):
         try:
             model = fitted(SIZES, observed(seed, low, high), TOTAL, FRONT_END, zeros=zeros)
@@ -39,16 +37,16 @@ def test_structural_zeros_hold_or_the_peer_is_asked(seed: int) -> None:
             # Beyond double precision: only where standard deviations are far apart.
             assert low < 0
             continue
-        held += 1
+        satisfied += 1
         for f in zeros:
             table = model.marginal(f.attributes)
             assert np.isfinite(table).all()
             assert (table[f.logs < 0] == 0).all()
             assert table.sum() == pytest.approx(TOTAL)
-    assert held
+    assert satisfied
 
 
-def test_cells_that_are_left_out_follow_from_the_rest() -> None:
+def test_cells_that_are_left_out_follow_from_the_rest():
     weights = np.array([1.0, 1.0, 1.0, 0.0])
     partial = Observation((0,), np.array([300.0, 200.0, 100.0]), 5.0, weights)
     model = fitted(SIZES, [partial], TOTAL, FRONT_END)
@@ -61,7 +59,7 @@ def test_cells_that_are_left_out_follow_from_the_rest() -> None:
     assert model.marginal((0, 2)).sum() == pytest.approx(TOTAL)
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_what_does_not_fit_is_said():
     with pytest.raises(NotOurs, match="3 values for 4 cells"):
         fitted(SIZES, [Observation((0,), np.zeros(3), 1.0, np.ones(4))], TOTAL, FRONT_END)
     with pytest.raises(NotOurs, match="too far apart"):

@@ -1,7 +1,5 @@
 """The engine as an estimation function of mbi 1.1, which OpenDP and SmartNoise pin; skipped where mbi 2 is installed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

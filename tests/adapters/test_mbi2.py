@@ -1,7 +1,5 @@
 """The engine as mbi 2's estimator: the same answers at the same factors, losses no higher, and what it leaves to mbi."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 
@@ -108,9 +106,9 @@ def test_project_marginals_and_total_are_mbis_own_at_the_same_factors():
         for clique in [("a", "b"), ("a", "d")]:
             expected = np.asarray(peer.project(clique).values) * rows / TOTAL
             # Five standard errors of independent rows, which mbi's rounding keeps within as well.
-            for found in (made, others):
+            for result in (made, others):
                 assert (
-                    np.abs(np.asarray(found.project(clique).values) - expected)
+                    np.abs(np.asarray(result.project(clique).values) - expected)
                     < 5 * np.sqrt(expected) + 2
                 ).all()
     assert len(model.synthetic_data().to_dict()["a"]) == round(TOTAL)

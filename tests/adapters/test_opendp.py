@@ -1,7 +1,5 @@
 """The engine under OpenDP's contingency tables; needs the extra `opendp`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -55,5 +53,5 @@ def test_columns_without_keys_leave_a_cell_unmeasured():
         sum(m.query.__class__.__name__ == "SelectPrefixQuery" for m in table.marginals.flatten())
         == 3
     )
-    found = np.asarray(table.project("a"))
-    assert np.abs(found[:3] - ROWS / 3).max() < 200
+    estimate = np.asarray(table.project("a"))
+    assert np.abs(estimate[:3] - ROWS / 3).max() < 200

@@ -1,7 +1,5 @@
 """The central synthesizer behind SmartNoise's interface; needs the extra `smartnoise`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +23,7 @@ def test_it_fits_and_samples_as_smartnoise_does():
     made.fit(frame, categorical_columns=["a", "b"])
     rows = made.sample(4000)
     assert list(rows.columns) == ["a", "b"]
-    real, found = (pd.crosstab(t["a"], t["b"]).to_numpy() for t in (frame, rows))
-    assert np.abs(real - found).max() < 150
+    real, synthetic = (pd.crosstab(t["a"], t["b"]).to_numpy() for t in (frame, rows))
+    assert np.abs(real - synthetic).max() < 150
     assert made.synthesizer.ledger.epsilon <= 3.0
     assert len(made.fit_sample(frame, categorical_columns=["a", "b"])) == 4000

@@ -1,7 +1,5 @@
 """Runs whose cross-party marginals are treated as in the paper: correlations survive, and what is no table of bins stays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,8 @@ from benchmarks.reproduce.methods import METHODS
 TREATMENTS = [{"consistency": True}, {"reduction": "hisrec"}, {"reduction": "unisam"}]
 
 
-def synthesized(codes: np.ndarray, split: tuple[tuple[int, ...], ...], **options) -> np.ndarray:
-    sizes = [int(own.max()) + 1 for own in codes]
+def synthesized(codes, split, **options):
+    sizes = [int(column.max()) + 1 for column in codes]
     options |= {"message_bytes": 1_000_000}
     return METHODS["count-sketches"].synthesize(codes, sizes, split, 4.0, 1e-5, 0, **options).codes
 
@@ -27,7 +25,7 @@ def test_cross_party_correlation_survives(options):
     assert np.mean(made[0] == made[2]) > 0.8
 
 
-def contrast(codes: np.ndarray, attributes: tuple[int, ...]) -> float:
+def contrast(codes, attributes):
     """Part of records with an even number of ones, less that with an odd one."""
     return 1 - 2 * float((codes[list(attributes)].sum(axis=0) % 2).mean())
 

@@ -1,7 +1,5 @@
 """The attackers, at work and at bay."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -52,9 +50,9 @@ def test_the_relay_is_noticed_in_every_position(positions):
 
 def test_chosen_ids_work_against_unkeyed_digests_and_not_against_parties(monkeypatch):
     monkeypatch.setattr(ids, "TRIES", 20)
-    found = list(ids.rows())
-    assert [row.name for row in found if not row.holds] == []
-    assert [row.value for row in found] == [1, 1, 0, 4, 2]
+    rows = list(ids.rows())
+    assert [row.name for row in rows if not row.holds] == []
+    assert [row.value for row in rows] == [1, 1, 0, 4, 2]
 
 
 def test_without_a_relay_nothing_is_refused(run):

@@ -1,7 +1,5 @@
 """Consistency enforcement: the paper's two steps against a slow rendering, agreement at the end, edge cases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import equal_width
@@ -21,12 +19,12 @@ def papers_two_steps(values, rows, columns, sweeps):
     for _ in range(sweeps):
         for axis in (0, 1):
             other = table.shape[1 - axis]
-            own = table.sum(axis=1 - axis)
-            mean = (local[axis] + own) / 2
+            margin = table.sum(axis=1 - axis)
+            mean = (local[axis] + margin) / 2
             for i in range(table.shape[0]):
                 for j in range(table.shape[1]):
                     v = (i, j)[axis]
-                    table[i, j] += (mean[v] - own[v]) / other
+                    table[i, j] += (mean[v] - margin[v]) / other
             local[axis] = mean
             table = np.maximum(table, 0)
             table /= table.sum()
@@ -36,10 +34,10 @@ def papers_two_steps(values, rows, columns, sweeps):
 def alone(values, margins, total, **limits):
     """One unbinned table brought to agree with its own margins."""
     axes = tuple(range(values.ndim))
-    (found,) = enforce(
+    (enforced,) = enforce(
         [Measurement(axes, (None,) * values.ndim, values, 1.0)], margins, total, **limits
     )
-    return found.counts
+    return enforced.counts
 
 
 def test_pairs_follow_the_paper_step_by_step():
@@ -102,12 +100,12 @@ def test_one_measurement_among_many_is_enforced_as_alone():
         (1, 4), (None, None), rng.normal(50, 40, (3, 4)), rng.uniform(1, 2, (3, 4)), "sketches"
     )
     margins = {(1,): rng.uniform(10, 90, 3), (4,): rng.uniform(10, 90, 4)}
-    (found,) = enforce([measured], {**margins, (7,): np.ones(2)}, 200.0)
+    (enforced,) = enforce([measured], {**margins, (7,): np.ones(2)}, 200.0)
     table = alone(measured.counts, {(0,): margins[(1,)], (1,): margins[(4,)]}, 200.0)
-    np.testing.assert_allclose(found.counts, table)
-    assert found.attributes == (1, 4)
-    assert found.sigma is measured.sigma
-    assert found.source == "sketches, consistent"
+    np.testing.assert_allclose(enforced.counts, table)
+    assert enforced.attributes == (1, 4)
+    assert enforced.sigma is measured.sigma
+    assert enforced.source == "sketches, consistent"
 
 
 def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins():
@@ -122,8 +120,8 @@ def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins()
     ]
     margins = {(a,): rng.uniform(20, 100, s) for a, s in enumerate(sizes)}
     margins[(0, 1)] = rng.uniform(5, 50, (6, 4))
-    found = enforce(measurements, margins, 500.0, tolerance=1e-8, sweeps=20_000)
-    first, second, third = (m.counts for m in found)
+    enforced = enforce(measurements, margins, 500.0, tolerance=1e-8, sweeps=20_000)
+    first, second, third = (m.counts for m in enforced)
     # Of attribute 0 in two bins, of attribute 2 in two bins, and of the pair (0, 1).
     bins = np.eye(2)[two]
     np.testing.assert_allclose(first.sum(axis=1), bins.T @ third.sum(axis=(1, 2)), atol=1e-3)
@@ -133,7 +131,7 @@ def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins()
     np.testing.assert_allclose(second.sum(axis=0), third.sum(axis=(0, 1)), atol=1e-3)
     np.testing.assert_allclose(first, bins.T @ third.sum(axis=2), atol=1e-3)
     turned = enforce(measurements[::-1], margins, 500.0, tolerance=1e-8, sweeps=20_000)[::-1]
-    for one, other in zip(found, turned, strict=True):
+    for one, other in zip(enforced, turned, strict=True):
         np.testing.assert_allclose(one.counts, other.counts, atol=1e-6)
 
 
@@ -142,9 +140,9 @@ def test_binned_tables_and_their_recovery_agree():
     bins = (equal_width(6, 3), equal_width(4, 2))
     margins = {(0,): rng.uniform(20, 100, 6), (1,): rng.uniform(20, 100, 4)}
     rough = Measurement((0, 1), bins, np.full((3, 2), 80.0), 10.0)
-    (found,) = enforce([rough], margins, 480.0)
-    full = hisrec(found, {0: margins[(0,)], 1: margins[(1,)]}).counts
-    np.testing.assert_allclose(np.eye(3)[bins[0]].T @ full @ np.eye(2)[bins[1]], found.counts)
+    (enforced,) = enforce([rough], margins, 480.0)
+    full = hisrec(enforced, {0: margins[(0,)], 1: margins[(1,)]}).counts
+    np.testing.assert_allclose(np.eye(3)[bins[0]].T @ full @ np.eye(2)[bins[1]], enforced.counts)
 
 
 def test_a_table_without_counts_takes_after_its_margins():

@@ -1,14 +1,11 @@
 """Peers: rows, environments and the program that runs one; and the mechanisms that are written out here."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from benchmarks.datasets import Dataset, generated
+from benchmarks.datasets import generated
 from benchmarks.peers.__main__ import main
 from benchmarks.peers.environment import READY, Environment, NotInstalledError
 from benchmarks.peers.peer import PEERS, Peer, read_rows, write_rows
@@ -32,7 +29,7 @@ def test_rows_come_back_as_they_were_written(tmp_path):
 def test_the_program_runs_a_peer_and_refuses_bad_targets(tmp_path, monkeypatch, capsys):
     seen = []
 
-    def shifted(table: Dataset, epsilon: float, delta: float, seed: int) -> np.ndarray:
+    def shifted(table, epsilon, delta, seed):
         seen.append((epsilon, delta, seed))
         return np.roll(table.codes, 1, axis=1)
 
@@ -88,7 +85,7 @@ def test_every_peer_is_pinned():
 
 
 @pytest.fixture
-def jax_as_it_was() -> Iterator[None]:
+def jax_as_it_was():
     """The mechanisms on mbi set JAX's options for their process."""
     jax = pytest.importorskip("jax")
     names = ("jax_enable_x64", "jax_enable_compilation_cache")
@@ -107,7 +104,7 @@ def test_annealed_aim_spends_its_budget_and_finds_what_hangs_together():
         pytest.skip("mbi is not version 2")
     from benchmarks import front_ends
 
-    chosen: list[float] = []
+    chosen = []
 
     class Told(front_ends.AnnealedAIM):
         def choose(self, candidates, scores, epsilon, sensitivity):
@@ -129,7 +126,7 @@ def test_annealed_aim_spends_its_budget_and_finds_what_hangs_together():
     # A tenth of the budget of every round selects.
     assert [e**2 / 8 for e in chosen] == pytest.approx([1 / (2 * s**2) / 9 for s in rounds])
     apart = np.stack(
-        [np.random.default_rng(i).permutation(own) for i, own in enumerate(table.codes)]
+        [np.random.default_rng(i).permutation(column) for i, column in enumerate(table.codes)]
     )
     assert (
         tvd(table.codes, run.codes, table.sizes, (3,))[3]

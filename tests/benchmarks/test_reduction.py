@@ -1,7 +1,5 @@
 """HisRec and UniSam: against the formula cell by cell, their totals, and the errors that they state."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -29,7 +27,7 @@ def test_recovery_is_the_papers_formula_on_any_number_of_axes(sizes, bins):
     rng = np.random.default_rng(len(sizes))
     measured = binned(rng, sizes, bins)
     one_way = {a: rng.uniform(1, 50, s) for a, s in zip(measured.attributes, sizes, strict=True)}
-    found, even = hisrec(measured, one_way), unisam(measured)
+    recovered, even = hisrec(measured, one_way), unisam(measured)
     for cell in itertools.product(*map(range, sizes)):
         expected = uniform = 1.0
         low = []
@@ -41,11 +39,11 @@ def test_recovery_is_the_papers_formula_on_any_number_of_axes(sizes, bins):
             together = mapping == mapping[value]
             expected *= one_way[attribute][value] / one_way[attribute][together].sum()
             uniform /= together.sum()
-        assert found.counts[cell] == pytest.approx(measured.counts[tuple(low)] * expected)
+        assert recovered.counts[cell] == pytest.approx(measured.counts[tuple(low)] * expected)
         assert even.counts[cell] == pytest.approx(measured.counts[tuple(low)] * uniform)
-        assert found.sigma[cell] == pytest.approx(3.0 * expected)
+        assert recovered.sigma[cell] == pytest.approx(3.0 * expected)
         assert even.sigma[cell] == pytest.approx(3.0 * uniform)
-    for one, how in ((found, "HisRec"), (even, "UniSam")):
+    for one, how in ((recovered, "HisRec"), (even, "UniSam")):
         assert one.bins == (None,) * len(sizes)
         assert one.source == f"sketches, {how}"
         assert one.counts.sum() == pytest.approx(measured.counts.sum())
@@ -83,12 +81,12 @@ def test_stated_errors_are_those_of_repetitions():
 
 def test_bins_without_counts_are_spread_evenly_and_no_error_is_zero():
     measured = Measurement((0,), (np.array([0, 0, 1, 1]),), np.array([10.0, 20.0]), 2.0)
-    found = hisrec(measured, {0: np.array([-3.0, 0.0, 5.0, -1.0])})
-    np.testing.assert_allclose(found.counts, [5, 5, 20, 0])
-    np.testing.assert_allclose(found.sigma, [1, 1, 2, 0.4])
-    assert found.source == "HisRec"
+    recovered = hisrec(measured, {0: np.array([-3.0, 0.0, 5.0, -1.0])})
+    np.testing.assert_allclose(recovered.counts, [5, 5, 20, 0])
+    np.testing.assert_allclose(recovered.sigma, [1, 1, 2, 0.4])
+    assert recovered.source == "HisRec"
     unsure = hisrec(measured, {0: np.array([-3.0, 0.0, 5.0, -1.0])}, 1.0)
-    assert np.all(unsure.sigma > found.sigma)
+    assert np.all(unsure.sigma > recovered.sigma)
 
 
 def test_unbinned_measurements_keep_their_counts():

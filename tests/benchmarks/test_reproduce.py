@@ -1,8 +1,5 @@
 """The runner of the paper's experiments, on generated data."""
 
-from __future__ import annotations
-
-import importlib.util
 import itertools
 import sys
 from dataclasses import replace
@@ -300,11 +297,11 @@ def test_what_rows_are_good_for_beside_centralized_and_real_rows(tmp_path):
 def test_rows_are_judged_beside_real_ones():
     pytest.importorskip("sklearn")
     data = generated(3000)
-    found = judged(data, data.codes, 0)
+    figures = judged(data, data.codes, 0)
     # Trees of other real rows do not know the rows that they are tried on; those of all rows know them all.
-    assert found["scikit-learn auc"] > found["real scikit-learn auc"]
-    assert found["correlations"] == 0 < found["real correlations"]
-    assert found["k-marginal 2"] == 1000 > found["real k-marginal 2"]
+    assert figures["scikit-learn auc"] > figures["real scikit-learn auc"]
+    assert figures["correlations"] == 0 < figures["real correlations"]
+    assert figures["k-marginal 2"] == 1000 > figures["real k-marginal 2"]
 
 
 def test_the_page_is_left_alone_while_runs_are_missing(tmp_path, capsys):
@@ -417,27 +414,6 @@ def test_mechanisms_of_others_stand_beside_ours_and_what_is_quoted(tmp_path):
     assert not any("OpenDP" in line for line in lines)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_quick_mode_ends(tmp_path):
-    assert (
-        runner.main(
-            [
-                "--quick",
-                "--data",
-                str(tmp_path),
-                "--out",
-                str(tmp_path),
-                "--docs",
-                str(tmp_path / "docs"),
-            ]
-        )
-        == 0
-    )
-    page = (tmp_path / "docs" / "experiments.md").read_text()
-    assert page.count("\n## ") >= (7 if importlib.util.find_spec("sklearn") else 6)
-
-
 def test_vertigan_spends_what_it_is_given_and_clips():
     pytest.importorskip("torch")
     pytest.importorskip("opacus")
@@ -479,7 +455,7 @@ def test_vertigan_learns_where_noise_does_not_hinder_it(monkeypatch):
     made = train(codes, (2,) * 6, split, 1000.0, 1e-3, 0, Training(steps=400, batch=256)).codes
 
     def within(rows):
-        return np.mean([distance(codes, rows, (2,) * 6, own) for own in split])
+        return np.mean([distance(codes, rows, (2,) * 6, attributes) for attributes in split])
 
     alone = np.stack([rng.permutation(row) for row in codes])
     assert np.abs(made.mean(1) - codes.mean(1)).max() < 0.1  # uniform rows are 0.27 away

@@ -1,11 +1,8 @@
 """Written tables and their births: what is put between the marks, and when a table is old."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from benchmarks import results
 from benchmarks.results import Table, put_between, tables
 
 
-def test_a_table_is_written_with_its_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_written_with_its_birth(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "commit", lambda: "abc1234")
     (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     (tmp_path / "README.md").write_text("none\n")
@@ -35,10 +32,8 @@ def test_a_table_is_written_with_its_birth(tmp_path: Path, monkeypatch: pytest.M
         put_between(page, "other", "new")
 
 
-def test_a_table_is_old_once_a_path_that_it_depends_on_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def git(*words: str) -> None:
+def test_a_table_is_old_once_a_path_that_it_depends_on_has_changed(tmp_path, monkeypatch):
+    def git(*words):
         who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
         subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
 
@@ -58,7 +53,7 @@ def test_a_table_is_old_once_a_path_that_it_depends_on_has_changed(
     assert [line.split(" ", 1)[1] for line in table.changes()] == ["code"]
 
 
-def test_the_program_lists_old_tables(tmp_path: Path) -> None:
+def test_the_program_lists_old_tables(tmp_path):
     program = results.__file__
     assert program is not None
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)

@@ -4,8 +4,6 @@ Each ends well and writes rows that are read back. At this size no figure is hel
 ``python benchmarks/bars.py``.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -51,7 +49,7 @@ EXAMPLES = {
 }
 
 
-def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def smoke(name, folder):
     path = ROOT / "benchmarks" / name
     words = ["-m", f"benchmarks.{name}"] if path.is_dir() else [f"benchmarks/{name}.py"]
     return subprocess.run(
@@ -66,7 +64,7 @@ def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_runs_at_its_smallest_size(name: str, tmp_path: Path) -> None:
+def test_a_script_runs_at_its_smallest_size(name, tmp_path):
     for needed in SCRIPTS[name]:
         pytest.importorskip(needed)
     done = smoke(name, tmp_path)
@@ -80,7 +78,7 @@ def test_a_script_runs_at_its_smallest_size(name: str, tmp_path: Path) -> None:
     assert any(row.value is not None for row in rows)
 
 
-def test_no_script_is_left_out() -> None:
+def test_no_script_is_left_out():
     folder = ROOT / "benchmarks"
     there = {path.stem for path in folder.glob("*.py")} | {
         path.parent.name for path in folder.glob("*/__init__.py")

@@ -1,7 +1,5 @@
 """Bars: what meets them, what they print and write; and the data sets that scripts share."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
@@ -122,8 +120,8 @@ def test_the_runner_says_what_misses_and_whether_it_is_known(tmp_path, monkeypat
         Verdict("stated", 9.0),
     ]
     monkeypatch.setattr(datasets, "FOLDER", tmp_path)
-    found = list(judged(bars, rows, FULL, {"s.b"}))
-    assert [(one.name, one.holds, one.known, one.bad) for one in found] == [
+    outcomes = list(judged(bars, rows, FULL, {"s.b"}))
+    assert [(one.name, one.holds, one.known, one.bad) for one in outcomes] == [
         ("s.a", True, False, False),
         ("s.a", False, False, True),
         ("s.b", False, True, False),
@@ -132,15 +130,15 @@ def test_the_runner_says_what_misses_and_whether_it_is_known(tmp_path, monkeypat
     # What needs the paper's data is not measured where they are not.
     monkeypatch.setattr(datasets, "FOLDER", tmp_path / "nowhere")
     assert next(one for one in judged(bars, rows, FULL, ()) if one.name == "s.c").holds is None
-    (own,) = judged_by_script("s", rows, {"s: own"})
-    assert (own.name, own.holds, own.bad) == ("s: own", False, False)
-    assert "missed, as listed" in str(own)
+    (outcome,) = judged_by_script("s", rows, {"s: own"})
+    assert (outcome.name, outcome.holds, outcome.bad) == ("s: own", False, False)
+    assert "missed, as listed" in str(outcome)
     page = tmp_path / "page.md"
     page.write_text(
         "| `not.this` |\n## Known misses\n\n| bar | figure |\n|---|---|\n| `s.b` | 0.5 |\n\n## Next\n| `nor.it` |\n"
     )
     assert known_misses(page) == {"s.b"}
-    assert isinstance(own, Outcome)
+    assert isinstance(outcome, Outcome)
 
 
 def test_known_misses_are_bars():

@@ -1,12 +1,9 @@
 """A party on a cluster: the bytes of one machine, the same sentences about bad tables, and no key in sight."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +48,7 @@ SCHEMA = Schema.of(
 SECRET = Secret(bytes(range(32)))
 
 
-def frame(rows: int = ROWS) -> pd.DataFrame:
+def frame(rows=ROWS):
     rng = np.random.default_rng(3)
     ids = [f"P{i:05d}" for i in rng.permutation(rows)]
     a = rng.integers(0, 3, rows)
@@ -64,13 +61,13 @@ def frame(rows: int = ROWS) -> pd.DataFrame:
     return pd.DataFrame({"id": ids, **columns, "who": rng.integers(0, rows // 3, rows)})
 
 
-def plan_of(**options: Any) -> Any:
+def plan_of(**options):
     return plan_with(SCHEMA, epsilon=1.0, expected_records=ROWS, message_bytes=200_000, **options)
 
 
-def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
-    own = encode_table(table, "id", MINE, ReadOptions(**options), keys=KEYS)
-    return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
+def one_machine(plan, table, **options):
+    encoded = encode_table(table, "id", MINE, ReadOptions(**options), keys=KEYS)
+    return Party(plan, "one", SECRET, FixedNoise(7)).run(encoded).to_bytes(plan)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +123,7 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table, plan = frame(), plan_of(records_per_person=2)
     records = encode_partitions(
-        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)],
+        [delayed(table.iloc[rows]) for rows in np.array_split(np.arange(ROWS), PARTS)],
         client,
         "id",
         MINE,
@@ -159,7 +156,7 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
     outside.loc[[1100, 3900], "b"] = 9
     impossible.loc[[2500, 3000], ["a", "b"]] = 3, 2
     every = pd.concat([repeated[:1500], gaps[1500:2500], outside[2500:2900], impossible[2900:]])
-    for own, words in (
+    for changed, words in (
         (repeated, "4 records repeat"),
         (gaps, "row 1101, 2201, 3901, ..."),
         (outside, f"id {table['id'][1100]!r}"),
@@ -167,9 +164,9 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         (every, "do not fit"),
     ):
         one = encode_table(
-            own, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
+            changed, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
         )
-        cut = dd.from_pandas(own, npartitions=PARTS, sort=False)
+        cut = dd.from_pandas(changed, npartitions=PARTS, sort=False)
         many = encode_partitions(
             cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
         )
@@ -188,9 +185,9 @@ def test_a_table_without_records_is_released(client):
     table = frame()
     none = table.assign(id=None)
     plan = plan_of()
-    for own in (none, table.iloc[:0]):
+    for empty in (none, table.iloc[:0]):
         cut = encode_partitions(
-            [delayed(own), delayed(own)],
+            [delayed(empty), delayed(empty)],
             client,
             "id",
             MINE,
@@ -198,7 +195,7 @@ def test_a_table_without_records_is_released(client):
         )
         assert cut.count == 0
         assert Party(plan, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(plan) == one_machine(
-            plan, own
+            plan, empty
         )
 
 
@@ -221,7 +218,7 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
             encode_partitions(source, client, "id", MINE, keys=KEYS)
 
 
-def failing(key: bytes, given: object) -> None:
+def failing(key, given):
     raise ValueError(f"{len(key)} bytes do not help")
 
 

@@ -1,9 +1,6 @@
 """What the demo needs is asked for before any work."""
 
-from __future__ import annotations
-
 import importlib.util
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,9 +8,7 @@ from click.testing import CliRunner
 from vertimrf.cli import machine, main
 
 
-def test_the_demo_asks_for_its_extra_before_it_compiles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_asks_for_its_extra_before_it_compiles(tmp_path, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,

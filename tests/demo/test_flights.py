@@ -1,11 +1,8 @@
 """The demo's data: what the three parties hold, and that the public domains cover it."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from builders import KEYS
@@ -13,7 +10,6 @@ from builders import KEYS
 from vertimrf.demo import flights as demo_data
 from vertimrf.demo.flights import FLIGHT_ID, flight_schema, flights
 from vertimrf.errors import TableError
-from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import check_same_records, encode_table
 
 pytestmark = pytest.mark.skipif(
@@ -22,11 +18,11 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def demo() -> tuple[list[pa.Table], Schema]:
+def demo():
     return flights()
 
 
-def test_three_parties_hold_every_flight(demo: tuple[list[pa.Table], Schema]) -> None:
+def test_three_parties_hold_every_flight(demo):
     tables, schema = demo
     assert schema == flight_schema()
     assert schema.public
@@ -37,7 +33,7 @@ def test_three_parties_hold_every_flight(demo: tuple[list[pa.Table], Schema]) ->
         assert tuple(table.column_names) == (FLIGHT_ID, *columns)
 
 
-def test_the_public_domains_cover_the_data(demo: tuple[list[pa.Table], Schema]) -> None:
+def test_the_public_domains_cover_the_data(demo):
     tables, schema = demo
     encoded = [
         encode_table(table, FLIGHT_ID, schema.part(name), name=name, keys=KEYS)
@@ -53,14 +49,14 @@ def test_the_public_domains_cover_the_data(demo: tuple[list[pa.Table], Schema]) 
             assert shares[attribute.values.index(attribute.other)] < 0.2
 
 
-def test_known_flights(demo: tuple[list[pa.Table], Schema]) -> None:
+def test_known_flights(demo):
     # The first line of the source: United 1545, Newark to Houston, on Tuesday 1 January 2013, in a Boeing of 1999.
     records = [
         table.filter(pc.field(FLIGHT_ID) == "UA1545-EWR-2013-01-01").to_pylist()
         for table in demo[0]
     ]
-    assert [len(found) for found in records] == [1, 1, 1]
-    airline, weather, aircraft = (found[0] for found in records)
+    assert [len(matches) for matches in records] == [1, 1, 1]
+    airline, weather, aircraft = (matches[0] for matches in records)
     assert (airline["carrier"], airline["dest"], airline["weekday"], airline["hour"]) == (
         "UA",
         "IAH",
@@ -81,7 +77,7 @@ def test_known_flights(demo: tuple[list[pa.Table], Schema]) -> None:
     )
 
 
-def test_the_package_may_be_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_may_be_absent(monkeypatch):
     monkeypatch.setattr(demo_data.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(TableError, match="pip install"):
         flights()

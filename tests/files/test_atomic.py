@@ -1,7 +1,5 @@
 """Files whole or not there, private ones private at once, and none read beyond its size."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Packing: against the bits written out one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,12 +10,12 @@ from vertimrf.files.bits import pack_bits, packed_size, unpack_bits
 
 @given(bits=st.integers(1, 4), numbers=st.lists(st.integers(0, 15), max_size=40))
 def test_there_and_back(bits, numbers):
-    held = np.array([x % (1 << bits) for x in numbers], np.uint8)
-    packed = pack_bits(held, bits)
-    assert packed.shape == (packed_size(held.size, bits),)
-    written = sum(int(x) << (bits * i) for i, x in enumerate(held))
+    expected = np.array([x % (1 << bits) for x in numbers], np.uint8)
+    packed = pack_bits(expected, bits)
+    assert packed.shape == (packed_size(expected.size, bits),)
+    written = sum(int(x) << (bits * i) for i, x in enumerate(expected))
     assert packed.tobytes() == written.to_bytes(packed.size, "little")
-    np.testing.assert_array_equal(unpack_bits(packed, held.size, bits), held)
+    np.testing.assert_array_equal(unpack_bits(packed, expected.size, bits), expected)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4])

@@ -1,7 +1,5 @@
 """Canonical JSON, and fingerprints that people read out."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -52,19 +50,26 @@ def test_every_bit_that_is_read_out_counts(bit):
 
 
 def test_people_write_it_as_they_like_and_whole():
-    own = fingerprint(hashlib.sha256(b"some plan").digest())
+    printed = fingerprint(hashlib.sha256(b"some plan").digest())
     for written in (
-        own,
-        own.lower(),
-        own.replace("-", " "),
-        own.replace("-", ""),
-        f" {own}\n",
-        own.replace("-", "–"),
+        printed,
+        printed.lower(),
+        printed.replace("-", " "),
+        printed.replace("-", ""),
+        f" {printed}\n",
+        printed.replace("-", "–"),
     ):
-        assert same_fingerprint(written, own)
+        assert same_fingerprint(written, printed)
     for letter, mistaken in (("0", "o"), ("1", "l"), ("1", "I")):
-        assert same_fingerprint(own.replace(letter, mistaken), own)
-    assert not same_fingerprint(fingerprint(os.urandom(32)), own)
-    for part in ("", own[:-1], own[:9], own + "0", "the fingerprint of this plan", own[:-1] + "U"):
+        assert same_fingerprint(printed.replace(letter, mistaken), printed)
+    assert not same_fingerprint(fingerprint(os.urandom(32)), printed)
+    for part in (
+        "",
+        printed[:-1],
+        printed[:9],
+        printed + "0",
+        "the fingerprint of this plan",
+        printed[:-1] + "U",
+    ):
         with pytest.raises(MessageError, match="whole fingerprint"):
-            same_fingerprint(part, own)
+            same_fingerprint(part, printed)

@@ -1,7 +1,5 @@
 """The binary container: round trips, and refuses anything it did not write."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

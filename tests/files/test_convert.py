@@ -20,7 +20,7 @@ class Inner:
     count: int
     scale: float = 1.0
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         if self.count < 0:
             raise PrivacyError(f"A count of {self.count} is below 0.")
         if self.scale * self.count > 1e300:
@@ -41,7 +41,7 @@ class Outer:
     strict: Strict | None = None
 
 
-def read(data: object, kind: type = Outer, **options: bool) -> object:
+def read(data, kind=Outer, **options):
     return from_json(data, kind, "The plan", "have it made again", PlanError, **options)
 
 

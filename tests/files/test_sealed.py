@@ -1,7 +1,5 @@
 """Sealed files: they open whole and unaltered, or not at all."""
 
-from __future__ import annotations
-
 import itertools
 import os
 

@@ -1,7 +1,5 @@
 """Disk space, as roles are told of it before the work."""
 
-from __future__ import annotations
-
 import shutil
 from collections import namedtuple
 

@@ -1,21 +1,17 @@
 """What several test files of runs over Flower start from."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-from folders import Folders, make_folders
+from folders import make_folders
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Folders:
+def folders(tmp_path):
     """Run folders as they stand before anybody is connected."""
     return make_folders(tmp_path)
 
 
 @pytest.fixture
-def within_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def within_a_run(monkeypatch):
     """Flower makes messages only in a process of one of its tasks; here the test's."""
     from flwr.supercore.task_identity import TaskIdentity
 

@@ -25,10 +25,10 @@ class Folders:
     server: Path
     parties: Path
 
-    def party(self, name: str) -> PartyRun:
+    def party(self, name):
         return PartyRun(self.parties / name)
 
-    def accept(self, *names: str) -> None:
+    def accept(self, *names):
         """What people do by phone: these accept the plan that the server made."""
         plan = ServerRun(self.server).plan
         assert plan is not None
@@ -36,7 +36,7 @@ class Folders:
             self.party(name).accept(plan.fingerprint)
 
 
-def make_folders(folder: Path) -> Folders:
+def make_folders(folder):
     """Tables, and run folders with key pairs."""
     records = 2000
     rng = np.random.default_rng(5)

@@ -1,12 +1,8 @@
 """The party's side of a run over Flower: what it takes, what it gives, and what it keeps to itself."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +11,6 @@ import pytest
 pytest.importorskip("flwr")
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
-from folders import Folders
 
 from vertimrf.errors import TableError
 from vertimrf.flower.client_app import app, carried
@@ -29,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("within_a_run")
 ALL = {"offer": 1 << 20, "envelopes": 1 << 20, "message": 1 << 24}
 
 
-def ask(parcel: Parcel | RecordDict, settings: dict[str, Any], **run: Any) -> Parcel:
+def ask(parcel, settings, **run):
     """What the app answers at a node of these settings."""
     content = parcel if isinstance(parcel, RecordDict) else parcel.to_records()
     context = Context(1, 7, settings, RecordDict(), run)
@@ -38,7 +33,7 @@ def ask(parcel: Parcel | RecordDict, settings: dict[str, Any], **run: Any) -> Pa
     return Parcel.from_records(reply.content)
 
 
-def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders: Folders) -> None:
+def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders):
     server = ServerRun(folders.server)
     nodes = {
         name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties
@@ -55,14 +50,14 @@ def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders:
     assert not ask(Parcel("hospital"), nodes["hospital"]).files
 
 
-def test_files_for_another_party_are_left_alone(folders: Folders) -> None:
+def test_files_for_another_party_are_left_alone(folders):
     node = {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
     for party in ("", "insurer"):
         ask(Parcel(party, files={"plan": b"nonsense"}), node)
     assert not folders.party("hospital").state().refused
 
 
-def test_a_node_that_is_set_up_for_another_party_gives_nothing(folders: Folders) -> None:
+def test_a_node_that_is_set_up_for_another_party_gives_nothing(folders):
     answer = ask(
         Parcel("", wants=ALL), {"party": "insurer", "run-folder": str(folders.parties / "hospital")}
     )
@@ -73,10 +68,8 @@ def test_a_node_that_is_set_up_for_another_party_gives_nothing(folders: Folders)
     "error",
     [TableError("Column 'diagnosis' has the value 'HIV'."), KeyError("HIV"), MemoryError("HIV")],
 )
-def test_no_word_of_an_error_leaves_the_machine(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def fails(self: PartyRun, received: object) -> None:
+def test_no_word_of_an_error_leaves_the_machine(folders, monkeypatch, error):
+    def fails(self, received):
         raise error
 
     monkeypatch.setattr(PartyRun, "advance", fails)
@@ -90,9 +83,7 @@ def test_no_word_of_an_error_leaves_the_machine(
 
 
 @pytest.mark.parametrize("added", [{}, {"a": [99]}, {"b": [None]}, {"id": [None]}, {"id": [7]}])
-def test_a_record_that_does_not_fit_changes_no_answer(
-    folders: Folders, added: dict[str, list[Any]]
-) -> None:
+def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
     """One word and the same files, whatever a record holds: whoever wrote the schema could have asked for just that."""
     run = folders.party("hospital")
     whole = pq.read_table(run.settings.table)
@@ -119,7 +110,7 @@ def test_a_record_that_does_not_fit_changes_no_answer(
 
 
 @pytest.mark.parametrize("name", ["../key", "/etc/passwd", "a" * 99, ""])
-def test_names_that_lead_elsewhere_are_refused(folders: Folders, tmp_path: Path, name: str) -> None:
+def test_names_that_lead_elsewhere_are_refused(folders, tmp_path, name):
     asked = Parcel("hospital").to_records()
     asked["vertimrf"]["wants"], asked["vertimrf"]["most"] = [name], [1000]
     assert ask(
@@ -130,14 +121,14 @@ def test_names_that_lead_elsewhere_are_refused(folders: Folders, tmp_path: Path,
     )
 
 
-def test_what_is_no_parcel_is_answered_with_one_word(folders: Folders) -> None:
+def test_what_is_no_parcel_is_answered_with_one_word(folders):
     asked = RecordDict({"vertimrf": ConfigRecord({"party": "hospital"})})
     assert ask(
         asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
     ) == Parcel("hospital", "failed")
 
 
-def test_a_node_without_settings_takes_no_folder_from_the_network(folders: Folders) -> None:
+def test_a_node_without_settings_takes_no_folder_from_the_network(folders):
     asked = Parcel("hospital", wants=ALL)
     assert ask(asked, {}, **{"simulated-parties": str(folders.parties)}) == Parcel("", "failed")
     assert (
@@ -150,9 +141,7 @@ def test_a_node_without_settings_takes_no_folder_from_the_network(folders: Folde
     )
 
 
-def test_files_are_carried_to_and_from_the_party_own_process(
-    folders: Folders, tmp_path: Path
-) -> None:
+def test_files_are_carried_to_and_from_the_party_own_process(folders, tmp_path):
     place = tmp_path / "place"
     place.mkdir()
     node = {"party": "hospital", "exchange": str(place)}
@@ -171,9 +160,7 @@ def test_files_are_carried_to_and_from_the_party_own_process(
     assert exchange.get(None, "insurer", "plan", 100) is None
 
 
-def test_another_plan_in_the_exchange_is_replaced_and_named_on_this_machine(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_plan_in_the_exchange_is_replaced_and_named_on_this_machine(tmp_path, caplog):
     exchange = Exchange(tmp_path)
     for plan in (b"forged", b"the plan"):
         carried(Parcel("hospital", files={"plan": plan}), "hospital", exchange, 0)
@@ -181,9 +168,7 @@ def test_another_plan_in_the_exchange_is_replaced_and_named_on_this_machine(
     assert "had something else at server/hospital/plan" in caplog.text
 
 
-def test_what_is_in_the_way_of_one_file_holds_up_no_other(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_in_the_way_of_one_file_holds_up_no_other(tmp_path, caplog):
     exchange = Exchange(tmp_path)
     (tmp_path / "server" / "hospital" / "plan").mkdir(parents=True)
     (tmp_path / "parties" / "hospital").mkdir(parents=True)
@@ -198,7 +183,7 @@ def test_what_is_in_the_way_of_one_file_holds_up_no_other(
     assert "offer is a link, not a file" in caplog.text
 
 
-def test_what_carries_files_can_load_neither_tables_nor_what_reads_them() -> None:
+def test_what_carries_files_can_load_neither_tables_nor_what_reads_them():
     absent = {"numba", "pyarrow", "vertimrf.party", "vertimrf.tables", "vertimrf.runs.party_run"}
     code = f"import sys, vertimrf.flower.client_app\nprint(*sorted({absent!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

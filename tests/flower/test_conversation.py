@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 pytest.importorskip("flwr")
 
-from flwr.app import Error, Message, RecordDict
+from flwr.app import Error, RecordDict
 from folders import PARTIES as THREE
-from folders import Folders
 
 from vertimrf.errors import RunError
 from vertimrf.flower.client_app import advanced
@@ -41,12 +38,12 @@ class PlayedRun:
 
     parties = PARTIES
 
-    def __init__(self) -> None:
-        self.came: dict[str, dict[str, bytes]] = {party: {} for party in PARTIES}
-        self.refused: tuple[str, ...] = ()
-        self.calls: list[tuple[str, str, bytes]] = []
+    def __init__(self):
+        self.came = {party: {} for party in PARTIES}
+        self.refused = ()
+        self.calls = []
 
-    def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
+    def advance(self, received):
         for party, files in received.items():
             for name, data in files.items():
                 self.calls.append((party, name, data))
@@ -57,13 +54,13 @@ class PlayedRun:
         offers = all("offer" in files for files in self.came.values())
         return {party: {"plan": b"the plan"} if offers else {} for party in PARTIES}
 
-    def wants(self) -> dict[str, dict[str, int]]:
+    def wants(self):
         return {
             party: {name: 99 for name in ("offer", "message") if name not in files}
             for party, files in self.came.items()
         }
 
-    def state(self) -> RunState:
+    def state(self):
         steps = [
             StepState(
                 "message",
@@ -85,7 +82,7 @@ class Played:
     had: dict[str, bytes] = field(default_factory=dict)
     asked: list[Parcel] = field(default_factory=list)
 
-    def __call__(self, content: RecordDict) -> Parcel | Error | None:
+    def __call__(self, content):
         parcel = Parcel.from_records(content)
         self.asked.append(parcel)
         self.had |= parcel.files
@@ -102,15 +99,15 @@ class Played:
 class PlayedGrid:
     """Flower's way to nodes that answer at the next look."""
 
-    def __init__(self, nodes: Mapping[Node, Callable[[RecordDict], Parcel | Error | None]]) -> None:
+    def __init__(self, nodes):
         self.nodes = dict(nodes)
-        self.sent: dict[str, tuple[int, RecordDict]] = {}
+        self.sent = {}
         self.count = 0
 
-    def get_nodes(self) -> list[Node]:
+    def get_nodes(self):
         return list(self.nodes)
 
-    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+    def push_messages(self, messages):
         out = []
         for message in messages:
             self.count += 1
@@ -118,7 +115,7 @@ class PlayedGrid:
             out.append(str(self.count))
         return out
 
-    def pull_messages(self, ids: Iterable[str]) -> list[Any]:
+    def pull_messages(self, ids):
         out = []
         for sent in ids:
             node_id, content = self.sent[sent]
@@ -141,40 +138,38 @@ class PlayedGrid:
 class Clock:
     """Time passes where somebody sleeps; what is due happens then."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0.0
-        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.due = []
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
         for event in [event for event in self.due if event[0] <= self.now]:
             self.due.remove(event)
             event[1]()
 
 
-def held(
-    grid: PlayedGrid, run: Any, clock: Clock | None = None, patience: float = 300.0
-) -> Conversation:
+def converse(grid, run, clock=None, patience=300.0):
     clock = clock or Clock()
     talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)  # type: ignore[arg-type]
     talk.hold()
     return talk
 
 
-def test_registered_nodes_bring_a_run_to_its_end() -> None:
+def test_registered_nodes_bring_a_run_to_its_end():
     hospital, insurer, run = Played("hospital"), Played("insurer"), PlayedRun()
-    held(PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run)
+    converse(PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run)
     assert run.state().done
     assert run.came["insurer"] == {"offer": b"offer of insurer", "message": b"message"}
     # What the server has is not sent again.
     assert [name for party, name, _ in run.calls if party == "hospital"] == ["offer", "message"]
 
 
-def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothing_before() -> None:
+def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothing_before():
     parties = {Node(7): Played("hospital"), Node(9): Played("insurer")}
     run = PlayedRun()
     run.came = {name: {"offer": b"offer"} for name in PARTIES}
-    held(PlayedGrid(parties), run)
+    converse(PlayedGrid(parties), run)
     assert run.state().done
     for party in parties.values():
         first, second = party.asked[:2]
@@ -183,8 +178,8 @@ def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothin
 
 
 def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    caplog,
+):
     registered, claims = Played("bank"), Played("bank")
     nodes = {
         Node(1, "bank"): registered,
@@ -193,7 +188,7 @@ def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(
         Node(9): Played("insurer"),
     }
     with caplog.at_level("WARNING", "flwr"):
-        held(PlayedGrid(nodes), PlayedRun())
+        converse(PlayedGrid(nodes), PlayedRun())
     assert not registered.asked
     assert [parcel.files for parcel in claims.asked] == [{}]
     assert (
@@ -203,8 +198,8 @@ def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(
 
 
 def test_a_node_registered_as_one_party_cannot_speak_for_another(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    caplog,
+):
     run = PlayedRun()
     nodes = {
         Node(7, "hospital"): Played("insurer", b"forged"),
@@ -214,7 +209,7 @@ def test_a_node_registered_as_one_party_cannot_speak_for_another(
         pytest.raises(RunError, match="no node of 'hospital' is online"),
         caplog.at_level("WARNING", "flwr"),
     ):
-        held(PlayedGrid(nodes), run)
+        converse(PlayedGrid(nodes), run)
     assert (
         "Node 7 is refused: it is registered as 'hospital' and says that it is 'insurer'."
         in caplog.text
@@ -223,12 +218,12 @@ def test_a_node_registered_as_one_party_cannot_speak_for_another(
 
 
 def test_of_two_nodes_that_speak_for_a_party_the_second_is_refused(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    caplog,
+):
     run = PlayedRun()
     second = Played("hospital", b"forged")
     with caplog.at_level("WARNING", "flwr"):
-        held(
+        converse(
             PlayedGrid({Node(7): Played("hospital"), Node(8): second, Node(9): Played("insurer")}),
             run,
         )
@@ -237,47 +232,47 @@ def test_of_two_nodes_that_speak_for_a_party_the_second_is_refused(
     assert [parcel.files for parcel in second.asked] == [{}]
 
 
-def test_a_file_that_the_run_refuses_costs_its_node_the_seat_and_the_right_one_takes_it() -> None:
+def test_a_file_that_the_run_refuses_costs_its_node_the_seat_and_the_right_one_takes_it():
     clock, run = Clock(), PlayedRun()
     grid = PlayedGrid({Node(7): Played("hospital", bytes(8)), Node(9): Played("insurer")})
     clock.due.append((60.0, lambda: grid.nodes.__setitem__(Node(8), Played("hospital"))))
-    held(grid, run, clock)
+    converse(grid, run, clock)
     assert run.state().done
     assert run.came["hospital"]["message"] == b"message"
 
 
-def test_a_node_that_starts_anew_is_asked_again_at_once() -> None:
+def test_a_node_that_starts_anew_is_asked_again_at_once():
     clock, run = Clock(), PlayedRun()
     dead, alive = Node(7, "hospital"), Node(7, "hospital", "tuesday")
     grid = PlayedGrid({dead: lambda content: None, Node(9, "insurer"): Played("insurer")})
 
-    def restart() -> None:
+    def restart():
         del grid.nodes[dead]
         grid.nodes[alive] = Played("hospital")
 
     clock.due.append((30.0, restart))
-    held(grid, run, clock)
+    converse(grid, run, clock)
     assert clock.now < 60
 
 
 def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    told = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
+    caplog,
+):
+    errors = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
     good = Played("hospital")
     run = PlayedRun()
     with caplog.at_level("INFO", "flwr"):
         nodes = {
-            Node(7, "hospital"): lambda content: next(told, None) or good(content),
+            Node(7, "hospital"): lambda content: next(errors, None) or good(content),
             Node(9): Played("insurer"),
         }
-        held(PlayedGrid(nodes), run)
+        converse(PlayedGrid(nodes), run)
     assert run.state().done
     assert "HIV" not in caplog.text
     assert "Node 7 did not answer (Flower's code 2); it is asked again." in caplog.text
 
 
-def test_it_ends_and_says_what_it_waits_for() -> None:
+def test_it_ends_and_says_what_it_waits_for():
     grid = PlayedGrid(
         {
             Node(7, "hospital"): lambda content: Parcel(
@@ -287,7 +282,7 @@ def test_it_ends_and_says_what_it_waits_for() -> None:
     )
     clock = Clock()
     with pytest.raises(RunError) as caught:
-        held(grid, PlayedRun(), clock, patience=500.0)
+        converse(grid, PlayedRun(), clock, patience=500.0)
     assert str(caught.value) == (
         "Nothing has come for 500 seconds: the run waits for the message of 'hospital', the message of 'insurer'; no node of "
         "'insurer' is online; 'hospital' is at its step 'acceptance'. Nothing is lost: see to it, and run the app again."
@@ -296,23 +291,23 @@ def test_it_ends_and_says_what_it_waits_for() -> None:
     assert 8 < grid.count < 25
 
 
-def test_messages_of_other_apps_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_of_other_apps_are_refused(caplog):
     grid = PlayedGrid({Node(7, "hospital"): lambda content: SimpleNamespace(to_records=RecordDict)})  # type: ignore[dict-item,return-value]
     with pytest.raises(RunError), caplog.at_level("WARNING", "flwr"):
-        held(grid, PlayedRun())
+        converse(grid, PlayedRun())
     assert (
         "is refused: A Flower message is no parcel of a run; is another app at work there?"
         in caplog.text
     )
 
 
-def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders) -> None:
+def test_answers_that_come_late_again_and_unasked_make_one_run(folders):
     """Real runs behind nodes that give all they have, whatever is asked, and every other time an old answer."""
 
-    def node(name: str) -> Callable[[RecordDict], Parcel]:
-        said: list[Parcel] = []
+    def node(name):
+        said = []
 
-        def answer(content: RecordDict) -> Parcel:
+        def answer(content):
             asked = replace(
                 Parcel.from_records(content),
                 wants=dict.fromkeys(("offer", "envelopes", "message"), 1 << 24),
@@ -325,8 +320,8 @@ def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders)
     clock = Clock()
     clock.due.append((60.0, lambda: folders.accept(*THREE)))
     grid = PlayedGrid({Node(i, name): node(name) for i, name in enumerate(THREE)})
-    held(grid, ServerRun(folders.server), clock)
-    held(grid, ServerRun(folders.server), clock)
+    converse(grid, ServerRun(folders.server), clock)
+    converse(grid, ServerRun(folders.server), clock)
     assert not ServerRun(folders.server).state().refused
     for name in THREE:
         assert (folders.server / "received" / name / "message").read_bytes() == folders.party(

@@ -1,10 +1,7 @@
 """Whole runs over Flower: simulated, and over a SuperLink and SuperNodes that are processes of their own, with TLS and keys."""
 
-from __future__ import annotations
-
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as parquet
@@ -12,7 +9,7 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from folders import PARTIES, Folders
+from folders import PARTIES
 from tools.loopback import Loopback
 
 pytestmark = [
@@ -24,14 +21,14 @@ pytestmark = [
 LONG = 300.0
 
 
-def until(what: Callable[[], object], why: Callable[[], str], pause: float = 0.3) -> None:
+def until(what, why, pause=0.3):
     end = time.monotonic() + LONG
     while not what():
         assert time.monotonic() < end, why()
         time.sleep(pause)
 
 
-def ended(network: Loopback, run: str) -> str:
+def ended(network, run):
     """The state in which a run ended."""
     # To ask is to start a process, which would take the cores from those that are asked about.
     until(
@@ -42,11 +39,11 @@ def ended(network: Loopback, run: str) -> str:
     return str(network.run_state(run)["status"])
 
 
-def everybody_has_the_plan(folders: Folders) -> bool:
+def everybody_has_the_plan(folders):
     return all(folders.party(name).plan is not None for name in PARTIES)
 
 
-def test_a_simulated_run_ends_with_a_table(folders: Folders, tmp_path: Path) -> None:
+def test_a_simulated_run_ends_with_a_table(folders, tmp_path):
     pytest.importorskip("ray")
     with Loopback(tmp_path / "network", simulation=True) as network:
         run = network.run_app(
@@ -65,9 +62,7 @@ def test_a_simulated_run_ends_with_a_table(folders: Folders, tmp_path: Path) -> 
     assert parquet.read_table(folders.server / "result" / "synthetic.parquet").num_rows == 500
 
 
-def test_a_run_over_tls_survives_what_happens_to_its_nodes(
-    folders: Folders, tmp_path: Path
-) -> None:
+def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
     """Three parties and a stranger. One party's node is killed midway; one party's run is a process of its own; one's is not."""
     settings = {"run-folder": str(folders.server), "pause": 1.0, "longest-pause": 4.0}
     place = tmp_path / "place"
@@ -77,7 +72,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(
     # The SuperLink knows it, the run does not; and it would like to speak for a party.
     nodes["bank"] = {"party": "insurer", "run-folder": str(folders.parties / "insurer")}
     with Loopback(tmp_path / "network") as network:
-        own = [
+        words = [
             sys.executable,
             "-m",
             "vertimrf",
@@ -88,7 +83,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(
             place,
             "--wait",
         ]
-        network.start("own", *own)
+        network.start("own", *words)
         for name, node in nodes.items():
             network.register(name)
             network.start_node(name, node)
@@ -106,7 +101,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(
         network.revive("registry", nodes["registry"])
 
         assert ended(network, run) == "finished:completed", network.run_log(run)
-        told = network.run_log(run)
+        log = network.run_log(run)
         # A run that is over stays over.
         result = (folders.server / "result" / "synthetic.parquet").read_bytes()
         again = network.run_app(settings)
@@ -114,7 +109,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(
         assert (folders.server / "result" / "synthetic.parquet").read_bytes() == result
     assert (
         "is refused: 'bank' is no party of this run, whose parties are hospital, insurer, registry."
-        in told
+        in log
     )
     assert "query.exchange" not in network.log_of("bank")
     came = {name: (folders.server / "received" / name / "message").read_bytes() for name in PARTIES}

@@ -1,7 +1,5 @@
 """What travels in a Flower message, and into what pieces Flower cuts it."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("flwr")
@@ -16,7 +14,7 @@ from vertimrf.flower.parcel import Parcel
 PIECE = 5 * 2**20 + 10_000
 
 
-def test_a_message_of_any_size_travels_in_small_pieces_and_arrives() -> None:
+def test_a_message_of_any_size_travels_in_small_pieces_and_arrives():
     parcel = Parcel(
         "hospital", "done", files={"message": bytes(range(256)) * (64 * 2**12), "offer": b"{}"}
     )
@@ -26,7 +24,7 @@ def test_a_message_of_any_size_travels_in_small_pieces_and_arrives() -> None:
     assert Parcel.from_records(inflate_object_from_contents(records.object_id, pieces)) == parcel
 
 
-def test_a_question_arrives() -> None:
+def test_a_question_arrives():
     parcel = Parcel("Szpital Św. Anny", wants={"message": 1 << 26}, files={"plan": b"{}"})
     records = parcel.to_records()
     pieces = {name: piece.deflate() for name, piece in get_all_nested_objects(records).items()}
@@ -36,6 +34,6 @@ def test_a_question_arrives() -> None:
 @pytest.mark.parametrize(
     "files", [{"../plan": b""}, {"Plan": b""}, {f"a{'b' * i}": b"" for i in range(17)}]
 )
-def test_files_that_no_run_has_are_refused(files: dict[str, bytes]) -> None:
+def test_files_that_no_run_has_are_refused(files):
     with pytest.raises(MessageError, match="files that no run has"):
         Parcel("hospital", files=files)

@@ -1,7 +1,5 @@
 """Counting kernels against numpy's histograms."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -12,17 +10,17 @@ from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 
 
-def table(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
+def table(rng, sizes, n):
     return np.stack([rng.integers(0, s, n).astype(np.uint16) for s in sizes])
 
 
-def oracle(codes: np.ndarray, sizes: tuple[int, ...], attributes: tuple[int, ...]) -> np.ndarray:
+def oracle(codes, sizes, attributes):
     edges = [np.arange(sizes[a] + 1) for a in attributes]
     return np.histogramdd([codes[a] for a in attributes], bins=edges)[0].astype(np.int64)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 4095, 4096, 4097, 20_001])
-def test_marginals(n: int) -> None:
+def test_marginals(n):
     sizes = (3, 1, 5, 2, 300)
     codes = table(np.random.default_rng(n), sizes, n)
     for attributes in [(0,), (4,), (1,), (0, 2), (2, 0), (4, 2, 0), (0, 1, 2, 3)]:
@@ -36,7 +34,7 @@ def test_marginals(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 100, 30_000])
-def test_all_pairs(n: int) -> None:
+def test_all_pairs(n):
     sizes = (3, 1, 5, 2, 60, 16, 7, 41)
     codes = table(np.random.default_rng(3), sizes, n)
     pairs = list(itertools.permutations(range(len(sizes)), 2))[::3]
@@ -45,11 +43,11 @@ def test_all_pairs(n: int) -> None:
         assert counts.flags.c_contiguous
 
 
-def test_no_pairs() -> None:
+def test_no_pairs():
     assert all_pairs(np.zeros((2, 5), np.uint16), (2, 2), []) == []
 
 
-def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr(module, "SHARE", 1000)
     sizes = (4, 6, 3)
     codes = table(np.random.default_rng(4), sizes, 50_001)
@@ -60,7 +58,7 @@ def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
 
-def test_joint_tables_hold_every_pair_within_the_limit() -> None:
+def test_joint_tables_hold_every_pair_within_the_limit():
     sizes = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
     pairs = set(itertools.combinations(range(15), 2))
     joints = module._joints(sizes, pairs, module.JOINT_CELLS)
@@ -69,7 +67,7 @@ def test_joint_tables_hold_every_pair_within_the_limit() -> None:
     assert all(set(pair) <= set(joint) for joint, served in joints for pair in served)
 
 
-def test_codes_outside_the_domain_are_refused() -> None:
+def test_codes_outside_the_domain_are_refused():
     codes = np.array([[0, 3], [0, 1]], np.uint16)
     with pytest.raises(ValueError, match="Attribute 0 has code 3"):
         contingency(codes, (3, 2), (0, 1))

@@ -1,7 +1,5 @@
 """Sharing work out to threads: everything is done exactly once, whatever the number of threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,23 +11,23 @@ from vertimrf.kernels.jit import for_each, in_slices, threads
 @pytest.mark.parametrize("several", [1, 2, 3])
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 1000])
 @pytest.mark.parametrize("least", [1, 5, 2000])
-def test_slices_cover_the_range_once_and_in_order(several: int, count: int, least: int) -> None:
+def test_slices_cover_the_range_once_and_in_order(several, count, least):
     with threads(several):
         slices = in_slices(count, least, lambda begin, end: (begin, end))
     assert [i for begin, end in slices for i in range(begin, end)] == list(range(count))
 
 
-def test_slices_are_passed_by_name() -> None:
+def test_slices_are_passed_by_name():
     with pytest.raises(TypeError):
         in_slices(10, 1, lambda table, _: None)
 
 
 @pytest.mark.parametrize("several", [1, 2, 3])
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
-def test_every_task_runs_once(several: int, count: int) -> None:
+def test_every_task_runs_once(several, count):
     runs = np.zeros(count, int)
 
-    def work(index: int) -> int:
+    def work(index):
         runs[index] += 1
         return index * index
 
@@ -40,7 +38,7 @@ def test_every_task_runs_once(several: int, count: int) -> None:
 
 @pytest.mark.parametrize("several", [1, 2, 3])
 @pytest.mark.parametrize("tables", [1, 2, 5, 16])
-def test_shared_keys_encode_every_record_into_one_of_the_tables(several: int, tables: int) -> None:
+def test_shared_keys_encode_every_record_into_one_of_the_tables(several, tables):
     rng = np.random.default_rng(3)
     digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
     codes = rng.integers(0, 4, (2, 500)).astype(np.uint16)
@@ -54,17 +52,17 @@ def test_shared_keys_encode_every_record_into_one_of_the_tables(several: int, ta
         0,
         *hazards(20),
     )
-    expected, found = np.ones((1, 8, 64), np.uint8), np.ones((tables, 8, 64), np.uint8)
+    expected, encoded = np.ones((1, 8, 64), np.uint8), np.ones((tables, 8, 64), np.uint8)
     with threads(1):
         encode_shared(*arguments, expected)
     with threads(several):
-        encode_shared(*arguments, found)
+        encode_shared(*arguments, encoded)
     # Maximum-merging the tables of any number of workers gives the table of one worker.
-    assert np.array_equal(found.max(axis=0), expected[0])
+    assert np.array_equal(encoded.max(axis=0), expected[0])
 
 
 @pytest.mark.parametrize("several", [1, 2, 3])
-def test_products_are_the_same_on_any_number_of_threads(several: int) -> None:
+def test_products_are_the_same_on_any_number_of_threads(several):
     codes = np.random.default_rng(4).integers(0, 16, (6, 5000)).astype(np.uint8)
     odd = 2.0 * codes + 1 - 16
     with threads(several):

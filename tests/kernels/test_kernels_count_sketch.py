@@ -1,7 +1,5 @@
 """Count sketch kernels: against slow oracles, exact laws, and the algebra of sums."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -92,8 +90,8 @@ def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, co
     digests, codes = table(150, sizes, 1)
     digests[::2] |= np.uint64(1 << 63)
     expected = by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts)
-    found = sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=contrasts)
-    np.testing.assert_array_equal(found, expected)
+    contrasted = sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=contrasts)
+    np.testing.assert_array_equal(contrasted, expected)
     taken_out = sketch(digests, codes, sizes, log_buckets, repetitions, -1, contrasts=contrasts)
     np.testing.assert_array_equal(taken_out, -expected)
 
@@ -102,12 +100,12 @@ def test_contrasts_are_differences_of_values():
     """What contrasts tell is what the values' own counters would, under the same buckets and signs."""
     sizes, contrasts = (2, 2, 3), (0, 1)
     digests, codes = table(5000, sizes, 2)
-    values, found = (
+    values, differences = (
         sketch(digests, codes, sizes, 3, 20),
         sketch(digests, codes, sizes, 3, 20, contrasts=contrasts),
     )
-    np.testing.assert_array_equal(found[:, :2], values[:, (0, 2)] - values[:, (1, 3)])
-    np.testing.assert_array_equal(found[:, 2:], values[:, 4:])
+    np.testing.assert_array_equal(differences[:, :2], values[:, (0, 2)] - values[:, (1, 3)])
+    np.testing.assert_array_equal(differences[:, 2:], values[:, 4:])
 
 
 @given(

@@ -1,7 +1,5 @@
 """Bulk digests bit for bit those of SipHash-2-4 as its paper has it, and what a key does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,22 +23,22 @@ REFERENCE = {
 }
 
 
-def expected(strings: list[bytes]) -> list[int]:
+def expected(strings):
     return [siphash(KEY, s) for s in strings]
 
 
-def arrow(strings: list[bytes], dtype: type = np.int32) -> tuple[np.ndarray, np.ndarray]:
+def arrow(strings, dtype=np.int32):
     offsets = np.cumsum([0] + [len(s) for s in strings]).astype(dtype)
     return offsets, np.frombuffer(b"".join(strings), np.uint8)
 
 
-def test_reference_vectors() -> None:
+def test_reference_vectors():
     strings = [bytes(range(length)) for length in REFERENCE]
     assert digest_strings(bytes(range(16)), *arrow(strings)).tolist() == list(REFERENCE.values())
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_strings_of_every_length(dtype: type) -> None:
+def test_strings_of_every_length(dtype):
     rng = np.random.default_rng(2)
     strings = [rng.bytes(length) for length in [*range(300), 1000, 4096]]
     for some in (strings, strings[::-1], [strings[i] for i in rng.permutation(len(strings))]):
@@ -48,7 +46,7 @@ def test_strings_of_every_length(dtype: type) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_any_number_of_threads_and_pieces(count: int) -> None:
+def test_any_number_of_threads_and_pieces(count):
     """Long strings begin and end in every place of a block, and slices of threads begin anywhere."""
     rng = np.random.default_rng(4)
     strings = [rng.bytes(length) for length in rng.integers(0, 40, 150_000)]
@@ -63,8 +61,8 @@ def test_any_number_of_threads_and_pieces(count: int) -> None:
         assert whole[chosen].tolist() == expected([strings[i] for i in chosen])
         numbers = digest_integers(KEY, np.arange(150_000) - 70_000)
     pieces = [
-        digest_strings(KEY, own, data)
-        for own in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])
+        digest_strings(KEY, piece, data)
+        for piece in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])
     ]
     assert np.array_equal(np.concatenate(pieces), whole)
     assert numbers[::1234].tolist() == expected(
@@ -72,7 +70,7 @@ def test_any_number_of_threads_and_pieces(count: int) -> None:
     )
 
 
-def test_few_bytes_in_all() -> None:
+def test_few_bytes_in_all():
     """Fewer than a word has: what lies behind them is no part of an id."""
     for text in (b"", b"a", b"ab" * 3, b"seven b"):
         for cut in range(len(text) + 1):
@@ -81,7 +79,7 @@ def test_few_bytes_in_all() -> None:
             )
 
 
-def test_what_a_key_does() -> None:
+def test_what_a_key_does():
     """Digests under two keys, or of two ids, are independent: half of their bits differ, as do those of keys one bit apart."""
     ids = np.arange(20_000)
     digests = [
@@ -97,7 +95,7 @@ def test_what_a_key_does() -> None:
 
 
 @pytest.mark.parametrize("key", [b"", bytes(15), bytes(32)])
-def test_keys_of_another_length_are_refused(key: bytes) -> None:
+def test_keys_of_another_length_are_refused(key):
     with pytest.raises(ValueError, match="16 bytes"):
         digest_integers(key, np.array([1]))
     with pytest.raises(ValueError, match="16 bytes"):
@@ -106,11 +104,11 @@ def test_keys_of_another_length_are_refused(key: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=80), max_size=20))
 @settings(max_examples=50)
-def test_any_bytes(strings: list[bytes]) -> None:
+def test_any_bytes(strings):
     assert digest_strings(KEY, *arrow(strings)).tolist() == expected(strings)
 
 
-def test_sliced_and_strided_buffers() -> None:
+def test_sliced_and_strided_buffers():
     strings = [b"a", b"", b"second", b"third id"]
     offsets, data = arrow(strings)
     assert digest_strings(KEY, offsets[1:], data).tolist() == expected(strings[1:])
@@ -120,19 +118,19 @@ def test_sliced_and_strided_buffers() -> None:
 
 
 @pytest.mark.parametrize("offsets", [[0, 5], [-1, 1], [0, 2, 1], []])
-def test_offsets_outside_the_data_are_refused(offsets: list[int]) -> None:
+def test_offsets_outside_the_data_are_refused(offsets):
     with pytest.raises(ValueError, match="offsets"):
         digest_strings(KEY, np.array(offsets, np.int32), np.zeros(3, np.uint8))
 
 
-def test_no_strings() -> None:
+def test_no_strings():
     assert digest_strings(KEY, np.zeros(1, np.int32), np.zeros(0, np.uint8)).size == 0
 
 
 @pytest.mark.parametrize(
     "dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]
 )
-def test_integers_are_their_decimal_text(dtype: type) -> None:
+def test_integers_are_their_decimal_text(dtype):
     info = np.iinfo(dtype)
     rng = np.random.default_rng(3)
     values = np.concatenate(
@@ -146,12 +144,12 @@ def test_integers_are_their_decimal_text(dtype: type) -> None:
     )
 
 
-def test_the_same_id_as_number_string_and_bytes() -> None:
+def test_the_same_id_as_number_string_and_bytes():
     digests = {int(record_digests(KEY, np.array([x]))[0]) for x in (42, "42", b"42")}
     assert digests == {siphash(KEY, b"42")}
 
 
-def test_fixed_width_strings() -> None:
+def test_fixed_width_strings():
     texts = ["", "a", "naïve", "日本語", "😀", "x" * 50, "\U0010ffff"]
     assert record_digests(KEY, np.array(texts)).tolist() == expected([t.encode() for t in texts])
     assert record_digests(KEY, np.array(texts).astype(">U50")).tolist() == expected(
@@ -165,17 +163,17 @@ def test_fixed_width_strings() -> None:
 
 
 @pytest.mark.parametrize("ids", [np.array(["a", 1], object), np.array([0.5]), np.array([True])])
-def test_other_ids_are_refused(ids: np.ndarray) -> None:
+def test_other_ids_are_refused(ids):
     with pytest.raises(TableError, match="integers or strings"):
         record_digests(KEY, ids)
 
 
-def test_ids_must_be_one_row() -> None:
+def test_ids_must_be_one_row():
     with pytest.raises(TableError, match="one row"):
         record_digests(KEY, np.zeros((2, 2), np.int64))
 
 
-def test_read_only_and_strided_ids() -> None:
+def test_read_only_and_strided_ids():
     ids = np.arange(10)
     ids.flags.writeable = False
     assert record_digests(KEY, ids[::3]).tolist() == expected([b"0", b"3", b"6", b"9"])

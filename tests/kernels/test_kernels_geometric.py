@@ -3,8 +3,6 @@
 Statistical tests have fixed seeds and reject at p < 1e-4 under the exact law.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, getcontext
 
@@ -36,13 +34,11 @@ K0, K1 = np.uint64(0x0123456789ABCDEF), np.uint64(0xFEDCBA9876543210)
 KEY = int(K0).to_bytes(8, "little") + int(K1).to_bytes(8, "little")
 
 
-def some_digests(n: int, seed: int) -> np.ndarray:
+def some_digests(n, seed):
     return np.random.default_rng(seed).integers(0, 2**64, n, dtype=np.uint64)
 
 
-def row_of(
-    digests: np.ndarray, keys: int, block: int = 0, stop: int = 1, base: int = 1, ceiling: int = 30
-) -> np.ndarray:
+def row_of(digests, keys, block=0, stop=1, base=1, ceiling=30):
     row = np.full(keys, base, np.uint8)
     work, real = np.empty((3, TILE), np.uint64), np.empty((3, TILE))
     raise_row(K0, K1, digests, block, stop, row, *hazards(ceiling), work, real)
@@ -52,7 +48,7 @@ def row_of(
 # --- arithmetic ---
 
 
-def test_hazards_are_those_of_the_geometric_law() -> None:
+def test_hazards_are_those_of_the_geometric_law():
     start, per_length = hazards(20)
     for level in range(2, 21):
         low = -math.log1p(-(2.0**-level)) if level < 20 else 0.0
@@ -62,7 +58,7 @@ def test_hazards_are_those_of_the_geometric_law() -> None:
     assert start[1] == pytest.approx(math.log(2), rel=1e-15)
 
 
-def test_gaps_are_minus_the_logarithm() -> None:
+def test_gaps_are_minus_the_logarithm():
     getcontext().prec = 50
     random = some_digests(500, 4)
     edges = np.array([0, 1, 2, 2**64 - 1, 2**64 - 2, 2**63, 2**63 - 1, 2**32, 12345], np.uint64)
@@ -77,7 +73,7 @@ def test_gaps_are_minus_the_logarithm() -> None:
             assert low * (1 - Decimal(2) ** -50) <= Decimal(gap) <= high * (1 + Decimal(2) ** -50)
 
 
-def test_every_position_finds_its_level_and_key() -> None:
+def test_every_position_finds_its_level_and_key():
     keys, ceiling = 1000, 12
     start, per_length = hazards(ceiling)
     rng = np.random.default_rng(5)
@@ -108,7 +104,7 @@ def test_every_position_finds_its_level_and_key() -> None:
 # --- a slow oracle ---
 
 
-def slow_row(digests: np.ndarray, keys: int, block: int, base: int, ceiling: int) -> np.ndarray:
+def slow_row(digests, keys, block, base, ceiling):
     """Every event of every record, with nothing skipped, from the definition."""
     row = [base] * keys
     start = [math.inf] + [-math.log1p(-(2.0**-l)) for l in range(1, ceiling)] + [0.0]
@@ -131,14 +127,14 @@ def slow_row(digests: np.ndarray, keys: int, block: int, base: int, ceiling: int
 
 
 @pytest.mark.parametrize(("keys", "ceiling"), [(1, 10), (2, 3), (37, 30), (500, 12), (1000, 2)])
-def test_kernel_equals_the_slow_oracle(keys: int, ceiling: int) -> None:
+def test_kernel_equals_the_slow_oracle(keys, ceiling):
     for records, base in ((0, 1), (1, 1), (5, 1), (20, min(3, ceiling - 1))):
         digests = some_digests(records, 6 + records)
         expected = slow_row(digests, keys, 9, base, ceiling)
         assert np.array_equal(row_of(digests, keys, 9, base, base, ceiling), expected)
 
 
-def test_stopping_early_changes_nothing_above_the_stop() -> None:
+def test_stopping_early_changes_nothing_above_the_stop():
     digests = some_digests(700, 8)
     full = row_of(digests, 900)
     for stop in range(1, 20):
@@ -148,7 +144,7 @@ def test_stopping_early_changes_nothing_above_the_stop() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 1000, 5 * SHARE + 7])
-def test_grouping_is_a_stable_sort(n: int) -> None:
+def test_grouping_is_a_stable_sort(n):
     digests = some_digests(n, 9)
     codes = np.random.default_rng(9).integers(0, 7, n).astype(np.uint16)
     for several in (1, 2):
@@ -159,7 +155,7 @@ def test_grouping_is_a_stable_sort(n: int) -> None:
         assert np.array_equal(starts, np.searchsorted(np.sort(codes), np.arange(9)))
 
 
-def test_a_wrong_guess_of_where_to_stop_changes_nothing() -> None:
+def test_a_wrong_guess_of_where_to_stop_changes_nothing():
     digests = some_digests(300, 10)
     expected = row_of(digests, 400, ceiling=20)
     for guess in (1, 4, 8, 19):
@@ -170,7 +166,7 @@ def test_a_wrong_guess_of_where_to_stop_changes_nothing() -> None:
         assert minima[0] <= state.min()
 
 
-def test_shared_keys_give_a_record_one_level_in_all_attributes() -> None:
+def test_shared_keys_give_a_record_one_level_in_all_attributes():
     n, keys, sizes = 400, 300, (1, 3, 5)
     digests = some_digests(n, 11)
     rng = np.random.default_rng(11)
@@ -201,7 +197,7 @@ def test_shared_keys_give_a_record_one_level_in_all_attributes() -> None:
 
 
 @pytest.mark.parametrize("records", [1, 2, 10, 1000])
-def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records: int) -> None:
+def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records):
     ceiling = 16
     levels = np.arange(0, ceiling + 1)
     law = np.diff(cdf(levels, records, ceiling))
@@ -215,7 +211,7 @@ def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records: int) -> No
 
 
 @pytest.mark.parametrize("records", [1, 2, 10, 1000])
-def test_levels_agree_with_the_dense_kernel(records: int) -> None:
+def test_levels_agree_with_the_dense_kernel(records):
     keys, ceiling = 20_000, 16
     digests = some_digests(records, 12)
     table = np.zeros((1, keys), np.uint8)
@@ -235,7 +231,7 @@ def test_levels_agree_with_the_dense_kernel(records: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 41])
-def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
+def test_every_value_of_an_attribute_has_its_own_law(size):
     n, keys, ceiling = 410, 5000, 16
     digests = some_digests(n, 13)
     codes = (np.arange(n) ** 2 % size).astype(np.uint16)
@@ -246,11 +242,11 @@ def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
     encode_rows(
         K0, K1, grouped, tasks, np.array([0, size // 2, size]), *hazards(ceiling), state, minima
     )
-    held = np.bincount(codes, minlength=size)
+    counts = np.bincount(codes, minlength=size)
     p_values = []
     for v, row in enumerate(state.reshape(size, keys)):
-        if held[v]:
-            law = np.diff(cdf(np.arange(0, ceiling + 1), held[v], ceiling))
+        if counts[v]:
+            law = np.diff(cdf(np.arange(0, ceiling + 1), counts[v], ceiling))
             p_values.append(chi_square(np.bincount(row, minlength=ceiling + 1)[1:], law))
         else:
             assert (row == 1).all()
@@ -260,9 +256,7 @@ def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
 @pytest.mark.parametrize(
     ("only_left", "only_right", "both"), [(0, 0, 3), (20, 30, 10), (100, 5, 100), (40, 40, 0)]
 )
-def test_joint_law_of_two_attributes_of_the_same_records(
-    only_left: int, only_right: int, both: int
-) -> None:
+def test_joint_law_of_two_attributes_of_the_same_records(only_left, only_right, both):
     """P(W_v <= x, W_w <= y) = F(x)^a F(y)^b F(min(x, y))^c, the likelihood that CarEst inverts."""
     keys, ceiling = 50_000, 12
     digests = some_digests(only_left + only_right + both, 14)
@@ -282,7 +276,7 @@ def test_joint_law_of_two_attributes_of_the_same_records(
 
 
 @pytest.mark.parametrize("lag", [1, 2, 64])
-def test_neighbouring_keys_are_independent(lag: int) -> None:
+def test_neighbouring_keys_are_independent(lag):
     row = row_of(some_digests(50, 15), 60_000)
     high = np.clip(row, 5, 9)
     table = np.zeros((10, 10), int)
@@ -290,7 +284,7 @@ def test_neighbouring_keys_are_independent(lag: int) -> None:
     assert stats.chi2_contingency(table[5:, 5:]).pvalue > ALPHA
 
 
-def test_the_same_key_of_two_blocks_is_independent() -> None:
+def test_the_same_key_of_two_blocks_is_independent():
     digests = some_digests(50, 16)
     a, b = (np.clip(row_of(digests, 60_000, block), 5, 9) for block in (0, 1))
     table = np.zeros((10, 10), int)
@@ -299,7 +293,7 @@ def test_the_same_key_of_two_blocks_is_independent() -> None:
 
 
 @pytest.mark.parametrize("level", [1, 3, 6, 10])
-def test_number_of_keys_above_a_level_is_binomial_per_record(level: int) -> None:
+def test_number_of_keys_above_a_level_is_binomial_per_record(level):
     """Independence across the keys of one stream: under- or over-dispersion of its events would show here."""
     keys, records = 700, 2000
     above = np.array([(row_of(d[None], keys, 2) > level).sum() for d in some_digests(records, 17)])
@@ -308,7 +302,7 @@ def test_number_of_keys_above_a_level_is_binomial_per_record(level: int) -> None
     assert chi_square(counts, law.pmf(np.arange(keys + 1))) > ALPHA
 
 
-def test_two_secrets_are_independent() -> None:
+def test_two_secrets_are_independent():
     digests = some_digests(50, 18)
     rows = []
     for k0 in (K0, K0 ^ np.uint64(1)):
@@ -333,7 +327,7 @@ def test_two_secrets_are_independent() -> None:
 # --- phantoms ---
 
 
-def draw_phantoms(count: int, phantoms: int, floor: int, ceiling: int, seed: int) -> np.ndarray:
+def draw_phantoms(count, phantoms, floor, ceiling, seed):
     rng = np.random.default_rng(seed)
     thresholds = phantom_thresholds(phantoms, floor, ceiling)
     levels, unsettled = np.ones(count, np.uint8), np.empty(count, np.int64)
@@ -348,7 +342,7 @@ def draw_phantoms(count: int, phantoms: int, floor: int, ceiling: int, seed: int
     ("phantoms", "floor", "ceiling"),
     [(1, 0, 20), (2, 1, 10), (1000, 6, 17), (6326, 9, 20), (10**6, 16, 40)],
 )
-def test_phantoms_have_the_law_of_their_maximum(phantoms: int, floor: int, ceiling: int) -> None:
+def test_phantoms_have_the_law_of_their_maximum(phantoms, floor, ceiling):
     levels = draw_phantoms(300_000, phantoms, floor, ceiling, 19)
     law = np.diff(cdf(np.arange(floor, ceiling + 1), phantoms, ceiling), prepend=0.0)
     counts = np.bincount(levels, minlength=ceiling + 1)[floor:]
@@ -356,7 +350,7 @@ def test_phantoms_have_the_law_of_their_maximum(phantoms: int, floor: int, ceili
     assert chi_square(counts, law) > ALPHA
 
 
-def test_phantom_levels_are_those_of_the_whole_word() -> None:
+def test_phantom_levels_are_those_of_the_whole_word():
     """Byte by byte, as comparing the 64-bit word with every threshold would have it, thresholds' neighbours included."""
     floor, ceiling = 6, 17
     thresholds = phantom_thresholds(1000, floor, ceiling)
@@ -374,7 +368,7 @@ def test_phantom_levels_are_those_of_the_whole_word() -> None:
         assert level[0] == floor + (thresholds <= word).sum()
 
 
-def test_phantom_thresholds_are_exact() -> None:
+def test_phantom_thresholds_are_exact():
     getcontext().prec = 80
     for phantoms in (1, 7, 50_000):
         for level, threshold in enumerate(phantom_thresholds(phantoms, 0, 20).tolist()):

@@ -1,12 +1,9 @@
 """What importing and warming up the kernels costs: NumPy and Numba, and no compilation left for later."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 LIST_PACKAGES = """
 import json, sys
@@ -82,7 +79,7 @@ print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.el
 """
 
 
-def run(script: str, **environment: str) -> list:
+def run(script, **environment):
     environment = {**os.environ, **environment}
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
@@ -90,16 +87,16 @@ def run(script: str, **environment: str) -> list:
     return json.loads(done.stdout)
 
 
-def test_kernels_import_numpy_and_numba_alone() -> None:
+def test_kernels_import_numpy_and_numba_alone():
     alone = run(LIST_PACKAGES.format(imports="import numpy, numba"))
     assert run(LIST_PACKAGES.format(imports="import vertimrf.kernels")) == alone
 
 
-def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing() -> None:
+def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing():
     assert run(COUNT_COMPILATIONS) == [0, []]
 
 
-def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path: Path) -> None:
+def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(TWICE)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -110,12 +107,12 @@ def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path
     assert json.loads(done.stdout) == [True, names, [[1, 2], [2, 2]], True]
 
 
-def test_nothing_is_missing_without_a_cache_to_fill() -> None:
+def test_nothing_is_missing_without_a_cache_to_fill():
     script = "import json; from vertimrf.kernels.warm import missing; print(json.dumps(missing()))"
     assert run(script, VERTIMRF_JIT_CACHE="0") == []
 
 
-def test_a_cache_that_can_only_be_read_is_read(tmp_path: Path) -> None:
+def test_a_cache_that_can_only_be_read_is_read(tmp_path):
     """As in a container's image: what was compiled while it was built is loaded, all else is compiled and not kept."""
     filled = "from vertimrf.kernels.warm import JOBS, warmup; warmup([j for j in JOBS if j.name == 'junction trees']); print(1)"
     run(filled, NUMBA_CACHE_DIR=str(tmp_path))

@@ -1,7 +1,5 @@
 """SipHash-2-4 against the reference's published vectors and a plain implementation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles import siphash
@@ -15,7 +13,7 @@ def make_tail(block, counter):  # type: ignore[no-untyped-def]
     return tail(block, counter)
 
 
-def words(key: bytes, digests: np.ndarray, block: int, counter: int) -> np.ndarray:
+def words(key, digests, block, counter):
     k0, k1 = np.frombuffer(key, "<u8").astype(np.uint64)
     out = np.empty(len(digests), np.uint64)
     fill_words(k0, k1, digests, len(digests), np.uint64(make_tail(block, counter)), out)
@@ -33,18 +31,18 @@ def words(key: bytes, digests: np.ndarray, block: int, counter: int) -> np.ndarr
         (15, 0xA129CA6149BE45E5),
     ],
 )
-def test_plain_implementation_meets_the_reference_vectors(length: int, expected: int) -> None:
+def test_plain_implementation_meets_the_reference_vectors(length, expected):
     assert siphash(bytes(range(16)), bytes(range(length))) == expected
 
 
-def test_kernel_meets_the_vector_of_the_papers_appendix() -> None:
+def test_kernel_meets_the_vector_of_the_papers_appendix():
     message = bytes(range(15))
     digest = np.frombuffer(message[:8], "<u8").astype(np.uint64)
     block, counter = int.from_bytes(message[8:12], "little"), int.from_bytes(message[12:], "little")
     assert words(bytes(range(16)), digest, block, counter)[0] == 0xA129CA6149BE45E5
 
 
-def test_kernel_equals_the_plain_implementation() -> None:
+def test_kernel_equals_the_plain_implementation():
     rng = np.random.default_rng(1)
     digests = np.concatenate(
         [rng.integers(0, 2**64, 30, dtype=np.uint64), np.array([0, 1, 2**63, 2**64 - 1], np.uint64)]
@@ -58,7 +56,7 @@ def test_kernel_equals_the_plain_implementation() -> None:
             assert words(key, digests, block, counter).tolist() == expected
 
 
-def test_threads_are_restored_and_checked() -> None:
+def test_threads_are_restored_and_checked():
     import numba
 
     before = numba.get_num_threads()
@@ -77,13 +75,13 @@ def test_threads_are_restored_and_checked() -> None:
 
 
 def test_kernels_run_uncached_where_no_cache_can_be_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     import numba
 
     real = numba.njit
 
-    def refuse(*args: object, cache: bool = False, **options: object) -> object:
+    def refuse(*args, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function 'f': no locator available for file 'f.py'")
         return real(*args, **options)

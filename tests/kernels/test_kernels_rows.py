@@ -1,10 +1,7 @@
 """Kernels of rows against loops over dictionaries: weights, counts, and halving that only ever comes nearer."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,16 +12,16 @@ from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, thin, weighed_cou
 from vertimrf.model.sample import stems_of
 
 SIZES = (3, 2, 4, 1)
-SUBSETS = [own for way in (1, 2, 3) for own in itertools.combinations(range(len(SIZES)), way)]
+SUBSETS = [subset for way in (1, 2, 3) for subset in itertools.combinations(range(len(SIZES)), way)]
 
 
-def lookups(wanted: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray, int]:
+def lookups(wanted):
     """Tables and terms of marginals in C order, and how many cells they have together."""
     tables, terms, offset = [], [], 0
-    for own in wanted:
-        tables.append((len(terms), len(terms) + len(own), offset))
-        terms += [(a, math.prod(SIZES[b] for b in own[i + 1 :])) for i, a in enumerate(own)]
-        offset += math.prod(SIZES[a] for a in own)
+    for subset in wanted:
+        tables.append((len(terms), len(terms) + len(subset), offset))
+        terms += [(a, math.prod(SIZES[b] for b in subset[i + 1 :])) for i, a in enumerate(subset)]
+        offset += math.prod(SIZES[a] for a in subset)
     return (
         np.array(tables, np.int64).reshape(-1, 3),
         np.array(terms, np.int64).reshape(-1, 2),
@@ -32,18 +29,16 @@ def lookups(wanted: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray, 
     )
 
 
-def rows_of(rng: np.random.Generator, n: int) -> np.ndarray:
+def rows_of(rng, n):
     return np.array([rng.integers(0, size, n) for size in SIZES], np.uint16)
 
 
-def counted(
-    codes: np.ndarray, wanted: Sequence[tuple[int, ...]], weights: np.ndarray
-) -> np.ndarray:
+def counted(codes, wanted, weights):
     """Cells of all tables, one row after the other."""
-    tables = [np.zeros([SIZES[a] for a in own]) for own in wanted]
+    tables = [np.zeros([SIZES[a] for a in subset]) for subset in wanted]
     for i in range(codes.shape[1]):
-        for own, table in zip(wanted, tables, strict=True):
-            table[tuple(codes[a, i] for a in own)] += weights[i]
+        for subset, table in zip(wanted, tables, strict=True):
+            table[tuple(codes[a, i] for a in subset)] += weights[i]
     return np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
 
 
@@ -53,7 +48,7 @@ def counted(
     st.integers(0, 50),
     st.integers(0, 2**32),
 )
-def test_weights_and_counts_equal_loops(wanted: list[tuple[int, ...]], n: int, seed: int) -> None:
+def test_weights_and_counts_equal_loops(wanted, n, seed):
     rng = np.random.default_rng(seed)
     codes = rows_of(rng, n)
     tables, terms, cells = lookups(wanted)
@@ -69,7 +64,7 @@ def test_weights_and_counts_equal_loops(wanted: list[tuple[int, ...]], n: int, s
 
 
 @pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
-def test_slices_add_up_to_the_whole(n: int) -> None:
+def test_slices_add_up_to_the_whole(n):
     rng = np.random.default_rng(n)
     codes = rows_of(rng, n)
     tables, terms, cells = lookups(SUBSETS)
@@ -87,7 +82,7 @@ def test_slices_add_up_to_the_whole(n: int) -> None:
     np.testing.assert_allclose(counts, counted(codes, SUBSETS, weights), rtol=1e-9)
 
 
-def cells_of(stems: np.ndarray, lasts: np.ndarray, row: Sequence[int]) -> list[list[int]]:
+def cells_of(stems, lasts, row):
     """Where a row lies in every table of every stem."""
     out = []
     for first, stride, second, strides, base, begin, end in stems.astype(int):
@@ -100,35 +95,35 @@ def cells_of(stems: np.ndarray, lasts: np.ndarray, row: Sequence[int]) -> list[l
 
 @given(st.lists(st.sampled_from(SUBSETS), max_size=12, unique=True))
 def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(
-    wanted: list[tuple[int, ...]],
-) -> None:
+    wanted,
+):
     stems, lasts, cells = stems_of(SIZES, wanted)
-    assert cells == sum(math.prod(SIZES[a] for a in own) for own in wanted)
+    assert cells == sum(math.prod(SIZES[a] for a in subset) for subset in wanted)
     assert len(lasts) == len(wanted)
     rows = list(itertools.product(*map(range, SIZES)))
     # In the order of stems: those that differ in their last attribute alone, where the first of them comes.
     order = [
-        own
-        for first in dict.fromkeys(own[:-1] for own in wanted)
-        for own in wanted
-        if own[:-1] == first
+        subset
+        for first in dict.fromkeys(subset[:-1] for subset in wanted)
+        for subset in wanted
+        if subset[:-1] == first
     ]
-    held: dict[int, set[tuple]] = {}
+    owner = {}
     for row in rows:
-        for own, cell in zip(order, itertools.chain(*cells_of(stems, lasts, row)), strict=True):
-            held.setdefault(cell, set()).add((own, tuple(row[a] for a in own)))
-    assert set(held) == set(range(cells))
-    assert all(len(combinations) == 1 for combinations in held.values())
+        for subset, cell in zip(order, itertools.chain(*cells_of(stems, lasts, row)), strict=True):
+            owner.setdefault(cell, set()).add((subset, tuple(row[a] for a in subset)))
+    assert set(owner) == set(range(cells))
+    assert all(len(combinations) == 1 for combinations in owner.values())
 
 
 def evened(
-    rows: np.ndarray,
-    stems: np.ndarray,
-    lasts: np.ndarray,
-    second: np.ndarray,
-    prices: np.ndarray,
-    passes: int,
-) -> tuple[np.ndarray, np.ndarray, int]:
+    rows,
+    stems,
+    lasts,
+    second,
+    prices,
+    passes,
+):
     """Choices, gaps and how many turns, pair by pair, from what all cells would come to either way."""
     choice, gaps, turned = second.astype(int), np.zeros(prices.size), 0
     where = [list(itertools.chain(*cells_of(stems, lasts, row))) for row in rows]
@@ -157,9 +152,7 @@ def evened(
     st.integers(0, 3),
     st.integers(0, 2**32),
 )
-def test_halving_decides_as_sums_over_all_cells_do(
-    wanted: list[tuple[int, ...]], pairs: int, passes: int, seed: int
-) -> None:
+def test_halving_decides_as_sums_over_all_cells_do(wanted, pairs, passes, seed):
     rng = np.random.default_rng(seed)
     codes = rows_of(rng, 2 * pairs)
     rows = np.ascontiguousarray(codes.T)
@@ -176,10 +169,10 @@ def test_halving_decides_as_sums_over_all_cells_do(
     assert turned == turns
     # Gaps are counts of what is taken less half of what there is.
     order = [
-        own
-        for first in dict.fromkeys(own[:-1] for own in wanted)
-        for own in wanted
-        if own[:-1] == first
+        subset
+        for first in dict.fromkeys(subset[:-1] for subset in wanted)
+        for subset in wanted
+        if subset[:-1] == first
     ]
     counts = counted(codes, order, np.stack([0.5 - mine, mine - 0.5], axis=1).ravel())
     assert np.abs(counts).sum() == np.abs(gaps).sum()
@@ -196,7 +189,7 @@ def test_halving_decides_as_sums_over_all_cells_do(
     st.integers(0, 25),
     st.integers(0, 2**32),
 )
-def test_rows_are_counted_stem_by_stem(wanted: list[tuple[int, ...]], n: int, seed: int) -> None:
+def test_rows_are_counted_stem_by_stem(wanted, n, seed):
     rows = np.ascontiguousarray(rows_of(np.random.default_rng(seed), n).T)
     stems, lasts, size = stems_of(SIZES, wanted)
     counts, parts, expected = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -210,7 +203,7 @@ def test_rows_are_counted_stem_by_stem(wanted: list[tuple[int, ...]], n: int, se
 
 
 @pytest.mark.parametrize(("passes", "nearer"), [(0, 20), (1, 40)])
-def test_halving_leaves_much_smaller_gaps_than_coins(passes: int, nearer: float) -> None:
+def test_halving_leaves_much_smaller_gaps_than_coins(passes, nearer):
     rng = np.random.default_rng(0)
     codes = rows_of(rng, 4000)
     stems, lasts, size = stems_of(SIZES, SUBSETS)

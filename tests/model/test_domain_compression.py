@@ -1,7 +1,5 @@
 """Classes of values: the model of classes is the model of values, wherever no larger measurement tells values apart."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -41,7 +39,10 @@ def measured(table, attributes, bins=None, sigma=1e-3):
 def measurements(table):
     out = [measured(table, (a,)) for a in range(4)]
     pairs = ((0, 1), (1, 2), (0, 2), (2, 3))
-    return out + [measured(table, own, tuple(CLASSES.get(a) for a in own)) for own in pairs]
+    return out + [
+        measured(table, attributes, tuple(CLASSES.get(a) for a in attributes))
+        for attributes in pairs
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -58,24 +59,26 @@ def test_the_model_of_classes_is_that_of_values(fitted):
     assert model.tree.cells < whole.tree.cells
     assert model.sizes == whole.sizes == SIZES
     # Shares are those of values whose noise is next to nothing; half a record of 10,000 is the fits' own tolerance.
-    for own in [(0,), (2,), (0, 1), (2, 0), (3, 0), (0, 1, 2), (3, 2, 1, 0)]:
-        np.testing.assert_allclose(model.marginal(own), whole.marginal(own), atol=0.5)
+    for attributes in [(0,), (2,), (0, 1), (2, 0), (3, 0), (0, 1, 2), (3, 2, 1, 0)]:
+        np.testing.assert_allclose(model.marginal(attributes), whole.marginal(attributes), atol=0.5)
 
 
 def test_marginals_in_any_bins_are_those_of_values(fitted):
     _, model = fitted
     halves = {0: np.array([0, 0, 0, 0, 1, 1, 1]), 2: np.array([0, 1, 0, 1, 0, 1])}
     coarse = {0: np.array([0, 1, 1, 0, 1, 1, 1]), 2: None}
-    wanted = [own for k in (1, 2, 3) for own in itertools.permutations(range(4), k)]
+    wanted = [attributes for k in (1, 2, 3) for attributes in itertools.permutations(range(4), k)]
     for maps in ({}, CLASSES, halves, coarse):
-        bins = [tuple(maps.get(a) for a in own) for own in wanted]
-        for own, own_bins, found in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
-            full = model.marginal(own)
+        bins = [tuple(maps.get(a) for a in attributes) for attributes in wanted]
+        for attributes, own_bins, marginal in zip(
+            wanted, bins, model.marginals(wanted, bins), strict=True
+        ):
+            full = model.marginal(attributes)
             shape = [
                 n if m is None else int(m.max()) + 1
                 for n, m in zip(full.shape, own_bins, strict=True)
             ]
-            np.testing.assert_allclose(found, bin_table(full, own_bins, shape), atol=1e-6)
+            np.testing.assert_allclose(marginal, bin_table(full, own_bins, shape), atol=1e-6)
 
 
 def test_tables_of_values_are_held_to_their_limit(fitted):
@@ -90,21 +93,21 @@ def test_conditions_are_about_values(fitted, given):
     _, model = fitted
     part = model.restricted(given)
     whole = model.marginal((0, 1, 2, 3))
-    for a, own in given.items():
-        whole = whole.take(own, axis=a)
+    for a, values in given.items():
+        whole = whole.take(values, axis=a)
     assert part.total == pytest.approx(whole.sum(), rel=1e-9)
     np.testing.assert_allclose(part.marginal((0, 1, 2, 3)), whole, atol=1e-6)
     rows = sample(model, 500, np.random.default_rng(0), given)
-    assert all(set(rows[a]) <= set(own) for a, own in given.items())
+    assert all(set(rows[a]) <= set(values) for a, values in given.items())
 
 
 def test_rows_follow_the_values(fitted):
     _, model = fitted
     rows = sample(model, 200_000, np.random.default_rng(1))
-    for own in [(0,), (2,), (0, 1), (0, 2)]:
-        expected = model.marginal(own) * 20
+    for attributes in [(0,), (2,), (0, 1), (0, 2)]:
+        expected = model.marginal(attributes) * 20
         counts = np.bincount(
-            np.ravel_multi_index(rows[list(own)], expected.shape), minlength=expected.size
+            np.ravel_multi_index(rows[list(attributes)], expected.shape), minlength=expected.size
         )
         assert (np.abs(counts - expected.ravel()) < 5 * np.sqrt(expected.ravel()) + 5).all()
 
@@ -136,10 +139,10 @@ def test_a_file_holds_classes_and_is_read_with_mistrust(fitted):
 
 def test_what_tells_values_apart_parts_them():
     table = joint()
-    found = compression_maps(measurements(table))
-    assert sorted(found) == [0, 2]
+    maps = compression_maps(measurements(table))
+    assert sorted(maps) == [0, 2]
     for a, classes in CLASSES.items():
-        np.testing.assert_array_equal(found[a], classes)
+        np.testing.assert_array_equal(maps[a], classes)
     assert 0 not in compression_maps(measurements(table), except_for=[0])
     assert 0 not in compression_maps([*measurements(table), measured(table, (0, 3))])
     # Two coarse maps together, and a bin that nothing falls into.
@@ -165,12 +168,12 @@ def test_values_within_a_class_are_moved_to_its_average_as_far_as_noise_would_mo
     classes, sigma = np.repeat([0, 1], 2000), 10.0
     truth = np.concatenate([np.full(2000, 20.0), rng.normal(40, 10, 2000)])
     counts = truth + rng.normal(0, sigma, 4000)
-    found = value_shares(
+    shares = value_shares(
         classes, np.bincount(classes, weights=truth), counts, sigma
     ).shares * np.repeat(np.bincount(classes, weights=truth), 2000)
     # All alike: nothing but noise is left out. As far apart as noise: half of the noise's variance is.
-    assert np.square(found - truth)[:2000].mean() < 0.05 * sigma**2
-    assert np.square(found - truth)[2000:].mean() == pytest.approx(0.5 * sigma**2, rel=0.15)
+    assert np.square(shares - truth)[:2000].mean() < 0.05 * sigma**2
+    assert np.square(shares - truth)[2000:].mean() == pytest.approx(0.5 * sigma**2, rel=0.15)
 
 
 def test_no_value_is_without_records():

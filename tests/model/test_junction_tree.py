@@ -1,7 +1,5 @@
 """Junction trees against their defining properties, and the clique budget against networkx."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
@@ -14,14 +12,14 @@ from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.junction_tree import JunctionTree, junction_tree
 
 
-def random_graph(seed: int) -> tuple[list[int], list[tuple[int, int]]]:
+def random_graph(seed):
     rng = random.Random(seed)
     d = rng.randint(2, 14)
     pairs = list(itertools.combinations(range(d), 2))
     return [rng.randint(1, 9) for _ in range(d)], rng.sample(pairs, rng.randint(0, len(pairs) // 2))
 
 
-def assert_junction_tree(tree: JunctionTree, edges: list[tuple[int, int]]) -> None:
+def assert_junction_tree(tree, edges):
     for edge in edges:
         assert tree.covering(edge) >= 0
     assert all(parent < child for child, parent in enumerate(tree.parents))
@@ -38,7 +36,7 @@ def assert_junction_tree(tree: JunctionTree, edges: list[tuple[int, int]]) -> No
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_running_intersection(seed: int) -> None:
+def test_running_intersection(seed):
     sizes, edges = random_graph(seed)
     tree = junction_tree(sizes, edges)
     assert_junction_tree(tree, edges)
@@ -50,7 +48,7 @@ def test_running_intersection(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_chordal_graphs_get_no_fill(seed: int) -> None:
+def test_chordal_graphs_get_no_fill(seed):
     rng = random.Random(seed)
     graph = nx.Graph()
     graph.add_nodes_from(range(10))
@@ -67,14 +65,14 @@ def test_chordal_graphs_get_no_fill(seed: int) -> None:
     assert {frozenset(c) for c in tree.cliques} == set(nx.chordal_graph_cliques(graph))
 
 
-def test_a_cycle_is_triangulated_through_its_small_attribute() -> None:
+def test_a_cycle_is_triangulated_through_its_small_attribute():
     # Any triangulation of a cycle of n has n - 2 triangles; all through the small attribute is cheapest.
     tree = junction_tree([9, 9, 2, 9, 9], [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
     assert len(tree.cliques) == 3
     assert all(2 in c for c in tree.cliques)
 
 
-def test_unconnected_attributes_are_roots() -> None:
+def test_unconnected_attributes_are_roots():
     tree = junction_tree([2, 3, 4], [])
     assert sorted(tree.cliques) == [(0,), (1,), (2,)]
     assert tree.parents == (-1, -1, -1)
@@ -86,13 +84,13 @@ def test_unconnected_attributes_are_roots() -> None:
     ("sizes", "edges"),
     [([], []), ([2, 0], []), ([2, 2], [(0, 0)]), ([2, 2], [(0, 2)]), ([2, 2], [(-1, 0)])],
 )
-def test_bad_graphs(sizes: list[int], edges: list[tuple[int, int]]) -> None:
+def test_bad_graphs(sizes, edges):
     with pytest.raises(ModelError):
         junction_tree(sizes, edges)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_budget_keeps_a_triangulation_within_its_limit(seed: int) -> None:
+def test_budget_keeps_a_triangulation_within_its_limit(seed):
     sizes, edges = random_graph(seed)
     limit = random.Random(seed).choice([30, 300, 3000])
     budget = CliqueBudget(sizes, limit)
@@ -112,7 +110,7 @@ def test_budget_keeps_a_triangulation_within_its_limit(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_budget_tells_what_has_room_and_stays_as_it_is(seed: int) -> None:
+def test_budget_tells_what_has_room_and_stays_as_it_is(seed):
     sizes, edges = random_graph(seed)
     budget = CliqueBudget(sizes, random.Random(seed).choice([30, 300, 3000]))
     for edge in edges:
@@ -123,7 +121,7 @@ def test_budget_tells_what_has_room_and_stays_as_it_is(seed: int) -> None:
         assert budget.has_room(edge) == room
 
 
-def test_budget_accepts_what_a_known_clique_already_holds() -> None:
+def test_budget_accepts_what_a_known_clique_already_holds():
     budget = CliqueBudget([4] * 5, 64)
     assert budget.try_clique([0, 1, 2])
     assert budget.largest == 64
@@ -135,7 +133,7 @@ def test_budget_accepts_what_a_known_clique_already_holds() -> None:
     assert budget.try_edge(0, 3)
 
 
-def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way() -> None:
+def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way():
     # A long cycle of large attributes closed through one small attribute fits only if all chords meet there.
     sizes = [10, 10, 10, 10, 2]
     budget = CliqueBudget(sizes, 10 * 10 * 2)
@@ -144,8 +142,8 @@ def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way(
 
 
 def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     budget = CliqueBudget([2, 3, 4, 5], 30)
     assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (0, 3)])
     whole = JunctionTree((2, 3, 4, 5), ((0, 1, 2, 3),), (-1,))
@@ -154,7 +152,7 @@ def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(
     assert_junction_tree(budget.tree(), [(0, 1), (1, 2), (0, 3)])
 
 
-def test_an_attribute_above_the_limit_stays_alone() -> None:
+def test_an_attribute_above_the_limit_stays_alone():
     budget = CliqueBudget([100, 2, 3], 10)
     assert not budget.try_edge(0, 1)
     assert budget.try_edge(1, 2)

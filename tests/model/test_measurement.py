@@ -1,7 +1,5 @@
 """Measurements: binning, and misfits less what noise adds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,7 @@ from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement, best_measured, bin_table, by_measurement
 
 
-def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
+def test_misfit_of_independence_is_near_zero_and_of_equality_large():
     rng = np.random.default_rng(2)
     product = np.outer([3000.0, 7000.0], [6000.0, 4000.0]) / 10_000
     nothing = (None, None)
@@ -27,7 +25,7 @@ def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
     )
 
 
-def test_told_is_what_is_more_than_noise() -> None:
+def test_told_is_what_is_more_than_noise():
     rng = np.random.default_rng(3)
     table = np.full((6, 6), 100.0)
     noisy = [
@@ -46,7 +44,7 @@ def test_told_is_what_is_more_than_noise() -> None:
     assert Measurement((0,), (None,), np.array([10.0]), 1.0).signal(np.array([10.0])) == 0.0
 
 
-def test_binning_sums_values_axis_by_axis() -> None:
+def test_binning_sums_values_axis_by_axis():
     table = np.arange(12.0).reshape(3, 4)
     measured = Measurement((2, 5), (np.array([1, 0, 1]), None), np.zeros((3, 4)), 1.0)
     # The third bin has no values.
@@ -55,7 +53,7 @@ def test_binning_sums_values_axis_by_axis() -> None:
     )
 
 
-def test_contrasts_are_told_from_what_was_not_measured() -> None:
+def test_contrasts_are_told_from_what_was_not_measured():
     rng = np.random.default_rng(4)
     m = Measurement(
         (0, 1),
@@ -82,16 +80,16 @@ def test_contrasts_are_told_from_what_was_not_measured() -> None:
     assert both.freedom == 0.25
     # Noise of a contrast, as least squares see it: a sum of squares of 1 for each.
     noise = rng.normal(size=(4_000, 1, 1)) * 0.5 * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    squares = [both.squares(own) for own in noise]
+    squares = [both.squares(draw) for draw in noise]
     assert abs(np.mean(squares) - both.dimensions) < 5 * np.sqrt(2 / 4_000)
     # Half the L1 norm of such noise is 2 |z| / 2, of a mean that misfits leave out, give or take 0.6.
-    misfits = [both.misfit(own) for own in noise]
+    misfits = [both.misfit(draw) for draw in noise]
     assert abs(np.mean(misfits)) < 5 * 0.61 / np.sqrt(4_000)
     with pytest.raises(ModelError, match="contrasts along"):
         Measurement((0,), (None,), np.zeros(2), 1.0, contrasts=(1,))
 
 
-def test_the_least_noise_of_a_marginal_counts_its_freedom() -> None:
+def test_the_least_noise_of_a_marginal_counts_its_freedom():
     cells = np.full((2, 2), 10.0)
     one = Measurement((0, 1), (None, None), cells, 4.0, contrasts=(0, 1))
     other = Measurement((0, 1), (None, None), cells, 3.0)
@@ -99,7 +97,7 @@ def test_the_least_noise_of_a_marginal_counts_its_freedom() -> None:
     assert best_measured([one, Measurement((0, 1), (None, None), cells, 1.9)])[0].sigma == 1.9
 
 
-def test_flat_cells_are_taken_apart_by_measurement() -> None:
+def test_flat_cells_are_taken_apart_by_measurement():
     shapes = ((2, 3), (4,), (1, 2))
     every = [Measurement(tuple(range(len(s))), (None,) * len(s), np.ones(s), 1.0) for s in shapes]
     parts = by_measurement(np.arange(12.0), every)

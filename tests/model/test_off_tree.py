@@ -1,10 +1,7 @@
 """Factors beyond the junction tree: what is measured there is met, what the tree holds stays, and noise alone is left alone."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from vertimrf.kernels.jit import threads
 from vertimrf.model import off_tree
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
-from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
 from vertimrf.model.off_tree import RowDual, fit_off_tree
 from vertimrf.model.sample import marginals_of_rows, propose, sample
@@ -30,7 +26,7 @@ OUTSIDE = [(0, 3), (0, 2), (1, 3)]
 TOTAL, SIGMA = 20_000.0, 15.0
 
 
-def truth(seed: int = 0) -> np.ndarray:
+def truth(seed=0):
     """A joint table of a cycle of four, counts."""
     rng = np.random.default_rng(seed)
     logs = np.zeros(SIZES)
@@ -40,13 +36,11 @@ def truth(seed: int = 0) -> np.ndarray:
     return TOTAL * joint / joint.sum()
 
 
-def of(joint: np.ndarray, pair: tuple[int, ...]) -> np.ndarray:
+def of(joint, pair):
     return joint.sum(axis=tuple(a for a in range(4) if a not in pair))
 
 
-def measured(
-    joint: np.ndarray, pairs: list[tuple[int, ...]], seed: int, sigma: float = SIGMA
-) -> list[Measurement]:
+def measured(joint, pairs, seed, sigma=SIGMA):
     rng = np.random.default_rng(seed)
     return [
         Measurement(
@@ -56,7 +50,7 @@ def measured(
     ]
 
 
-def of_chain(measurements: list[Measurement]) -> MarkovRandomField:
+def of_chain(measurements):
     """Fitted to what the chain holds."""
     tree = junction_tree(SIZES, CHAIN)
     return fit(
@@ -64,7 +58,7 @@ def of_chain(measurements: list[Measurement]) -> MarkovRandomField:
     )
 
 
-def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> None:
+def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds():
     joint = truth()
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 1)
     model = of_chain(measurements)
@@ -83,11 +77,11 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> 
             assert (far > 10 * spread).any()
             assert near.sum() < far.sum() / 8
     rows = 20_000
-    found = contingency(sample(closed, rows, np.random.default_rng(0)), SIZES, (0, 3))
-    assert (np.abs(found - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
+    counts = contingency(sample(closed, rows, np.random.default_rng(0)), SIZES, (0, 3))
+    assert (np.abs(counts - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
 
 
-def test_bins_and_three_attributes_are_met_as_well() -> None:
+def test_bins_and_three_attributes_are_met_as_well():
     joint = truth(2)
     bins = np.array([0, 0, 1, 1, 1])
     table = of(joint, (0, 1, 3))
@@ -121,12 +115,12 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
     ],
 )
 def test_more_tables_are_looked_up_where_their_cells_are_few(
-    monkeypatch: pytest.MonkeyPatch,
-    lookups: int,
-    of_few_cells: int,
-    rows_per_cell: float,
-    tables: int,
-) -> None:
+    monkeypatch,
+    lookups,
+    of_few_cells,
+    rows_per_cell,
+    tables,
+):
     rows = 1 << 17
     monkeypatch.setattr(off_tree, "MAX_LOOKUPS", lookups * rows)
     monkeypatch.setattr(off_tree, "MAX_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
@@ -138,7 +132,7 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
 
 
 @pytest.mark.parametrize(
-    ("worth", "steps", "held"),
+    ("worth", "steps", "final"),
     [
         # Each step that is taken back is followed by one five times shorter, three times where none has stood.
         ([0.1, 0.1, 0.1, 0.9, 0.1], [1, 5, 25, 125, 125], True),
@@ -148,16 +142,16 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
     ],
 )
 def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones_tried(
-    monkeypatch: pytest.MonkeyPatch, worth: list[float], steps: list[int], held: bool
-) -> None:
-    told, weights = iter(worth), []
+    monkeypatch, worth, steps, final
+):
+    worths, weights = iter(worth), []
     step = RowDual.step
 
-    def noted(self: RowDual, weight: float, *rest: object) -> tuple[np.ndarray, np.ndarray]:
+    def noted(self, weight, *rest):
         weights.append(weight)
         return step(self, weight, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(RowDual, "effective", property(lambda _: next(told)))
+    monkeypatch.setattr(RowDual, "effective", property(lambda _: next(worths)))
     monkeypatch.setattr(RowDual, "step", noted)
     # Nothing else ends the steps.
     monkeypatch.setattr(off_tree, "NOISE_ALONE", 0.0)
@@ -165,12 +159,12 @@ def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 14)
     fitted = fit_off_tree(of_chain(measurements), measurements)[0]
     np.testing.assert_allclose(np.divide(weights, weights[0]), steps)
-    assert next(told, None) is None
+    assert next(worths, None) is None
     # What is taken back leaves nothing but rounding.
-    assert (max(np.abs(f.logs).max() for f in fitted.off_tree) > 1e-3) == held
+    assert (max(np.abs(f.logs).max() for f in fitted.off_tree) > 1e-3) == final
 
 
-def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -> None:
+def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is():
     joint = truth()
     inside = measured(joint, CHAIN, 4)
     model = of_chain(inside)
@@ -188,24 +182,24 @@ def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -
     assert fit_off_tree(model, [*inside, *quiet]) == (model, frozenset())
 
 
-def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
+def test_no_more_stands_out_of_noise_than_chance_has_it():
     """Pairs that the model has right, under noise: at 1.5 standard deviations a quarter of them at the very most."""
     model = of_chain(measured(truth(), CHAIN, 6))
     rng = np.random.default_rng(7)
     runs, out = 60, 0
     for _ in range(runs):
-        own = Measurement(
+        measurement = Measurement(
             (0, 3),
             (None, None),
             (c := model.marginal((0, 3))) + SIGMA * rng.normal(size=c.shape),
             SIGMA,
         )
-        out += fit_off_tree(model, [own])[0] is not model
+        out += fit_off_tree(model, [measurement])[0] is not model
     # P(chi-square of 16 > 16 + 1.5 * sqrt(32)) is 0.08: five standard errors above.
     assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
 
 
-def test_a_function_of_its_arguments_alone() -> None:
+def test_a_function_of_its_arguments_alone():
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 8)
     model = of_chain(measurements)
     fitted = []
@@ -216,13 +210,13 @@ def test_a_function_of_its_arguments_alone() -> None:
         assert [f.attributes for f in other.off_tree] == [f.attributes for f in fitted[0].off_tree]
         for a, b in zip(other.off_tree, fitted[0].off_tree, strict=True):
             np.testing.assert_array_equal(a.logs, b.logs)
-    told: list[tuple[int, int, float]] = []
-    fit_off_tree(model, measurements, progress=lambda *own: told.append(own))
-    assert told
-    assert [step for step, _, _ in told] == sorted(step for step, _, _ in told)
+    calls = []
+    fit_off_tree(model, measurements, progress=lambda *call: calls.append(call))
+    assert calls
+    assert [step for step, _, _ in calls] == sorted(step for step, _, _ in calls)
 
 
-def test_combinations_that_cannot_occur_stay_impossible() -> None:
+def test_combinations_that_cannot_occur_stay_impossible():
     joint = truth(9)
     measurements = measured(joint, [*CHAIN, *OUTSIDE], 9)
     tree = junction_tree(SIZES, CHAIN)
@@ -237,7 +231,7 @@ def test_combinations_that_cannot_occur_stay_impossible() -> None:
     assert counts[~ruled_out].all()
 
 
-def test_attributes_of_one_value_and_none_that_is_measured() -> None:
+def test_attributes_of_one_value_and_none_that_is_measured():
     sizes = (1, 3, 2)
     tree = junction_tree(sizes, [])
     singles = [
@@ -251,7 +245,7 @@ def test_attributes_of_one_value_and_none_that_is_measured() -> None:
     assert sample(closed, 1, np.random.default_rng(0)).shape == (3, 1)
 
 
-def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
+def test_a_saved_model_draws_the_same_rows(tmp_path):
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 10)
     field = fit_off_tree(of_chain(measurements), measurements)[0]
     schema = schema_of(one=SIZES[:2], two=SIZES[2:])
@@ -276,7 +270,7 @@ def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{0: [1, 3]}, {3: [0], 1: [4, 2]}])
-def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> None:
+def test_conditions_follow_the_fitted_factors(given):
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 11)
     model = fit_off_tree(of_chain(measurements), measurements)[0]
     logs = np.zeros(SIZES)
@@ -289,11 +283,11 @@ def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> No
     rows = 20_000
     codes = sample(model, rows, np.random.default_rng(12), given)
     for pair in itertools.combinations(range(4), 2):
-        found, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
-        assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()
+        counts, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
+        assert (np.abs(counts - expected) <= 5 * np.sqrt(expected)).all()
 
 
-def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> None:
+def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back():
     # Without it, weights go by the rows' noise where measurements are precise and records many.
     joint = truth(3)
     measurements = measured(joint, OUTSIDE, 5, sigma=2.0)
@@ -316,7 +310,7 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> Non
     np.testing.assert_allclose(dual.theta, 0, atol=1e-12)
 
 
-def test_weights_are_tried_out_on_fresh_rows() -> None:
+def test_weights_are_tried_out_on_fresh_rows():
     # None of the rows has a value that the measurement gives many records; of the fresh ones one in a hundred has.
     codes = np.stack([np.repeat([0, 1], 500), np.tile([0, 1], 500)]).astype(np.uint16)
     fresh = np.where(np.arange(1000) % 100 == 0, 2, codes).astype(np.uint16)

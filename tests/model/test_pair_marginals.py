@@ -1,7 +1,5 @@
 """Marginals of all pairs in one pass over the tree, against each by elimination."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -16,7 +14,7 @@ from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import bin_table
 
 
-def random_model(seed: int, sizes: tuple[int, ...], factors: int, order: int) -> MarkovRandomField:
+def random_model(seed, sizes, factors, order):
     """Random factors of up to ``order`` attributes; forests where they are few."""
     rng = np.random.default_rng(seed)
     sets = [
@@ -35,12 +33,12 @@ def random_model(seed: int, sizes: tuple[int, ...], factors: int, order: int) ->
     )
 
 
-def random_bins(rng: np.random.Generator, size: int) -> np.ndarray | None:
+def random_bins(rng, size):
     """No bins, or some, of which a few in between may have no values."""
     return None if rng.random() < 0.4 else rng.integers(0, 3, size)
 
 
-def binned(table: np.ndarray, maps: list[np.ndarray | None]) -> np.ndarray:
+def binned(table, maps):
     return bin_table(
         table,
         maps,
@@ -55,9 +53,7 @@ def binned(table: np.ndarray, maps: list[np.ndarray | None]) -> np.ndarray:
     density=st.floats(0, 1.5),
     order=st.integers(1, 3),
 )
-def test_all_pairs_equal_each_by_elimination(
-    seed: int, sizes: tuple[int, ...], density: float, order: int
-) -> None:
+def test_all_pairs_equal_each_by_elimination(seed, sizes, density, order):
     model = random_model(seed, sizes, int(density * len(sizes)), order)
     rng = np.random.default_rng(seed)
     pairs = list(itertools.permutations(range(len(sizes)), 2))
@@ -65,14 +61,14 @@ def test_all_pairs_equal_each_by_elimination(
     maps = [[random_bins(rng, sizes[a]) for a in pair] for pair in pairs]
     for pair, table in zip(pairs, model.marginals(pairs), strict=True):
         np.testing.assert_allclose(table, model.marginal(pair), rtol=0, atol=1e-12)
-    for pair, own, table in zip(pairs, maps, model.marginals(pairs, maps), strict=True):
-        np.testing.assert_allclose(table, binned(model.marginal(pair), own), rtol=0, atol=1e-12)
+    for pair, pair_bins, table in zip(pairs, maps, model.marginals(pairs, maps), strict=True):
+        np.testing.assert_allclose(
+            table, binned(model.marginal(pair), pair_bins), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("limits", [(4, 1 << 22), (64, 1), (1, 1)])
-def test_tiles_and_their_memory_do_not_matter(
-    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
-) -> None:
+def test_tiles_and_their_memory_do_not_matter(monkeypatch, limits):
     model = random_model(3, (7, 3, 9, 4, 2, 6, 5, 8, 3, 4), 12, 3)
     pairs = list(itertools.combinations(range(10), 2))
     expected = model.marginals(pairs)
@@ -82,7 +78,7 @@ def test_tiles_and_their_memory_do_not_matter(
         np.testing.assert_allclose(table, truth, rtol=0, atol=1e-14)
 
 
-def test_wide_domains_cost_what_their_bins_do() -> None:
+def test_wide_domains_cost_what_their_bins_do():
     # A chain whose ends have ten thousand values: unbinned, their pair would have 10^8 cells.
     sizes = (10_000, 3, 4, 10_000)
     rng = np.random.default_rng(5)
@@ -101,7 +97,7 @@ def test_wide_domains_cost_what_their_bins_do() -> None:
     )
 
 
-def test_cells_without_probability_are_carried_as_none() -> None:
+def test_cells_without_probability_are_carried_as_none():
     logs = np.zeros((3, 3))
     logs[1] = -np.inf
     tree = junction_tree((3, 3, 2), [(0, 1), (1, 2)])
@@ -113,11 +109,11 @@ def test_cells_without_probability_are_carried_as_none() -> None:
     np.testing.assert_allclose(table, [[0.25, 0.25], [0, 0], [0.25, 0.25]], atol=1e-15)
 
 
-def test_a_list_of_any_marginals() -> None:
+def test_a_list_of_any_marginals():
     model = random_model(6, (3, 4, 2, 5, 3), 6, 2)
     wanted = [(0, 1, 4), (2,), (4, 0), (3, 1), ()]
-    for own, table in zip(wanted, model.marginals(wanted), strict=True):
-        np.testing.assert_allclose(table, model.marginal(own), rtol=0, atol=1e-12)
+    for attributes, table in zip(wanted, model.marginals(wanted), strict=True):
+        np.testing.assert_allclose(table, model.marginal(attributes), rtol=0, atol=1e-12)
     bins = [
         (None, np.array([0, 0, 1, 1]), None),
         (np.array([1, 0]),),
@@ -125,9 +121,9 @@ def test_a_list_of_any_marginals() -> None:
         (np.arange(5) // 2, None),
         (),
     ]
-    for own, maps, table in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
+    for attributes, maps, table in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
         np.testing.assert_allclose(
-            table, binned(model.marginal(own), list(maps)), rtol=0, atol=1e-12
+            table, binned(model.marginal(attributes), list(maps)), rtol=0, atol=1e-12
         )
     with pytest.raises(ModelError, match="name different ones"):
         model.marginals([(1, 1)])

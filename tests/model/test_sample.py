@@ -1,7 +1,5 @@
 """Sampling: rounded counts and their stated bound, rows that are weighed and halved evenly, randomness, independence."""
 
-from __future__ import annotations
-
 import collections
 import itertools
 
@@ -24,9 +22,7 @@ from vertimrf.model.sample import (
 )
 
 
-def random_model(
-    seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]
-) -> MarkovRandomField:
+def random_model(seed, sizes, sets):
     rng = np.random.default_rng(seed)
     factors = [Factor(s, 2 * rng.normal(size=[sizes[a] for a in s])) for s in sets]
     edges = {e for s in sets for e in itertools.combinations(s, 2)}
@@ -39,7 +35,7 @@ SETS = [(0, 1, 2), (1, 2, 3), (3, 4), (3, 5), (6,)]
 
 @pytest.mark.parametrize("rows", [1, 2, 100, 5000, 200_001])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_clique_counts_obey_their_bound(rows: int, seed: int) -> None:
+def test_clique_counts_obey_their_bound(rows, seed):
     model = random_model(seed, SIZES, SETS)
     codes = propose(model, rows, np.random.default_rng(seed))
     assert codes.shape == (len(SIZES), rows)
@@ -57,7 +53,7 @@ def test_clique_counts_obey_their_bound(rows: int, seed: int) -> None:
         assert (np.abs(deviation) < 1 + handed_down + 1e-6).all()
 
 
-def test_cells_without_probability_stay_empty() -> None:
+def test_cells_without_probability_stay_empty():
     tree = junction_tree((3, 3), [(0, 1)])
     logs = np.zeros((3, 3))
     logs[0, 1] = logs[2, 2] = -2000.0
@@ -69,7 +65,7 @@ def test_cells_without_probability_stay_empty() -> None:
     assert counts.sum() == 10_000
 
 
-def test_samples_are_unbiased_and_rows_in_random_order() -> None:
+def test_samples_are_unbiased_and_rows_in_random_order():
     model = random_model(2, (3, 4, 3), [(0, 1), (1, 2)])
     rng = np.random.default_rng(3)
     runs = 400
@@ -87,7 +83,7 @@ def test_samples_are_unbiased_and_rows_in_random_order() -> None:
     assert (np.abs(first - share) < 4.5 * np.sqrt(share)).all()
 
 
-def test_attributes_are_independent_given_their_separator() -> None:
+def test_attributes_are_independent_given_their_separator():
     # Two leaves on one hub, rows few enough that most groups have one or two.
     sizes = (400, 2, 2)
     model = random_model(4, sizes, [(0, 1), (0, 2)])
@@ -109,7 +105,7 @@ def test_attributes_are_independent_given_their_separator() -> None:
     assert np.std(statistics) < 1.5
 
 
-def test_seeds() -> None:
+def test_seeds():
     model = random_model(6, SIZES, SETS)
     a, b, c = (sample(model, 1000, np.random.default_rng(s)) for s in (1, 1, 2))
     np.testing.assert_array_equal(a, b)
@@ -117,7 +113,7 @@ def test_seeds() -> None:
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1 << 32])
-def test_bad_row_counts(rows: int) -> None:
+def test_bad_row_counts(rows):
     model = random_model(0, SIZES, SETS)
     with pytest.raises(ModelError, match="rows"):
         sample(model, rows, np.random.default_rng(0))
@@ -125,7 +121,7 @@ def test_bad_row_counts(rows: int) -> None:
         propose(model, rows, np.random.default_rng(0))
 
 
-def brute_force(model: MarkovRandomField) -> np.ndarray:
+def brute_force(model):
     """The joint distribution, factors beyond the tree among them."""
     logs = np.zeros(model.sizes)
     for f in (*model.factors, *model.off_tree):
@@ -140,7 +136,7 @@ def brute_force(model: MarkovRandomField) -> np.ndarray:
     "given",
     [{0: [2]}, {6: [0], 5: [1, 6]}, {0: [4, 1], 3: [2], 4: [0]}, {a: [0] for a in range(7)}],
 )
-def test_conditionals_are_exact(given: dict[int, list[int]]) -> None:
+def test_conditionals_are_exact(given):
     model = random_model(5, SIZES, SETS)
     joint = brute_force(model)
     kept = joint[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(SIZES)))]
@@ -151,19 +147,19 @@ def test_conditionals_are_exact(given: dict[int, list[int]]) -> None:
         assert np.allclose(restricted.marginal(attributes), truth, rtol=1e-9)
 
 
-def test_rows_on_conditions() -> None:
+def test_rows_on_conditions():
     model = random_model(6, SIZES, SETS)
     codes = sample(model, 20_000, np.random.default_rng(0), {5: [6, 2], 1: [3]})
     assert set(codes[5]) <= {2, 6}
     assert set(codes[1]) == {3}
     expected = model.marginal((5, 1, 0))[[2, 6]][:, 3]
-    found = np.stack([np.bincount(codes[0][codes[5] == v], minlength=5) for v in (2, 6)])
+    counts = np.stack([np.bincount(codes[0][codes[5] == v], minlength=5) for v in (2, 6)])
     # Attributes far apart in the tree meet at random: five standard errors of independent draws.
     wanted = 20_000 * expected / expected.sum()
-    assert (np.abs(found - wanted) < 5 * np.sqrt(wanted)).all()
+    assert (np.abs(counts - wanted) < 5 * np.sqrt(wanted)).all()
 
 
-def test_conditions_without_mass_or_meaning() -> None:
+def test_conditions_without_mass_or_meaning():
     tree = junction_tree((3, 3), [(0, 1)])
     logs = np.zeros((3, 3))
     logs[0, 1] = -2000.0
@@ -175,7 +171,7 @@ def test_conditions_without_mass_or_meaning() -> None:
             sample(model, 1, np.random.default_rng(0), wrong)
 
 
-def with_beyond(seed: int, strength: float = 0.7) -> MarkovRandomField:
+def with_beyond(seed, strength=0.7):
     """A chain of four, and factors that close it to a cycle and go across it."""
     rng = np.random.default_rng(seed)
     sizes, chain = (3, 4, 2, 3), [(0, 1), (1, 2), (2, 3)]
@@ -187,7 +183,7 @@ def with_beyond(seed: int, strength: float = 0.7) -> MarkovRandomField:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_rows_follow_the_factors_beyond_the_tree(rows: int) -> None:
+def test_rows_follow_the_factors_beyond_the_tree(rows):
     model = with_beyond(0)
     joint = brute_force(model)
     rng = np.random.default_rng(rows)
@@ -204,7 +200,7 @@ def test_rows_follow_the_factors_beyond_the_tree(rows: int) -> None:
     assert (np.abs(counts - apart) > 10 * np.sqrt(apart)).any()
 
 
-def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors() -> None:
+def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors():
     model = with_beyond(0, strength=2.5)
     joint = brute_force(model)
     rng = np.random.default_rng(1)
@@ -218,7 +214,7 @@ def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors
 
 
 @pytest.mark.parametrize("rows", [1, 3000, 20_000])
-def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(rows: int) -> None:
+def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(rows):
     rng = np.random.default_rng(2)
     sizes, chain = (97, 89, 83), [(0, 1), (1, 2)]
     factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
@@ -230,21 +226,23 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     weights = sample_module._weights(model, proposals)
     assert weights.sum() == pytest.approx(1)
     assert picked.shape == (3, rows)
-    weight: dict[tuple[int, ...], list[float]] = {}
-    for row, own in zip(proposals.T.tolist(), weights, strict=True):
-        weight.setdefault(tuple(row), []).append(float(own))
-    found = collections.Counter(map(tuple, picked.T.tolist()))
-    assert found.keys() <= weight.keys()
-    assert all(abs(found[row] - rows * sum(own)) < len(own) + 1e-6 for row, own in weight.items())
+    weight = {}
+    for row, shares in zip(proposals.T.tolist(), weights, strict=True):
+        weight.setdefault(tuple(row), []).append(float(shares))
+    counts = collections.Counter(map(tuple, picked.T.tolist()))
+    assert counts.keys() <= weight.keys()
+    assert all(
+        abs(counts[row] - rows * sum(shares)) < len(shares) + 1e-6 for row, shares in weight.items()
+    )
 
 
 def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    again: list[int] = []
+    monkeypatch,
+):
+    again = []
     thin = sample_module.kernels.thin
 
-    def watched(*arguments: object) -> None:
+    def watched(*arguments):
         again.append(int(arguments[-1]))
         thin(*arguments)
 
@@ -259,7 +257,7 @@ def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(
 
 
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])
-def test_conditions_hold_for_the_factors_beyond_the_tree(given: dict[int, list[int]]) -> None:
+def test_conditions_hold_for_the_factors_beyond_the_tree(given):
     model = with_beyond(1)
     kept = brute_force(model)[
         np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))
@@ -276,12 +274,12 @@ def test_conditions_hold_for_the_factors_beyond_the_tree(given: dict[int, list[i
     codes = sample(model, rows, np.random.default_rng(2), given)
     whole = np.zeros(model.sizes)
     whole[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))] = kept * rows
-    found = contingency(codes, model.sizes, (0, 1, 2, 3))
-    assert not found[whole == 0].any()
-    assert (np.abs(found - whole) <= 5 * np.sqrt(whole)).all()
+    counts = contingency(codes, model.sizes, (0, 1, 2, 3))
+    assert not counts[whole == 0].any()
+    assert (np.abs(counts - whole) <= 5 * np.sqrt(whole)).all()
 
 
-def test_marginals_of_rows_are_those_of_all_factors() -> None:
+def test_marginals_of_rows_are_those_of_all_factors():
     model = with_beyond(3)
     joint = brute_force(model)
     for attributes, others in (
@@ -291,22 +289,22 @@ def test_marginals_of_rows_are_those_of_all_factors() -> None:
         ((1, 3, 0), (2,)),
     ):
         truth = joint.sum(axis=others).transpose(np.argsort(np.argsort(attributes)))
-        found = marginals_of_rows(model, [attributes])[0]
-        assert found.sum() == pytest.approx(model.total)
+        estimate = marginals_of_rows(model, [attributes])[0]
+        assert estimate.sum() == pytest.approx(model.total)
         # Of 2^18 rows whose weights spread: 5 standard errors of a fourth as many.
-        assert (np.abs(found - truth) < 5 * np.sqrt(truth / 2**16)).all()
-        np.testing.assert_array_equal(found, marginals_of_rows(model, [attributes])[0])
+        assert (np.abs(estimate - truth) < 5 * np.sqrt(truth / 2**16)).all()
+        np.testing.assert_array_equal(estimate, marginals_of_rows(model, [attributes])[0])
     # Of many at once: by rows where no clique holds them, binned or not, by the tree where one does.
     bins = np.array([0, 1, 1])
-    whole, binned, held = expected_marginals(
+    whole, binned, conditional = expected_marginals(
         model, [(3, 0), (0, 3), (0, 1)], [(None, None), (bins, None), (None, None)]
     )
     np.testing.assert_array_equal(whole, marginals_of_rows(model, [(3, 0)])[0])
     np.testing.assert_allclose(binned, [whole[:, 0], whole[:, 1:].sum(axis=1)], rtol=1e-9)
-    np.testing.assert_array_equal(held, model.marginal((0, 1)))
+    np.testing.assert_array_equal(conditional, model.marginal((0, 1)))
 
 
-def test_rare_values_are_drawn_as_often_as_the_model_says() -> None:
+def test_rare_values_are_drawn_as_often_as_the_model_says():
     """Cells that expect a tenth of a row must not be rounded to none, in every draw."""
     sizes = (6,) * 5
     rng = np.random.default_rng(0)
@@ -328,20 +326,20 @@ def test_rare_values_are_drawn_as_often_as_the_model_says() -> None:
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out(
-    closed: bool,
-) -> None:
+    closed,
+):
     model = with_beyond(4) if closed else with_beyond(4).weighed(())
     joint = brute_force(model)
     rows, runs = 2000, 40
     rng = np.random.default_rng(5)
 
-    def off(codes: np.ndarray) -> float:
+    def off(codes):
         pairs = itertools.combinations(range(4), 2)
-        found = (
+        distances = (
             (contingency(codes, model.sizes, p), joint.sum(axis=tuple(set(range(4)) - set(p))))
             for p in pairs
         )
-        return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in found)
+        return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in distances)
 
     plain = [
         off(np.stack(np.unravel_index(rng.choice(joint.size, rows, p=joint.ravel()), model.sizes)))
@@ -355,31 +353,31 @@ def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_ou
         assert np.mean(evened) < np.mean(walked)
 
 
-def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are() -> None:
+def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are():
     model = with_beyond(6)
     rows = 3 * BATCH - 5
-    drawn, told = [], []
+    drawn, steps = [], []
     for number in (1, 2):
         with threads(number):
-            told.append([])
+            steps.append([])
             drawn.append(
                 sample(
                     model,
                     rows,
                     np.random.default_rng(1),
-                    progress=lambda *own: told[-1].append(own),
+                    progress=lambda *step: steps[-1].append(step),
                 )
             )
     np.testing.assert_array_equal(*drawn)
-    for own in told:
-        assert len(own) == 3
-        assert own[-1] == (rows, rows)
-        assert own == sorted(own)
+    for step in steps:
+        assert len(step) == 3
+        assert step[-1] == (rows, rows)
+        assert step == sorted(step)
 
 
 @pytest.mark.parametrize("sizes", [(1,), (5,), (1, 1), (2, 1, 3)])
 @pytest.mark.parametrize("rows", [1, 2, 9, 1000])
-def test_the_smallest_models(sizes: tuple[int, ...], rows: int) -> None:
+def test_the_smallest_models(sizes, rows):
     tree = junction_tree(sizes, [])
     model = MarkovRandomField(
         tree, 1.0, [Factor((a,), np.zeros(size)) for a, size in enumerate(sizes)]
@@ -393,7 +391,7 @@ def test_the_smallest_models(sizes: tuple[int, ...], rows: int) -> None:
         )
 
 
-def test_long_domains_are_drawn_without_tables_of_their_pairs() -> None:
+def test_long_domains_are_drawn_without_tables_of_their_pairs():
     sizes = (60_000, 50_000, 2)
     rng = np.random.default_rng(0)
     logs = rng.normal(size=sizes[0])
@@ -410,7 +408,7 @@ def test_long_domains_are_drawn_without_tables_of_their_pairs() -> None:
     assert abs(tilted.mean() - share) < 5 * np.sqrt(share * (1 - share) / 5000)
 
 
-def test_impossible_rows_stay_away_whatever_lies_beyond_the_tree() -> None:
+def test_impossible_rows_stay_away_whatever_lies_beyond_the_tree():
     tree = junction_tree((3, 3, 2), [(0, 1)])
     logs = np.zeros((3, 3))
     logs[0, 1] = logs[2, 2] = -1e30

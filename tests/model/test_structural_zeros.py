@@ -1,10 +1,7 @@
 """Structural zeros against brute force: no mass, no rows, and nothing lost elsewhere."""
 
-from __future__ import annotations
-
 import functools
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,12 +20,12 @@ Combination = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination], int]:
+def cases(draw):
     """Sizes of a few attributes, combinations of up to three of them, and a seed."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=5)))
-    out: list[Combination] = []
+    out = []
     for _ in range(draw(st.integers(1, 6))):
-        held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
+        places = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
         out.append(
             tuple(
                 (
@@ -41,13 +38,13 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination], int]:
                         )
                     ),
                 )
-                for a in held
+                for a in places
             )
         )
     return sizes, out, draw(st.integers(0, 1 << 30))
 
 
-def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> np.ndarray:
+def possible(sizes, combinations):
     """Every record, and whether it is possible, by looking at each."""
     out = np.ones(sizes, bool)
     for record in itertools.product(*map(range, sizes)):
@@ -57,29 +54,29 @@ def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> np.ndar
     return out
 
 
-def measurements(
-    rng: np.random.Generator, sizes: tuple[int, ...], joint: np.ndarray, noise: float
-) -> list[Measurement]:
+def measurements(rng, sizes, joint, noise):
     """One-way marginals, and pairs of which some are binned, with noise that knows nothing of what is possible."""
     out = []
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     some = [pairs[i] for i in rng.choice(len(pairs), min(len(pairs), 4), replace=False)]
-    for own in [*((a,) for a in range(len(sizes))), *some]:
+    for attributes in [*((a,) for a in range(len(sizes))), *some]:
         bins = [
-            rng.integers(0, 2, sizes[a]) if len(own) > 1 and rng.random() < 0.4 else None
-            for a in own
+            rng.integers(0, 2, sizes[a]) if len(attributes) > 1 and rng.random() < 0.4 else None
+            for a in attributes
         ]
-        shape = [sizes[a] if b is None else 2 for a, b in zip(own, bins, strict=True)]
-        exact = bin_table(marginal_of(joint, own), bins, shape)
-        out.append(Measurement(own, tuple(bins), exact + noise * rng.normal(size=shape), noise))
+        shape = [sizes[a] if b is None else 2 for a, b in zip(attributes, bins, strict=True)]
+        exact = bin_table(marginal_of(joint, attributes), bins, shape)
+        out.append(
+            Measurement(attributes, tuple(bins), exact + noise * rng.normal(size=shape), noise)
+        )
     return out
 
 
-def marginal_of(joint: np.ndarray, own: tuple[int, ...]) -> np.ndarray:
-    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in own))
+def marginal_of(joint, attributes):
+    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
 
 
-def product_of(model: MarkovRandomField) -> np.ndarray:
+def product_of(model):
     """The model's joint distribution, cell by cell from its factors."""
     logs = np.zeros(model.sizes)
     for f in model.factors:
@@ -92,8 +89,8 @@ def product_of(model: MarkovRandomField) -> np.ndarray:
 
 @given(cases())
 def test_no_fit_gives_them_mass_and_no_row_has_them(
-    case: tuple[tuple[int, ...], list[Combination], int],
-) -> None:
+    case,
+):
     sizes, combinations, seed = case
     can = possible(sizes, combinations)
     assume(can.any())
@@ -114,33 +111,33 @@ def test_no_fit_gives_them_mass_and_no_row_has_them(
     table = product_of(model)
     assert not table[~can].any()
     for k in range(1, len(sizes) + 1):
-        for own in itertools.combinations(range(len(sizes)), k):
-            found = model.marginal(own)
-            np.testing.assert_allclose(found / 1000, marginal_of(table, own), atol=1e-9)
+        for attributes in itertools.combinations(range(len(sizes)), k):
+            marginal = model.marginal(attributes)
+            np.testing.assert_allclose(marginal / 1000, marginal_of(table, attributes), atol=1e-9)
             # Exactly nothing, not a little.
-            assert not found[marginal_of(can.astype(int), own) == 0].any()
+            assert not marginal[marginal_of(can.astype(int), attributes) == 0].any()
     pairs = list(itertools.combinations(range(len(sizes)), 2))
-    for own, found in zip(pairs, model.marginals(pairs), strict=True):
-        assert not found[marginal_of(can.astype(int), own) == 0].any()
+    for attributes, marginal in zip(pairs, model.marginals(pairs), strict=True):
+        assert not marginal[marginal_of(can.astype(int), attributes) == 0].any()
     assert can[tuple(sample(model, 500, rng))].all()
     header, arrays = model.parts()
     again = MarkovRandomField.of_parts(header, arrays)
     assert can[tuple(sample(again, 500, rng))].all()
     # Given a value that some record has.
     attribute = int(rng.integers(len(sizes)))
-    held = np.flatnonzero(model.marginal((attribute,)) > 1e-6)
-    if held.size:
-        rows = sample(again, 200, rng, {attribute: held[:1]})
-        assert (rows[attribute] == held[0]).all()
+    values = np.flatnonzero(model.marginal((attribute,)) > 1e-6)
+    if values.size:
+        rows = sample(again, 200, rng, {attribute: values[:1]})
+        assert (rows[attribute] == values[0]).all()
         assert can[tuple(rows)].all()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
+def test_what_is_possible_is_fitted_as_well_as_ever(seed):
     """Noiseless measurements of a table with zeros: the model has them all, to the tolerance of a fit that goes on for long."""
     rng = np.random.default_rng(seed)
     sizes = (4, 3, 5, 2)
-    combinations: list[Combination] = [
+    combinations = [
         ((0, (0, 1)), (1, (2,))),
         ((1, (0,)), (2, (3, 4)), (3, (1,))),
         ((2, (0,)),),
@@ -148,8 +145,8 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
     can = possible(sizes, combinations)
     joint = np.where(can, rng.dirichlet(np.full(can.size, 0.5)).reshape(sizes), 0.0)
     joint *= 10_000 / joint.sum()
-    own = [(0, 1), (1, 2, 3), (2,)]
-    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in own]
+    cliques = [(0, 1), (1, 2, 3), (2,)]
+    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in cliques]
     zeros = ruling_out(sizes, combinations)
     model = fit(
         sizes,
@@ -158,17 +155,17 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
         zeros=zeros,
         options=FitOptions(proximal_weight=1.0, min_improvement=0.0, tolerance=1e-3),
     )
-    for a in own:
+    for a in cliques:
         # A record of ten thousand.
         np.testing.assert_allclose(model.marginal(a), marginal_of(joint, a), atol=1.0)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_zeros_never_make_a_noisy_fit_worse(seed: int) -> None:
+def test_zeros_never_make_a_noisy_fit_worse(seed):
     """What is known without noise can only help: less distance to the truth, over all cells, by a mean of five tables each."""
     rng = np.random.default_rng([3, seed])
     sizes = (4, 3, 5, 2)
-    combinations: list[Combination] = [
+    combinations = [
         ((0, (0, 1)), (1, (1, 2))),
         ((1, (0,)), (2, (3, 4))),
         ((2, (0,)), (3, (1,))),
@@ -178,24 +175,24 @@ def test_zeros_never_make_a_noisy_fit_worse(seed: int) -> None:
     for _ in range(5):
         joint = np.where(can, rng.dirichlet(np.full(can.size, 1.0)).reshape(sizes), 0.0)
         joint *= 1000 / joint.sum()
-        own = [(0, 1), (1, 2), (2, 3), (0, 3)]
+        cliques = [(0, 1), (1, 2), (2, 3), (0, 3)]
         measured = [
             Measurement(
                 a, (None, None), (t := marginal_of(joint, a)) + 20 * rng.normal(size=t.shape), 20.0
             )
-            for a in own
+            for a in cliques
         ]
         # The graphs are alike, so that the zeros alone differ.
         with_zeros, without = (
             fit(sizes, measured, 1000.0, zeros=z) for z in (ruling_out(sizes, combinations), ())
         )
-        for a in own:
+        for a in cliques:
             known += float(np.abs(with_zeros.marginal(a) - marginal_of(joint, a)).sum())
             blind += float(np.abs(without.marginal(a) - marginal_of(joint, a)).sum())
     assert known < blind
 
 
-def test_combinations_of_the_same_attributes_are_one_factor() -> None:
+def test_combinations_of_the_same_attributes_are_one_factor():
     zeros = ruling_out((2, 3, 2), [((0, (0,)), (1, (1, 2))), ((0, (1,)), (1, (0,))), ((2, (1,)),)])
     assert [f.attributes for f in zeros] == [(0, 1), (2,)]
     np.testing.assert_array_equal(zeros[0].logs == 0, [[True, False, False], [False, True, True]])
@@ -204,9 +201,9 @@ def test_combinations_of_the_same_attributes_are_one_factor() -> None:
     np.testing.assert_array_equal(axes.logs == 0, [[True, True], [False, True]])
 
 
-def test_a_graph_holds_them_from_the_start() -> None:
+def test_a_graph_holds_them_from_the_start():
     sizes = (4, 4, 4, 4, 4)
-    combinations: list[Combination] = [((a, (0,)), (a + 1, (0,))) for a in range(4)]
+    combinations = [((a, (0,)), (a + 1, (0,))) for a in range(4)]
     zeros = ruling_out(sizes, combinations)
     budget = budget_holding(sizes, 16, zeros)
     assert budget.limit == 16
@@ -221,7 +218,7 @@ def test_a_graph_holds_them_from_the_start() -> None:
     assert budget_holding(sizes, 16, ()).limit == 16
 
 
-def test_a_tree_without_them_is_refused() -> None:
+def test_a_tree_without_them_is_refused():
     sizes = (2, 2, 2)
     one_way = [Measurement((a,), (None,), np.full(2, 50.0), 1.0) for a in range(3)]
     zeros = ruling_out(sizes, [((0, (0,)), (1, (0,)))])
@@ -229,10 +226,10 @@ def test_a_tree_without_them_is_refused() -> None:
         fit(sizes, one_way, 100.0, tree=junction_tree(sizes, []), zeros=zeros)
 
 
-def test_a_model_keeps_them_when_asked_across_cliques(tmp_path: Path) -> None:
+def test_a_model_keeps_them_when_asked_across_cliques(tmp_path):
     """A chain of implications: what the ends may not be together is exactly nothing too, though no clique holds both."""
     sizes = (2,) * 6
-    combinations: list[Combination] = [((a, (1,)), (a + 1, (0,))) for a in range(5)]
+    combinations = [((a, (1,)), (a + 1, (0,))) for a in range(5)]
     one_way = [Measurement((a,), (None,), np.array([500.0, 500.0]), 1.0) for a in range(6)]
     model = fit(sizes, one_way, 1000.0, zeros=ruling_out(sizes, combinations))
     assert model.tree.treewidth == 1
@@ -244,15 +241,15 @@ def test_a_model_keeps_them_when_asked_across_cliques(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) -> None:
+def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed):
     """Half of a table is ruled out; precise measurements of that half neither bring it back nor break the fit."""
     rng = np.random.default_rng(seed)
     sizes = (2, 5, 2, 4)
-    combinations: list[Combination] = [((0, (0,)), (2, (0,))), ((0, (0,)), (2, (1,)))]
+    combinations = [((0, (0,)), (2, (0,))), ((0, (0,)), (2, (1,)))]
     # The half that is left has the others' margins.
     joint = np.stack([rng.dirichlet(np.full(40, 2.0)).reshape(sizes[1:])] * 2) * 10_000
-    own = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 2), (0, 3), (2, 3)]
-    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 0.1) for a in own]
+    cliques = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 2), (0, 3), (2, 3)]
+    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 0.1) for a in cliques]
     model = fit(sizes, measured, 20_000.0, zeros=ruling_out(sizes, combinations))
     assert model.marginal((0,))[0] == 0.0
     assert not model.marginal((0, 1))[0].any()
@@ -260,7 +257,7 @@ def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) 
         np.testing.assert_allclose(model.marginal((a,)), marginal_of(joint, (a,)), rtol=0.1)
 
 
-def test_zeros_that_leave_nothing_are_one_sentence() -> None:
+def test_zeros_that_leave_nothing_are_one_sentence():
     zeros = ruling_out((2, 2), [((0, (0,)), (1, (0, 1))), ((0, (1,)), (1, (0,))), ((1, (1,)),)])
     with pytest.raises(ModelError, match="The structural zeros leave no combination possible"):
         fit((2, 2), [Measurement((0,), (None,), np.full(2, 50.0), 1.0)], 100.0, zeros=zeros)

@@ -1,13 +1,9 @@
 """A table's domains are found once on a machine, also at once and from copies; the attacker is the benchmarks'."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from benchmarks.attacks.domains_again import AT_ONCE, at_once, from_copies, searches
 
 
-def test_several_searches_at_once_give_the_same_edges_and_spend_once(tmp_path: Path) -> None:
+def test_several_searches_at_once_give_the_same_edges_and_spend_once(tmp_path):
     schemas = at_once(tmp_path)
     assert searches(schemas) == (1, 1)
     assert len(schemas) == AT_ONCE
@@ -15,6 +11,6 @@ def test_several_searches_at_once_give_the_same_edges_and_spend_once(tmp_path: P
 
 
 def test_copies_of_the_part_and_the_table_give_the_same_edges_and_spend_once(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     assert searches(from_copies(tmp_path)) == (1, 1)

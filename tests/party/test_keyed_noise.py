@@ -3,8 +3,6 @@
 Equal inputs give equal bytes, from whatever copy; inputs that differ anywhere give noise that is independent everywhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -121,9 +119,11 @@ def test_the_same_table_gives_the_same_sealed_bytes_on_any_machine(plan, tmp_pat
         table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
     )
     sent = set()
-    for i, (own, threads) in enumerate(((table, None), (table, 1), (shuffled, 2), (shuffled, 3))):
+    for i, (ordered, threads) in enumerate(
+        ((table, None), (table, 1), (shuffled, 2), (shuffled, 3))
+    ):
         monkeypatch.setenv(STATE, str(tmp_path / str(i)))
-        sent.add(party(plan, num_threads=threads).release(own))
+        sent.add(party(plan, num_threads=threads).release(ordered))
     assert len(sent) == 1
     assert Message.unseal(sent.pop(), plan, RING.server).private
 
@@ -132,13 +132,13 @@ def test_one_value_that_differs_changes_the_noise_of_every_count_and_sketch(coun
     """Also of the attributes that are the same in both tables: nobody sees that they are."""
     table = table_of(counting)
     other = changed(table)
-    one, two = (party(counting).run(own) for own in (table, other))
-    mine, own = noise_of(one, table), noise_of(two, other)
-    assert {(), (0,), (1,)} <= mine.keys() & own.keys()
+    one, two = (party(counting).run(theirs) for theirs in (table, other))
+    mine, theirs = noise_of(one, table), noise_of(two, other)
+    assert {(), (0,), (1,)} <= mine.keys() & theirs.keys()
     # Each equal number has a chance of about 1 in 4 sigma; of 20 or so, with sigma 3 and more, six are seldom equal.
-    equal = [(mine[a] == own[a]).sum() for a in mine.keys() & own.keys()]
-    assert sum(equal) <= 6 < sum(mine[a].size for a in mine.keys() & own.keys())
-    assert not np.array_equal(mine[(0,)], own[(0,)])
+    equal = [(mine[a] == theirs[a]).sum() for a in mine.keys() & theirs.keys()]
+    assert sum(equal) <= 6 < sum(mine[a].size for a in mine.keys() & theirs.keys())
+    assert not np.array_equal(mine[(0,)], theirs[(0,)])
     # Codes of both are of the same counters but one: with the same noise nearly all would be the same.
     for left, right in zip(one.sketches, two.sketches, strict=True):
         agree = (left == right).mean()
@@ -150,9 +150,9 @@ def test_the_same_holds_for_an_id_that_differs(counting):
     digests = table.digests.copy()
     digests[77] ^= np.uint64(1)
     other = Table(table.attributes, digests, table.codes)
-    mine, own = (noise_of(party(counting).run(t), t) for t in (table, other))
-    assert not np.array_equal(mine[(0,)], own[(0,)])
-    assert not np.array_equal(mine[(1,)], own[(1,)])
+    mine, theirs = (noise_of(party(counting).run(t), t) for t in (table, other))
+    assert not np.array_equal(mine[(0,)], theirs[(0,)])
+    assert not np.array_equal(mine[(1,)], theirs[(1,)])
 
 
 def test_the_noise_of_sketches_is_bound_to_their_exact_numbers(plan, monkeypatch):
@@ -191,28 +191,29 @@ def test_noise_is_of_the_private_key_and_not_of_what_other_parties_know(monkeypa
     plans = [plan_of("count sketches", ring) for ring in (RING, other)]
     monkeypatch.setattr(Plan, "digest", lambda self: bytes(32))
     table = table_of(plans[0])
-    mine, own = (
+    mine, theirs = (
         noise_of(party(plan, ring.parties["one"]).run(table), table)
         for plan, ring in zip(plans, (RING, other), strict=True)
     )
-    assert not np.array_equal(mine[(0,)], own[(0,)])
+    assert not np.array_equal(mine[(0,)], theirs[(0,)])
 
 
 def test_another_plan_has_other_noise(counting):
     later = replace(counting, nonce="later")
     table = table_of(counting)
-    mine, own = (noise_of(party(plan).run(table), table) for plan in (counting, later))
-    assert not np.array_equal(mine[(0,)], own[(0,)])
+    mine, theirs = (noise_of(party(plan).run(table), table) for plan in (counting, later))
+    assert not np.array_equal(mine[(0,)], theirs[(0,)])
 
 
 def test_another_secret_gives_the_same_counts_and_other_sketches(counting):
     """Counts with fresh noise would tell more; sketches have other hashes, and other noise for what they count."""
     table, other = table_of(counting), Secret(derive(SECRET, bytes(32), purpose="another"))
     one, two = (party(counting, secret=secret).run(table) for secret in (SECRET, other))
-    for mine, own in zip(one.marginals, two.marginals, strict=True):
-        np.testing.assert_array_equal(mine.counts, own.counts)
+    for mine, theirs in zip(one.marginals, two.marginals, strict=True):
+        np.testing.assert_array_equal(mine.counts, theirs.counts)
     assert all(
-        (mine == own).mean() < 0.6 for mine, own in zip(one.sketches, two.sketches, strict=True)
+        (mine == theirs).mean() < 0.6
+        for mine, theirs in zip(one.sketches, two.sketches, strict=True)
     )
 
 

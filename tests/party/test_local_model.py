@@ -1,7 +1,5 @@
 """LocMRF: which marginals a party measures, with how much noise, and that they say what the table does."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -54,11 +52,11 @@ def test_units_are_never_overspent_and_every_pair_has_some(sizes, total, rho, fr
     chosen = choose_marginals(complete(sizes), total, plan_of(sizes, rho, free=free))
     assert sum(units for _, units in chosen) <= UNITS
     assert min(units for _, units in chosen) >= 1
-    assert len({own for own, _ in chosen}) == len(chosen)
-    assert {own for own, _ in chosen if len(own) == 2} == set(
+    assert len({attributes for attributes, _ in chosen}) == len(chosen)
+    assert {attributes for attributes, _ in chosen if len(attributes) == 2} == set(
         itertools.combinations(range(len(sizes)), 2)
     )
-    assert free or max(len(own) for own, _ in chosen) <= 3
+    assert free or max(len(attributes) for attributes, _ in chosen) <= 3
 
 
 def test_wide_marginals_take_more_units_and_triples_less_where_cliques_are_scarce():
@@ -80,17 +78,20 @@ def test_three_way_marginals_below_the_noise_are_left_out():
     sizes = (12, 12, 12, 2, 2)
     few = choose_marginals(complete(sizes), 3_000, plan_of(sizes, 0.01))
     many = choose_marginals(complete(sizes), 3_000_000, plan_of(sizes, 0.01))
-    widest = {own: math.prod(sizes[a] for a in own) for own, _ in many}
+    widest = {attributes: math.prod(sizes[a] for a in attributes) for attributes, _ in many}
     assert (0, 1, 2) in widest
     assert (
-        max(math.prod(sizes[a] for a in own) for own, _ in few if len(own) == 3) < widest[0, 1, 2]
+        max(
+            math.prod(sizes[a] for a in attributes) for attributes, _ in few if len(attributes) == 3
+        )
+        < widest[0, 1, 2]
     )
 
 
 def test_marginals_stay_within_the_cliques_of_the_local_graph():
     sizes = (5, 5, 5, 5)
     tree = junction_tree(sizes, [(0, 1), (1, 2), (2, 3)])
-    assert {own for own, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {
+    assert {attributes for attributes, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {
         (0, 1),
         (1, 2),
         (2, 3),
@@ -103,14 +104,14 @@ def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_wor
     assert plan.score_sigma > 0
     tree = junction_tree(sizes, [(0, 1), (1, 2)])
     scores = {(0, 1): 9e3, (1, 2): 9e3, (0, 2): 5e3, (1, 3): 20.0, (2, 3): 0.0, (0, 3): 9e3}
-    chosen = [own for own, _ in choose_marginals(tree, 1e5, plan, scores=scores)]
+    chosen = [attributes for attributes, _ in choose_marginals(tree, 1e5, plan, scores=scores)]
     # (0, 3) has more cells than a clique may have.
     assert chosen == [(0, 1), (1, 2), (0, 2)]
     without = dict(choose_marginals(tree, 1e5, plan))
     assert all(
-        units < without[own]
-        for own, units in choose_marginals(tree, 1e5, plan, scores=scores)
-        if own in without
+        units < without[attributes]
+        for attributes, units in choose_marginals(tree, 1e5, plan, scores=scores)
+        if attributes in without
     )
     assert sum(units for _, units in choose_marginals(tree, 1e5, plan, scores=scores)) <= plan.units
 
@@ -129,7 +130,7 @@ def test_the_score_of_a_pair_within_a_clique_changes_nothing():
     sizes = (2, 2, 5)
     plan = structs.replace(plan_of(sizes, 0.5, largest_clique=125), contrasts=True)
     without = choose_marginals(complete(sizes), 1e5, plan)
-    assert {(0, 1), (0, 1, 2)} <= {own for own, _ in without}
+    assert {(0, 1), (0, 1, 2)} <= {attributes for attributes, _ in without}
     assert (
         choose_marginals(complete(sizes), 1e5, plan, scores={(0, 1): 9e4, (0, 2): 9e4, (1, 2): 9e4})
         == without
@@ -144,14 +145,14 @@ def test_released_counts_vary_around_the_truth_as_they_state():
     rng = np.random.default_rng(0)
     sizes = (4, 3, 2)
     codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
-    z: dict[int, list] = {1: [], 2: [], 3: []}
+    z = {1: [], 2: [], 3: []}
     for seed in range(60):
         released = released_of(codes, sizes, plan_of(sizes), FixedNoise(seed))
         for m in released:
             truth = counted(codes, sizes, m.attributes)
             z[len(m.attributes)].append((m.measurement("").counts - truth).ravel() / m.error)
-    for found in z.values():
-        values = np.concatenate(found)
+    for scores in z.values():
+        values = np.concatenate(scores)
         # Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count)).
         assert abs(values.mean()) < 5 / math.sqrt(values.size)
         assert abs(values.var() - 1) < 5 * math.sqrt(2 / values.size)
@@ -279,12 +280,12 @@ def test_the_server_works_out_the_values_that_a_party_has_merged(seed):
 def test_a_message_whose_marginals_have_other_shapes_is_refused_in_a_sentence():
     message, plan, _ = long_message()
     place = next(i for i, m in enumerate(message.marginals) if m.attributes == (0, 1))
-    own = message.marginals[place]
-    merged = own.bins[0].max() + 1
+    marginal = message.marginals[place]
+    merged = marginal.bins[0].max() + 1
     for shape in ((200, 3), (merged - 1, 3), (merged, 2)):
         bad = (
             *message.marginals[:place],
-            replace(own, counts=np.zeros(shape, np.int64)),
+            replace(marginal, counts=np.zeros(shape, np.int64)),
             *message.marginals[place + 1 :],
         )
         with pytest.raises(
@@ -369,19 +370,24 @@ def test_contrasts_of_the_wrong_shape_or_size_are_refused():
         schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16)
     )
     message = Party(plan, "one", Secret.new(), FixedNoise(1)).run(table)
-    own = message.marginals[3]
-    assert own.counts.shape == (1, 1)
+    marginal = message.marginals[3]
+    assert marginal.counts.shape == (1, 1)
     whole = replace(
-        message, marginals=(*message.marginals[:3], replace(own, counts=np.zeros((2, 2), np.int64)))
+        message,
+        marginals=(*message.marginals[:3], replace(marginal, counts=np.zeros((2, 2), np.int64))),
     )
     with pytest.raises(MessageError, match=r"marginal3 has shape .* not \(1, 1\)"):
         Message.from_bytes(whole.to_bytes(plan), plan)
     # As many records as no plan expects, of either sign.
     for sign in (-1, 1):
-        far = np.full((1, 1), sign * own.units * 10**9)
+        far = np.full((1, 1), sign * marginal.units * 10**9)
         wrong = replace(
             message,
-            marginals=(*message.marginals[:3], replace(own, counts=far), *message.marginals[4:]),
+            marginals=(
+                *message.marginals[:3],
+                replace(marginal, counts=far),
+                *message.marginals[4:],
+            ),
         )
         with pytest.raises(MessageError, match="marginal 3 has counts"):
             Message.from_bytes(wrong.to_bytes(plan), plan)
@@ -391,8 +397,8 @@ def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
     def contrasts(**parties):
         schema = Schema.of(
             {
-                who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(own)]
-                for who, own in parties.items()
+                who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(columns)]
+                for who, columns in parties.items()
             }
         )
         return [
@@ -410,8 +416,8 @@ def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():
     plan = plan_local([2] * 6, 0.5, 10**5, free=True, alone=True)
     units = dict(choose_marginals(complete([2] * 6), 1e5, plan))
     assert sum(units.values()) <= UNITS
-    pairs = {own: n for own, n in units.items() if len(own) == 2}
-    triples = {own: n for own, n in units.items() if len(own) == 3}
+    pairs = {attributes: n for attributes, n in units.items() if len(attributes) == 2}
+    triples = {attributes: n for attributes, n in units.items() if len(attributes) == 3}
     assert len(pairs) == 15
     assert len(triples) == 20
     assert min(pairs.values()) > 5 * max(triples.values())

@@ -1,7 +1,5 @@
 """One message for one plan and table, wherever a party's files were copied to; the attacker is the benchmarks'."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.attacks import many_places

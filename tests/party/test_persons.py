@@ -1,7 +1,5 @@
 """Several records of one person: the bound is kept, the same records at every party, and every event is priced for them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -104,7 +102,7 @@ def test_no_records_and_a_table_without_persons():
     table = Party(plan(), "clinic", Secret(KEY)).encode(visits()[["visit", "a0", "a1"]], "visit")
     with pytest.raises(
         TableError,
-        match=r"persons with up to 3 records, so every party's table must say whose.*--person",
+        match=r"persons with up to 3 records, so every table must say whose.*--person",
     ):
         Party(plan(), "clinic", Secret(KEY)).run(table)
     # One record per person: as ever.
@@ -381,9 +379,9 @@ def test_persons_must_be_named_and_known():
         len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons))
         == 200
     )
-    with pytest.raises(PlanError, match="name the column that says whose a record is"):
+    with pytest.raises(TableError, match="every table must say whose a record is"):
         synthesize([table], "visit", 1.0, planning=PlanOptions(split=[2, 3], records_per_person=2))
-    with pytest.raises(PlanError, match="name the column that says whose a record is"):
+    with pytest.raises(TableError, match="every table must say whose a record is"):
         Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
         type(party.encode(mine, "visit", read=ReadOptions(person="person")))(
@@ -397,14 +395,14 @@ def test_persons_must_be_named_and_known():
 def test_check_says_how_many_are_left_out():
     table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
     dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
-    schema, owned = OpenSchema(agreed.schema, {}), ReadOptions(person="person")
-    found = check_table(table, "visit", schema, "clinic", "t.csv", owned, agreed)
-    assert not found.problems
-    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in found.facts)
+    schema, per_person = OpenSchema(agreed.schema, {}), ReadOptions(person="person")
+    checked = check_table(table, "visit", schema, "clinic", "t.csv", per_person, agreed)
+    assert not checked.problems
+    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in checked.facts)
     alone = table.drop_columns(["person"])
     unnamed = check_table(alone, "visit", schema, "clinic", "t.csv", plan=agreed)
     assert any("--person" in problem for problem in unnamed.problems)
-    missing = check_table(alone, "visit", schema, "clinic", "t.csv", owned, agreed)
+    missing = check_table(alone, "visit", schema, "clinic", "t.csv", per_person, agreed)
     assert any("no person column" in problem for problem in missing.problems)
 
 

@@ -125,10 +125,10 @@ def test_one_record_moves_one_count_of_every_query(row):
 def test_with_all_noisy_answers_fixed_every_table_gives_the_same_bins():
     numeric = opened(*ASKED[:2])
     first = Tape()
-    found = find(people(4000), numeric, first)
+    domains = find(people(4000), numeric, first)
     for other in (people(3999, 1), people(10, 2), people(4000, 5).slice(0, 0)):
         again = find(other, numeric, Tape(played=first))
-        assert [f.attribute for f in again] == [f.attribute for f in found]
+        assert [f.attribute for f in again] == [f.attribute for f in domains]
 
 
 def test_nothing_of_values_shows_but_those_whose_noisy_counts_reach_the_threshold():
@@ -189,13 +189,13 @@ def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
         assert attribute.clamp
         clipped = ((values < attribute.edges[0]) | (values > attribute.edges[-1])).mean()
         assert clipped < 0.06, attribute
-        held = (
+        shares = (
             np.histogram(np.clip(values, attribute.edges[0], attribute.edges[-1]), attribute.edges)[
                 0
             ]
             / rows
         )
-        assert held.max() < 0.8, attribute
+        assert shares.max() < 0.8, attribute
         assert 3 <= attribute.size <= 16
 
 
@@ -395,9 +395,9 @@ def test_a_domain_is_known_again_by_its_part_its_table_or_its_cells(tmp_path):
     # A copy of a copy is known as well.
     assert once(tmp_path, schema, people(10, seed=2), "copy.toml", "new.csv") == (findings, names)
     # Other people, elsewhere, are others.
-    found, known = once(tmp_path, schema, people(4000, seed=3), "else.toml", "else.csv")
+    domains, known = once(tmp_path, schema, people(4000, seed=3), "else.toml", "else.csv")
     assert not known
-    assert {e.release for f in found for e in f.entries}.isdisjoint(
+    assert {e.release for f in domains for e in f.entries}.isdisjoint(
         e.release for f in findings for e in f.entries
     )
     # An attribute of another name was not looked for.
@@ -416,18 +416,18 @@ def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another
     assert once(tmp_path, schema, table)[0] == first
     for other in (table.slice(1), people(4000, seed=1)):
         (tmp_path / "found.json").unlink()
-        found, _ = once(tmp_path, schema, other)
-        assert {e.release for f in found for e in f.entries}.isdisjoint(
+        domains, _ = once(tmp_path, schema, other)
+        assert {e.release for f in domains for e in f.entries}.isdisjoint(
             e.release for f in first for e in f.entries
         )
     # One cell of one column: the noise of every column is another.
     (tmp_path / "found.json").unlink()
     jobs = table["job"].to_pylist()
     jobs[5] = "j1" if jobs[5] != "j1" else "j2"
-    found, _ = once(tmp_path, schema, table.set_column(2, "job", pa.array(jobs)))
+    domains, _ = once(tmp_path, schema, table.set_column(2, "job", pa.array(jobs)))
     assert all(
-        mine.entries[0].release != own.entries[0].release
-        for mine, own in zip(first, found, strict=True)
+        mine.entries[0].release != theirs.entries[0].release
+        for mine, theirs in zip(first, domains, strict=True)
     )
     # Under another key, too.
     for name in ("found.json", "key"):
@@ -470,7 +470,10 @@ def test_cells_are_the_same_in_any_order_chunks_and_encoding():
     empty = pa.chunked_array([], pa.string())
     digests = {
         cells_digest(empty),
-        *(cells_digest(pa.chunked_array([pa.array(own)])) for own in [cells.to_pylist(), *others]),
+        *(
+            cells_digest(pa.chunked_array([pa.array(order)]))
+            for order in [cells.to_pylist(), *others]
+        ),
     }
     assert len(digests) == 7
 

@@ -1,7 +1,5 @@
 """What a party asks of its records has one answer, in whatever pieces it is worked out."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
@@ -33,8 +31,8 @@ def test_messages_do_not_depend_on_the_pieces(encoder, monkeypatch):
     )
 
     def message():
-        held = zip(plan.party_names, tables(), strict=True)
-        return [Party(plan, name, SECRET, FixedNoise(5)).run(table) for name, table in held]
+        sources = zip(plan.party_names, tables(), strict=True)
+        return [Party(plan, name, SECRET, FixedNoise(5)).run(table) for name, table in sources]
 
     whole = [one.to_bytes(plan) for one in message()]
     monkeypatch.setattr("vertimrf.party.records.CELLS_AT_ONCE", 1000)
@@ -58,11 +56,11 @@ def test_parities_tell_an_odd_number_of_second_bins_from_an_even_one():
 
 def test_progress_goes_through_all_pieces_once(monkeypatch):
     monkeypatch.setattr("vertimrf.party.records.CELLS_AT_ONCE", 700)
-    told = []
+    steps = []
 
     class Told(Silent):
         def advance(self, done, of):
-            told.append(done / of)
+            steps.append(done / of)
 
     (one, _) = tables(1000)
     plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(4, 2))
@@ -73,8 +71,8 @@ def test_progress_goes_through_all_pieces_once(monkeypatch):
         [Composite((0,), (np.arange(4),))],
         Told(),
     )
-    assert told == sorted(told)
-    assert told[-1] == 1
+    assert steps == sorted(steps)
+    assert steps[-1] == 1
 
 
 def test_words_tell_records_apart_by_their_values_too():
@@ -82,9 +80,9 @@ def test_words_tell_records_apart_by_their_values_too():
     plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(1, 1))
     make = functools.partial(CountSketchEncoder, plan, (0,), bytes(32))
     composite, words = Composite((0,), (np.arange(4),)), np.arange(1, 5, dtype=np.uint64)
-    found = InMemory(one).encoded(make, [composite], words=words)
+    encoded = InMemory(one).encoded(make, [composite], words=words)
     oracle = make()
     oracle.update(
         one.digests ^ (one.codes[0].astype(np.uint64) + np.uint64(1)), np.zeros((1, 500), np.uint16)
     )
-    assert found.state() == oracle.state()
+    assert encoded.state() == oracle.state()

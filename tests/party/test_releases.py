@@ -1,14 +1,12 @@
 """A plan is released for once: whatever is killed, repeated, raced, altered or lost, no second noise gets out."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.attacks.double_release import RELEASE, child, steps
+from benchmarks.attacks.double_release import RELEASE, child, killed_at, steps
 from vertimrf.errors import PrivacyError
 from vertimrf.files import atomic
 from vertimrf.files.state import STATE
@@ -21,15 +19,15 @@ from vertimrf.tables.table import Table
 PRICE = "A second one would cost epsilon 3.6."
 
 
-def fresh() -> bytes:
+def fresh():
     return os.urandom(1000)
 
 
-def again() -> bytes:
+def again():
     raise AssertionError("made again although there is a record")
 
 
-def price() -> str:
+def price():
     return PRICE
 
 
@@ -55,9 +53,8 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
     count = steps(tmp_path)
     assert count >= 12
     recorded = 0
-    for kill_at in range(count):
-        folder, out = tmp_path / f"{kill_at}.releases", tmp_path / f"{kill_at}.message"
-        assert child(folder, out, kill_at).wait() == -9
+    for folder, out, code in killed_at(tmp_path, count):
+        assert code == -9
         sent = out.read_bytes() if out.exists() else None
         on_record = list(folder.glob("message-*"))
         recorded += bool(on_record)
@@ -224,12 +221,12 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
         return table_digest(InMemory(table), key, plan)
 
     table, key = table_of(200), PrivateKey.new("hospital")
-    own = digest_of(table, key, b"p" * 32)
+    digest = digest_of(table, key, b"p" * 32)
     order = np.random.default_rng(1).permutation(200)
     shuffled = Table(
         table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
     )
-    assert digest_of(shuffled, key, b"p" * 32) == own
+    assert digest_of(shuffled, key, b"p" * 32) == digest
     codes, digests = table.codes.copy(), table.digests.copy()
     codes[1, 150] = (codes[1, 150] + 1) % 3
     digests[199] += np.uint64(1)
@@ -248,4 +245,4 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
         digest_of(table, PrivateKey.new("hospital"), b"p" * 32),
         digest_of(table, key, b"q" * 32),
     ]
-    assert len({own, *others}) == 7
+    assert len({digest, *others}) == 7

@@ -1,7 +1,5 @@
 """The parties' shared secret: agreed on in public, told to nobody, and never used twice the same way."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

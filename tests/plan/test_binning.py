@@ -1,7 +1,5 @@
 """Bins from a released one-way marginal."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A cap on epsilon if a party colludes with the server: the largest messages that keep it."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -134,8 +132,8 @@ def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
     assert line in done
     for command in ("plan", "inspect"):
         assert line in good(f"{command} {tmp_path}/plan.json")
-    told = json.loads(good(f"plan {tmp_path}/plan.json --json -"))
-    assert told["colluding_epsilon"] == pytest.approx(spent)
+    printed = json.loads(good(f"plan {tmp_path}/plan.json --json -"))
+    assert printed["colluding_epsilon"] == pytest.approx(spent)
 
 
 @pytest.mark.parametrize(

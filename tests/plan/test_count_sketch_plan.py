@@ -1,7 +1,5 @@
 """Plans with count sketches: within the target and the messages, from public figures alone; and whole runs with them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -37,14 +35,15 @@ ROWS = 20_000
 
 
 def schema_of(*parties):
-    sizes = [size for own in parties for size in own]
+    sizes = [size for party in parties for size in party]
     attributes = tuple(
         Attribute(name=f"a{i}", kind="integer", codes=size) for i, size in enumerate(sizes)
     )
     names = iter(a.name for a in attributes)
-    held = zip(("one", "two", "three", "four", "five"), parties, strict=False)
+    named = zip(("one", "two", "three", "four", "five"), parties, strict=False)
     return Schema(
-        attributes, tuple((name, tuple(itertools.islice(names, len(own)))) for name, own in held)
+        attributes,
+        tuple((name, tuple(itertools.islice(names, len(party)))) for name, party in named),
     )
 
 
@@ -146,7 +145,9 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
         left + right,
         (*range(1, 10), *range(11, 16)),
     )
-    assert [group.parity for group in plan.groups] == [len(own) == 2 for own in left + right]
+    assert [group.parity for group in plan.groups] == [
+        len(attributes) == 2 for attributes in left + right
+    ]
     assert plan.sketch.sizes == (2,) * 16
     # A record counts in parities once, and in the others as often as they weigh.
     assert plan.sketch.weights == (7, 5, 5, 5, *[1] * 6, 7, 5, 5, 1, 1, 1)
@@ -161,7 +162,11 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
         (0, 2, 4, 6, 7),
     )
     # Farthest first, in a ring, and no more than so many rings.
-    parities = [own for own in groups_of((2,) * 8, (2,), epsilon=8.0)[0] if len(own) == 2]
+    parities = [
+        attributes
+        for attributes in groups_of((2,) * 8, (2,), epsilon=8.0)[0]
+        if len(attributes) == 2
+    ]
     assert parities[:6] == [(0, 4), (1, 5), (2, 6), (3, 7), (0, 3), (1, 4)]
     assert sorted(parities) == [
         (i, j) for i in range(8) for j in range(i + 1, 8) if 2 <= j - i <= 6
@@ -312,13 +317,13 @@ def test_groups_of_many_values_have_larger_weights():
     assert f"(5 to {sketch.weights[3]})" in entry.noise
     # A second release of a party's groups adds as many as they weigh.
     assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
-    for party, own in enumerate((slice(0, 3), slice(3, 6))):
+    for party, rows in enumerate((slice(0, 3), slice(3, 6))):
         more = (
             ledger_of_releases(plan, tuple(2 if p == party else 1 for p in (0, 1)))
             .entries[-1]
             .event
         )
-        assert more == structs.replace(event, groups=event.groups + sum(sketch.weights[own]))
+        assert more == structs.replace(event, groups=event.groups + sum(sketch.weights[rows]))
 
 
 def test_the_group_that_stays_as_values_among_contrasts_has_a_larger_weight():

@@ -1,9 +1,6 @@
 """Forecasts: for every role, from public figures, growing with what there is to do, and near what then happens."""
 
-from __future__ import annotations
-
 import itertools
-import json
 import math
 import os
 import random
@@ -115,9 +112,9 @@ def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
     assert 0.5 < measured_cells(sizes, local, 40_000) / cells < 2
 
 
-def test_memory_is_within_two_of_what_a_trial_takes_and_time_is_not_far_above():
+def test_memory_is_within_two_of_what_a_trial_takes():
     script = """
-import json, re, resource
+import re
 from pathlib import Path
 import numpy as np
 from vertimrf.plan.forecast import forecast
@@ -134,14 +131,9 @@ digests = rng.integers(0, 1 << 63, 20_000).astype(np.uint64)
 tables = [Table(schema.part(party), digests, rng.integers(0, 8, (4, 20_000)).astype(np.uint16)) for party in "ab"]
 run_protocol(plan, tables)
 peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
-used = resource.getrusage(resource.RUSAGE_SELF)
-foreseen = forecast(plan).trial
-print(json.dumps([peak, foreseen.memory, used.ru_utime + used.ru_stime, foreseen.work]))
+print(forecast(plan).trial.memory / peak)
 """
     if not os.path.exists("/proc/self/status"):
         pytest.skip("peak memory is read from /proc")
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    peak, memory, seconds, work = json.loads(run.stdout)
-    assert 0.5 < memory / peak < 2
-    # Kernels may have to be compiled first, so this is an upper bound alone.
-    assert work < 2 * seconds
+    assert 0.5 < float(run.stdout) < 2

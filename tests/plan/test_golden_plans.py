@@ -1,11 +1,8 @@
 """Plans stay what they were: the same parameters give the same marginals, keys and noise, however planning is computed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ from vertimrf.plan.schema import Schema
 GOLDEN = Path(__file__).with_name("golden_plans.json")
 
 
-def sizes_between(seed: int, attributes: int, least: int, most: int) -> list[int]:
+def sizes_between(seed, attributes, least, most):
     """Domain sizes, log-uniform."""
     spread = np.random.default_rng(seed).uniform(np.log(least), np.log(most), attributes)
     return [int(size) for size in np.round(np.exp(spread))]
@@ -74,7 +71,7 @@ CASES = {
 }
 
 
-def figures(case: str) -> dict[str, Any]:
+def figures(case):
     """What a plan decides: whole numbers as a digest, noise scales as they are."""
     sizes, parties, records, options = CASES[case]
     schema = Schema.of(
@@ -109,10 +106,10 @@ def figures(case: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_a_plan_is_what_it_was(case):
     golden = json.loads(GOLDEN.read_text())[case]
-    found = figures(case)
-    assert found["whole"] == golden["whole"]
+    made = figures(case)
+    assert made["whole"] == golden["whole"]
     # Composition over tens of millions of keys was exact to a few millionths then; phantoms are whole numbers.
-    for ours, theirs in zip(found["scales"], golden["scales"], strict=True):
+    for ours, theirs in zip(made["scales"], golden["scales"], strict=True):
         assert ours == pytest.approx(
             theirs, rel=1e-5, abs=1 if isinstance(theirs, int) and theirs > 1e3 else 0
         )

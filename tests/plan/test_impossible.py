@@ -1,11 +1,8 @@
 """Impossible combinations in a schema: which codes they rule out, what is said of bad ones, and what they leave possible."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ from planning import plan_with
 from tests.builders import schema_of
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.impossible import Combination, Condition, Impossible, contradiction, never
+from vertimrf.plan.impossible import Condition, Impossible, contradiction, never
 from vertimrf.plan.schema import Schema
 
 AGE = Attribute.numeric("age", range(0, 101, 5), integral=True, missing=True)
@@ -110,7 +107,7 @@ missing = true
         (ODD, None, (2,)),
     ],
 )
-def test_codes_of_conditions(attribute: Attribute, given: object, codes: tuple[int, ...]) -> None:
+def test_codes_of_conditions(attribute, given, codes):
     condition = Condition.from_json(attribute.name, given)
     assert condition.codes(attribute) == codes
     assert (
@@ -121,7 +118,7 @@ def test_codes_of_conditions(attribute: Attribute, given: object, codes: tuple[i
     )
 
 
-def test_no_number_of_a_ruled_out_bin_is_outside_the_limits() -> None:
+def test_no_number_of_a_ruled_out_bin_is_outside_the_limits():
     """Against the numbers themselves, drawn inside bins; the bins that are cut have numbers on both sides."""
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -157,7 +154,7 @@ def test_no_number_of_a_ruled_out_bin_is_outside_the_limits() -> None:
         assert condition.cut(attribute) == some_in
 
 
-def test_a_file_says_what_the_code_says(tmp_path: Path) -> None:
+def test_a_file_says_what_the_code_says(tmp_path):
     path = tmp_path / "schema.toml"
     path.write_text(EXAMPLE)
     schema = Schema.load(path)
@@ -191,7 +188,7 @@ def test_a_file_says_what_the_code_says(tmp_path: Path) -> None:
     assert Schema.load(tmp_path / "dates.toml") == dates
 
 
-def test_schemas_without_any_are_what_they_were() -> None:
+def test_schemas_without_any_are_what_they_were():
     schema = Schema.of({"p": [AGE, SEX]})
     assert "impossible" not in schema.to_json()
     assert Schema.of({"p": [AGE, SEX]}, impossible=[]).digest() == schema.digest()
@@ -201,7 +198,7 @@ def test_schemas_without_any_are_what_they_were() -> None:
     )
 
 
-def test_parts_keep_theirs_when_they_are_merged_or_dealt() -> None:
+def test_parts_keep_theirs_when_they_are_merged_or_dealt():
     one, two = Impossible.of(age={"below": 15}, sex="M"), Impossible.of(claims=4, grade=1)
     parts = {
         "one.toml": Schema.of({"one": [AGE, SEX]}, impossible=[one]),
@@ -279,7 +276,7 @@ def test_parts_keep_theirs_when_they_are_merged_or_dealt() -> None:
         ),
     ],
 )
-def test_bad_ones_are_one_sentence(impossible: object, words: str) -> None:
+def test_bad_ones_are_one_sentence(impossible, words):
     schema = Schema.of({"p": [AGE, BMI, BORN, AT, SEX, GRADE, PAID, CLAIMS]})
     with pytest.raises(SchemaError) as caught:
         Schema.from_json(schema.to_json() | {"impossible": impossible})
@@ -287,7 +284,7 @@ def test_bad_ones_are_one_sentence(impossible: object, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_party_states_only_its_own() -> None:
+def test_a_party_states_only_its_own():
     data = Schema.of({"one": [AGE], "two": [SEX]}).to_json()
     data["party"][0]["impossible"] = [{"age": "missing", "sex": "F"}]
     with pytest.raises(
@@ -299,7 +296,7 @@ def test_a_party_states_only_its_own() -> None:
         Schema.from_json(data)
 
 
-def test_one_that_needs_more_than_tau_is_no_plan() -> None:
+def test_one_that_needs_more_than_tau_is_no_plan():
     wide = Impossible.of(age="missing", claims=4, grade=1)
     schema = Schema.of({"one": [AGE, CLAIMS], "two": [SEX, GRADE]}, impossible=[wide])
     plan_with(schema, epsilon=1.0, expected_records=1000, tau=21 * 5 * 4)
@@ -310,7 +307,7 @@ def test_one_that_needs_more_than_tau_is_no_plan() -> None:
         plan_with(schema, epsilon=1.0, expected_records=1000, tau=419)
 
 
-def test_long_lists_are_cut() -> None:
+def test_long_lists_are_cut():
     many = [Impossible.of(claims=c, grade=g) for c in range(4) for g in (1, 2)]
     schema = Schema.of({"p": [CLAIMS, GRADE]}, impossible=many)
     assert schema.named(range(8)).endswith(
@@ -322,7 +319,7 @@ def test_long_lists_are_cut() -> None:
     assert "; claims = 2 and grade = 1; and 3 more." in summary
 
 
-def test_they_cost_no_privacy() -> None:
+def test_they_cost_no_privacy():
     """Public knowledge: the same events as without."""
     parties = {"one": [AGE, CLAIMS], "two": [SEX, GRADE]}
     stated = Schema.of(parties, impossible=[Impossible.of(age={"below": 15}, grade=1)])
@@ -335,14 +332,14 @@ def test_they_cost_no_privacy() -> None:
     assert "impossible, and so in no row: age below 15 and grade = 1." in with_any.summary()
 
 
-def test_attributes_of_one_value_take_no_part() -> None:
+def test_attributes_of_one_value_take_no_part():
     """What all records have says nothing: the rest of the combination is what counts."""
     schema = schema_of(one={"k": 1, "a": 3}, two={"x": 2})
     stated = Schema.from_json(schema.to_json() | {"impossible": [{"k": 0, "a": 2}]})
     assert stated.combinations == (((1, (2,)),),)
 
 
-def test_remarks_name_bins_that_are_cut_and_values_that_cannot_be() -> None:
+def test_remarks_name_bins_that_are_cut_and_values_that_cannot_be():
     stated = [
         {"age": {"below": 17}, "claims": 4},
         {"sex": "F", "claims": 3},
@@ -359,21 +356,21 @@ def test_remarks_name_bins_that_are_cut_and_values_that_cannot_be() -> None:
 
 
 @st.composite
-def puzzles(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Combination]]:
+def puzzles(draw):
     sizes = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=5)))
-    out: list[Combination] = []
+    out = []
     for _ in range(draw(st.integers(0, 8))):
-        held = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), max_size=3)))
+        places = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), max_size=3)))
         out.append(
             tuple(
                 (a, tuple(sorted(draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1)))))
-                for a in held
+                for a in places
             )
         )
     return sizes, out
 
 
-def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> list[tuple[int, ...]]:
+def possible(sizes, combinations):
     return [
         record
         for record in itertools.product(*map(range, sizes))
@@ -384,9 +381,7 @@ def possible(sizes: tuple[int, ...], combinations: list[Combination]) -> list[tu
 
 
 @given(puzzles(), st.data())
-def test_what_is_left_possible_equals_brute_force(
-    case: tuple[tuple[int, ...], list[Combination]], data: st.DataObject
-) -> None:
+def test_what_is_left_possible_equals_brute_force(case, data):
     sizes, combinations = case
     left = possible(sizes, combinations)
     named = contradiction(combinations, sizes)
@@ -397,10 +392,10 @@ def test_what_is_left_possible_equals_brute_force(
         for one in named:
             assert possible(sizes, [combinations[i] for i in named if i != one])
     else:
-        held = {a for combination in combinations for a, _ in combination}
+        places = {a for combination in combinations for a, _ in combination}
         expected = [
             (a, tuple(c for c in range(sizes[a]) if all(r[a] != c for r in left)))
-            for a in sorted(held)
+            for a in sorted(places)
         ]
         assert never(combinations, sizes) == [(a, codes) for a, codes in expected if codes]
     asked = {
@@ -411,7 +406,7 @@ def test_what_is_left_possible_equals_brute_force(
     assert bool(contradiction(combinations, sizes, asked)) == (not fitting)
 
 
-def test_many_combinations_are_looked_through_at_once() -> None:
+def test_many_combinations_are_looked_through_at_once():
     """A city lies in one state: a combination for each of a thousand cities; and seven that cannot share six places."""
     cities = [((0, (c,)), (1, tuple(s for s in range(50) if s != c % 50))) for c in range(1000)]
     assert contradiction(cities, (1000, 50)) == ()

@@ -1,7 +1,5 @@
 """Values of long domains that are measured as one."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,10 +21,10 @@ def test_neighbours_merge_while_they_count_little_and_no_longer(counts, light):
     mapping = merge_light(np.array(counts, float), light, ordered=True)
     assert mapping[0] == 0
     assert set(np.diff(mapping)) <= {0, 1}
-    held, values = np.bincount(mapping, weights=weights), np.bincount(mapping)
+    sums, values = np.bincount(mapping, weights=weights), np.bincount(mapping)
     # What was merged counts little, and what could still be merged does not.
-    assert (held[values > 1] <= 2 * light).all()
-    assert (held[:-1] + held[1:] > 2 * light).all()
+    assert (sums[values > 1] <= 2 * light).all()
+    assert (sums[:-1] + sums[1:] > 2 * light).all()
 
 
 @given(COUNTS, st.integers(-10, 200))

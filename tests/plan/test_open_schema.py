@@ -1,7 +1,5 @@
 """Schemas whose domains are yet to be found: what may be asked, and what closing them keeps."""
 
-from __future__ import annotations
-
 import pytest
 from planning import plan_with
 

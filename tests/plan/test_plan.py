@@ -1,7 +1,5 @@
 """Plans as files: read back as they were, and refused where they were edited into what no run can follow."""
 
-from __future__ import annotations
-
 import copy
 import json
 

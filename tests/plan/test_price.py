@@ -1,7 +1,5 @@
 """What a second release for one plan costs: more than a second plan, by far, and nothing is left out of the price."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -78,8 +76,8 @@ def test_everything_a_party_releases_counts_as_often_as_it_does(two):
     }
     ledger = ledger_of_releases(two, (2, 3))
     for name, times in (("one", 2), ("two", 3)):
-        found = [e.event for e in ledger.entries if e.party == name]
-        assert sum(event.count for event in found) == times * counts[name]
+        events = [e.event for e in ledger.entries if e.party == name]
+        assert sum(event.count for event in events) == times * counts[name]
     assert {e.event.sigma for e in ledger.entries if e.party == "one"} == {
         e.event.sigma for e in two.entries() if e.party == "one"
     }
@@ -94,11 +92,11 @@ def test_of_three_parties_only_the_pairs_of_who_releases_twice_share():
                 plan.schema.party_of(plan.groups[g].attributes[0]) for g in (pair.left, pair.right)
             )
         ] += pair.keys
-    found = {
+    shared = {
         event.attributes_per_key: event.keys
         for event in sketches(ledger_of_releases(plan, (1, 1, 2)))
     }
-    assert found == {
+    assert shared == {
         2: keys[frozenset((0, 1))],
         3: keys[frozenset((0, 2))] + keys[frozenset((1, 2))],
     }
@@ -112,7 +110,7 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
     ]
     assert plan.sketch.weights
     sketch = plan.sketch
-    held = [sum(sketch.weight(group) for group in plan.groups_of(party)) for party in range(3)]
+    weights = [sum(sketch.weight(group) for group in plan.groups_of(party)) for party in range(3)]
 
     def released(*times):
         return next(
@@ -121,12 +119,12 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
 
     (shared,) = [entry.released for entry in plan.entries() if entry.event == event]
     assert released(1, 1, 1) == event
-    assert released(2, 1, 1) == structs.replace(event, groups=sum(held) + held[0])
+    assert released(2, 1, 1) == structs.replace(event, groups=sum(weights) + weights[0])
     # More groups than the noise of a number has variance are priced as exactly.
-    assert 3 * sum(held) > event.variance
-    assert released(3, 3, 3) == structs.replace(event, groups=3 * sum(held))
+    assert 3 * sum(weights) > event.variance
+    assert released(3, 3, 3) == structs.replace(event, groups=3 * sum(weights))
     known = GaussianEvent(
-        math.sqrt(3 * sum(held) * event.variance), 3 * sum(held), event.repetitions
+        math.sqrt(3 * sum(weights) * event.variance), 3 * sum(weights), event.repetitions
     )
     assert (
         epsilon([released(3, 3, 3)], plan.delta).epsilon
@@ -199,9 +197,11 @@ def test_persons_with_several_records_are_priced_as_if_buckets_were_known_where_
         entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
     ]
     roomy = replace(plan, sketch=replace(plan.sketch, variance=4.0 * event.groups))
-    found = ledger_of_releases(roomy, (3, 3)).entries[-1].event
+    priced = ledger_of_releases(roomy, (3, 3)).entries[-1].event
     many = 3 * event.groups
-    assert found == GaussianEvent(math.sqrt(many * 4.0 * event.groups), 2 * many, event.repetitions)
+    assert priced == GaussianEvent(
+        math.sqrt(many * 4.0 * event.groups), 2 * many, event.repetitions
+    )
 
 
 def test_without_a_price_the_refusal_is_still_a_sentence(two, monkeypatch):

@@ -1,7 +1,5 @@
 """Scheduled pairs: which marginals are sketched, in how many bins and under how many keys, and what becomes of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -198,7 +196,7 @@ def test_predicted_errors_are_those_achieved():
     codes = np.array([rng.integers(0, a.size, ROWS) for a in schema.attributes], np.uint16)
     tables = dealt(schema, codes)
     truth = {}
-    found: dict = {}
+    achieved = {}
     runs = 20
     for run in range(runs):
         plan = plan_with(
@@ -212,19 +210,19 @@ def test_predicted_errors_are_those_achieved():
         )
         secret = Secret.new()
         messages = [
-            Party(plan, name, secret).run(own)
-            for name, own in zip(plan.party_names, tables, strict=True)
+            Party(plan, name, secret).run(rows)
+            for name, rows in zip(plan.party_names, tables, strict=True)
         ]
         first = Server(plan).read(messages)
         for m, p in zip(first.crossing, predicted_marginals(plan), strict=True):
             table = np.zeros([schema.sizes[a] for a in m.attributes])
             np.add.at(table, tuple(codes[a] for a in m.attributes), 1.0)
             truth[m.attributes] = p.error
-            found.setdefault(m.attributes, []).append(
+            achieved.setdefault(m.attributes, []).append(
                 m.counts - bin_table(table, m.bins, m.counts.shape)
             )
     ratios = []
-    for attributes, errors in found.items():
+    for attributes, errors in achieved.items():
         ratios.append(np.sqrt(np.mean(np.square(errors))) / truth[attributes])
         assert ratios[-1] == pytest.approx(1, abs=6 / np.sqrt(2 * runs * errors[0].size))
     assert np.sqrt(np.mean(np.square(ratios))) == pytest.approx(1, abs=0.08)

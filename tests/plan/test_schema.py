@@ -1,11 +1,8 @@
 """Schemas: what makes a domain, the file format, and inference for trials."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,7 +49,7 @@ ordered = true
 """
 
 
-def example() -> Schema:
+def example():
     return Schema.of(
         {
             "hospital": [
@@ -67,7 +64,7 @@ def example() -> Schema:
     )
 
 
-def test_a_schema_file_says_what_the_code_says(tmp_path: Path) -> None:
+def test_a_schema_file_says_what_the_code_says(tmp_path):
     path = tmp_path / "schema.toml"
     path.write_text(EXAMPLE)
     schema = Schema.load(path)
@@ -83,7 +80,7 @@ def test_a_schema_file_says_what_the_code_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
-def test_saving_round_trips(tmp_path: Path, suffix: str) -> None:
+def test_saving_round_trips(tmp_path, suffix):
     schema = Schema.of(
         {
             'a "party"\n': [
@@ -130,9 +127,7 @@ domains = st.one_of(
 
 
 @given(st.dictionaries(texts, domains, min_size=1, max_size=4), parties)
-def test_any_schema_survives_toml(
-    tmp_path_factory: pytest.TempPathFactory, listed: dict, party: str
-) -> None:
+def test_any_schema_survives_toml(tmp_path_factory, listed, party):
     schema = Schema.of(
         {party: [Attribute.from_json({"name": name, **domain}) for name, domain in listed.items()]}
     )
@@ -141,7 +136,7 @@ def test_any_schema_survives_toml(
     assert Schema.load(path) == schema
 
 
-def test_the_digest_sees_every_part_and_nothing_else() -> None:
+def test_the_digest_sees_every_part_and_nothing_else():
     schema = example()
     assert schema.digest() == Schema.from_json(json.loads(json.dumps(schema.to_json()))).digest()
     variants = [
@@ -157,7 +152,7 @@ def test_the_digest_sees_every_part_and_nothing_else() -> None:
     assert example().digest() == "72a990ad0359645012051506e34292964670a71a12ba262b2531310e37c4912a"
 
 
-def test_the_domain_json_of_the_field_is_integer_codes(tmp_path: Path) -> None:
+def test_the_domain_json_of_the_field_is_integer_codes(tmp_path):
     path = tmp_path / "domain.json"
     path.write_text('{"party": 2, "b": 41, "c": 16}')
     schema = Schema.load(path)
@@ -170,7 +165,7 @@ def test_the_domain_json_of_the_field_is_integer_codes(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
-def test_the_domains_of_the_paper(paper_data: Path) -> None:
+def test_the_domains_of_the_paper(paper_data):
     names = ("nltcs", "adult", "br2000", "fire")
     sizes = {name: Schema.load(paper_data / f"{name}-domain.json").sizes for name in names}
     assert sizes["nltcs"] == (2,) * 16
@@ -178,7 +173,7 @@ def test_the_domains_of_the_paper(paper_data: Path) -> None:
     assert max(sizes["adult"]) == 41
 
 
-def test_one_value_is_a_domain() -> None:
+def test_one_value_is_a_domain():
     attributes = [
         Attribute.categorical("x", ["only"]),
         Attribute.integer("y", 1),
@@ -187,7 +182,7 @@ def test_one_value_is_a_domain() -> None:
     assert Schema.of({"p": attributes}).sizes == (1, 1, 1)
 
 
-def attribute(**parts: object) -> dict:
+def attribute(**parts):
     return {"party": [{"name": "p", "attribute": [{"name": "x", **parts}]}]}
 
 
@@ -292,14 +287,14 @@ BAD = [
 
 
 @pytest.mark.parametrize(("data", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_schemas_are_told_apart(data: object, message: str) -> None:
+def test_bad_schemas_are_told_apart(data, message):
     with pytest.raises(SchemaError) as caught:
         Schema.from_json(data)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_bad_schema_files_are_named(tmp_path: Path) -> None:
+def test_bad_schema_files_are_named(tmp_path):
     with pytest.raises(SchemaError, match=r"Cannot read the schema .*absent\.toml"):
         Schema.load(tmp_path / "absent.toml")
     with pytest.raises(SchemaError, match="Cannot read the schema"):
@@ -319,13 +314,13 @@ def test_bad_schema_files_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("counts", [[], [4], [1, 1], [0, 3], [-1, 4], [1, 1, 2]])
-def test_bad_splits(counts: list[int]) -> None:
+def test_bad_splits(counts):
     schema = Schema.from_json({"a": 2, "b": 2, "c": 2})
     with pytest.raises(SchemaError, match="does not deal all 3"):
         schema.split(counts)
 
 
-def test_unknown_names() -> None:
+def test_unknown_names():
     with pytest.raises(SchemaError, match="no attribute 'weight'; it has age"):
         example().index("weight")
     with pytest.raises(SchemaError, match="no party 'bank'; it has hospital, insurer"):
@@ -334,7 +329,7 @@ def test_unknown_names() -> None:
         Schema(example().attributes, (("p", ("sex", "age", "claims", "plan")),))
 
 
-def test_inference_reads_domains_off_the_data() -> None:
+def test_inference_reads_domains_off_the_data():
     frame = pd.DataFrame(
         {
             "id": range(200),
@@ -368,7 +363,7 @@ def test_inference_reads_domains_off_the_data() -> None:
     assert max(widths) - min(widths) <= 4
 
 
-def test_inferred_bins_step_over_heavy_values() -> None:
+def test_inferred_bins_step_over_heavy_values():
     # Half of the records share one value: it gets a bin of its own, the others split the rest.
     values = [0.0] * 500 + [1 + i / 1000 for i in range(500)]
     schema = draft_schema([pa.table({"id": range(1000), "x": values})], "id").schema
@@ -377,7 +372,7 @@ def test_inferred_bins_step_over_heavy_values() -> None:
     assert schema.attributes[0].size == 16
 
 
-def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
+def test_a_draft_names_every_odd_column_at_once_and_goes_on():
     n = 2000
     table = pa.table(
         {
@@ -423,7 +418,7 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
     )
 
 
-def test_inference_refuses_what_has_no_domain() -> None:
+def test_inference_refuses_what_has_no_domain():
     with pytest.raises(TableError, match="Table 1 has no id column 'id'"):
         draft_schema([pa.table({"x": [1]})], "id")
     with pytest.raises(TableError, match="Table 2 has no records"):
@@ -445,7 +440,7 @@ def test_inference_refuses_what_has_no_domain() -> None:
         draft_schema([pa.table({"id": [1], "x": x}) for x in ([1], ["f"])], "id")
 
 
-def test_a_column_that_several_tables_have_is_drafted_from_all_of_them() -> None:
+def test_a_column_that_several_tables_have_is_drafted_from_all_of_them():
     draft = draft_schema(
         [
             pa.table({"id": [1, 2], "x": x, name: [1, 2]})
@@ -483,7 +478,7 @@ edges = [06:00:00, 14:00:00, 22:00:00]
 """
 
 
-def test_dates_and_times_have_bins_of_the_calendar(tmp_path: Path) -> None:
+def test_dates_and_times_have_bins_of_the_calendar(tmp_path):
     path = tmp_path / "schema.toml"
     path.write_text(CALENDAR)
     schema = Schema.load(path)
@@ -522,16 +517,16 @@ def test_dates_and_times_have_bins_of_the_calendar(tmp_path: Path) -> None:
         (["1969-12-30", "1970-01-02"], 2, ["1969-12-30", "1970-01-01", "1970-01-02"]),
     ],
 )
-def test_bins_of_dates(bounds: list[str], bins: str | int, starts: list[str]) -> None:
+def test_bins_of_dates(bounds, bins, starts):
     domain = Attribute.from_json({"name": "x", "calendar": "date", "bounds": bounds, "bins": bins})
     assert [domain.edge_text(i) for i in range(len(domain.edges))] == starts
 
 
-def part(party: str, *attributes: Attribute, public: bool = True) -> Schema:
+def part(party, *attributes, public=True):
     return Schema.of({party: attributes}, public=public)
 
 
-def test_parts_written_apart_make_one_schema() -> None:
+def test_parts_written_apart_make_one_schema():
     age, sex = Attribute.integer("age", 5), Attribute.categorical("sex", ["f", "m"])
     merged = Schema.merge({"a.toml": part("a", age), "b.toml": part("b", sex, public=False)})
     assert merged == Schema.of({"a": [age], "b": [sex]}, public=False)
@@ -554,7 +549,7 @@ def test_parts_written_apart_make_one_schema() -> None:
     )
 
 
-def test_an_attribute_of_several_parties_is_one() -> None:
+def test_an_attribute_of_several_parties_is_one():
     sizes = {"age": 5, "sex": 2, "x": 3, "y": 4, "z": 6}
     age, sex, x, y, z = (Attribute.integer(name, size) for name, size in sizes.items())
     parts = {
@@ -585,7 +580,7 @@ def test_an_attribute_of_several_parties_is_one() -> None:
         Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("age", "w")), ("c", ("z",))))
 
 
-def test_schemas_do_not_load_the_table_reader() -> None:
+def test_schemas_do_not_load_the_table_reader():
     # The server imports schemas, and must not need what reads tables.
     code = "import sys, vertimrf.plan.schema; sys.exit('pyarrow' in sys.modules or 'vertimrf.tables' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

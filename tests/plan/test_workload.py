@@ -1,7 +1,5 @@
 """Workloads: what they weigh, what they refuse, and that structure search goes by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import dealt, schema_of
@@ -60,10 +58,10 @@ def test_units_go_to_what_matters():
     sizes = (4, 4, 4, 4)
     tree = junction_tree(sizes, {(i, j) for i in range(4) for j in range(i)})
     plan = plan_local(sizes, 0.5, 100, False)
-    alike = dict(choose_marginals(tree, 1e6, plan))
+    unweighted = dict(choose_marginals(tree, 1e6, plan))
     wanted = dict(choose_marginals(tree, 1e6, plan, Workload((((0, 1), 1.0),))))
-    assert wanted[0, 1] > 2 * alike[0, 1]
-    assert wanted[2, 3] < alike[2, 3]
+    assert wanted[0, 1] > 2 * unweighted[0, 1]
+    assert wanted[2, 3] < unweighted[2, 3]
     assert sum(wanted.values()) <= plan.units
 
 

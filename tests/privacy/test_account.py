@@ -1,7 +1,5 @@
 """Prices of plans and of lone sketches, before any data is touched."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

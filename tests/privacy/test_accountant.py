@@ -1,7 +1,5 @@
 """Events and their composition: against closed forms, enumeration, and dp-accounting."""
 
-from __future__ import annotations
-
 import decimal
 import itertools
 import math
@@ -473,7 +471,7 @@ def test_frequencies_left_out_do_not_show(monkeypatch):
     assert sums[1] == pytest.approx(epsilon(events, 1e-5).epsilon, rel=1e-5)
 
 
-def test_past_the_largest_loss_delta_is_next_to_nothing() -> None:
+def test_past_the_largest_loss_delta_is_next_to_nothing():
     """A mechanism whose loss is bounded has no delta above that bound but the allowance for rounding."""
     for events in (
         [GeometricEvent(10.0)],
@@ -485,13 +483,13 @@ def test_past_the_largest_loss_delta_is_next_to_nothing() -> None:
     assert delta([GeometricEvent(10.0)], 0.2) < 1e-10
 
 
-def test_epsilon_is_never_below_the_gaussian_mechanisms_own() -> None:
+def test_epsilon_is_never_below_the_gaussian_mechanisms_own():
     """Many Gaussian releases are one (mu = root of the sum of squares); the accountant may only be above its exact value."""
     for sigma, count in ((50.0, 1), (50.0, 40), (3000.0, 4096), (9.0, 7)):
         mu = math.sqrt(count) / sigma
         for at in (1e-3, 1e-6, 1e-9):
 
-            def excess(eps: float, mu: float = mu, at: float = at) -> float:
+            def excess(eps, mu=mu, at=at):
                 return float(
                     stats.norm.cdf(mu / 2 - eps / mu)
                     - math.exp(eps) * stats.norm.cdf(-mu / 2 - eps / mu)
@@ -499,9 +497,9 @@ def test_epsilon_is_never_below_the_gaussian_mechanisms_own() -> None:
                 )
 
             exact = optimize.brentq(excess, 0.0, 60.0) if excess(0.0) > 0 else 0.0
-            found = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
+            total = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
             # Whole-number noise differs from real noise of the same sigma by about 1 / (12 sigma^2); the grid adds to that.
-            assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= found <= exact * 1.01 + 1e-6
+            assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= total <= exact * 1.01 + 1e-6
 
 
 # Wide events, and narrow ones beside them that do not set the grid: one, many small ones, many repetitions, every kind.

@@ -1,7 +1,5 @@
 """The attack on the published encoder works, and fails against scheduled pairs: both through the real encoders."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

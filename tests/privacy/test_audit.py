@@ -4,8 +4,6 @@ Noise and hashes are of the system's entropy. Where something has to be found, m
 stand beside it, from 2500 resamplings of 4000 to 24,000 trials; bounds are five standard deviations or more away.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys

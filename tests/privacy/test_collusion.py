@@ -1,7 +1,5 @@
 """What a run costs if a party colludes with the server: the law against enumeration, and the ledger's second total."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json
@@ -136,10 +134,10 @@ def test_the_encoder_moves_numbers_as_far_as_the_event_says():
     person = plan.part(groups, 2)
     apart = moved(plan, groups, [77, 78], np.zeros((4, 2)))
     assert apart < 2 * person.rho
-    alike = moved(plan, groups, [77, 77], np.zeros((4, 2)))
+    same = moved(plan, groups, [77, 77], np.zeros((4, 2)))
     assert (
         2 * person.rho
-        == pytest.approx(alike)
+        == pytest.approx(same)
         == pytest.approx(4 * moved(plan, groups, [77], np.zeros((4, 1))))
     )
 
@@ -304,8 +302,8 @@ def test_a_ledger_with_it_survives_its_file(options):
     back = Ledger.from_json(data)
     assert back == ledger
     assert back.colluding_epsilon == ledger.colluding_epsilon
-    told = data["colluding_epsilon"]
-    assert told == (None if math.isinf(ledger.colluding_epsilon) else ledger.colluding_epsilon)
+    stated = data["colluding_epsilon"]
+    assert stated == (None if math.isinf(ledger.colluding_epsilon) else ledger.colluding_epsilon)
 
 
 def test_a_ledger_from_before_has_none():

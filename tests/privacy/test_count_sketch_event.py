@@ -1,7 +1,5 @@
 """The count sketch's event: against enumeration, exact moments, simulation, and figures computed elsewhere."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -48,11 +46,11 @@ def half_integer_gaussian(variance):
     ],
 )
 def test_epsilon_of_known_parameters(event, at, low, high):
-    (found,) = by_pld([event], at)
-    assert low < found < high
+    (cost,) = by_pld([event], at)
+    assert low < cost < high
     # Rényi divergences come from moments, apart from the grid, and are looser.
     (renyi,) = by_renyi([event], at)
-    assert found < renyi < 1.3 * found
+    assert cost < renyi < 1.3 * cost
 
 
 @pytest.mark.parametrize(
@@ -87,10 +85,10 @@ def test_far_out_the_law_is_never_below_sums_without_a_transform(buckets):
     for _ in range(int(math.log2(buckets)) - 1):
         half_law, half = np.outer(half_law, half_law).ravel(), np.add.outer(half, half).ravel()
     sums, law = np.add.outer(half, half).ravel() / buckets, np.outer(half_law, half_law).ravel()
-    ratio, found, lost = ratio_law(groups, variance, buckets)
+    ratio, probabilities, lost = ratio_law(groups, variance, buckets)
     for at in np.linspace(1, 30, 6):
         exact = law @ np.maximum(sums - at, 0)
-        ours = found @ np.maximum(ratio - at, 0)
+        ours = probabilities @ np.maximum(ratio - at, 0)
         assert exact * (1 - 1e-9) <= ours + lost
         if exact > 1e-20:
             assert ours < exact * 1.15 + 1e-12
@@ -222,8 +220,8 @@ def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(
         present = np.zeros(law.shape)
         for shift in shifts[:, reached]:
             moved = [
-                np.exp((2 * s * values - s * s) / (2 * own))
-                for s, (values, _, own) in zip(shift, laws, strict=True)
+                np.exp((2 * s * values - s * s) / (2 * numbers))
+                for s, (values, _, numbers) in zip(shift, laws, strict=True)
             ]
             present += functools.reduce(np.multiply.outer, moved) / ways
         assert (law * present).sum() == pytest.approx(1, abs=1e-9)
@@ -269,8 +267,8 @@ def test_delta_by_simulation():
 def test_many_repetitions_cost_what_a_gaussian_does():
     event = CountSketchEvent(10, 25.0, 4096, 2000)
     limit = GaussianEvent(1 / event.spread, count=2000)
-    (found,), (gaussian,) = by_pld([event], 1e-5), by_pld([limit], 1e-5)
-    assert gaussian < found < 1.01 * gaussian
+    (cost,), (gaussian,) = by_pld([event], 1e-5), by_pld([limit], 1e-5)
+    assert gaussian < cost < 1.01 * gaussian
 
 
 def test_costs_grow_with_repetitions_and_groups_and_fall_with_noise():

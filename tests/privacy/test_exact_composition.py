@@ -4,8 +4,6 @@ Here no loss is put on a grid and nothing is rounded up: the moments E exp(z X) 
 definition, their product gives the density of the tilted total loss, and delta is an integral over that density.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ledger: shares, running totals, its file, and its terminal table."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math
@@ -66,12 +64,12 @@ def test_the_method_is_that_of_the_total_not_of_a_part():
 
 def test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records():
     """(e, d) for one record is (k e, d (1 + exp(e) + ... )) for k, at most d k exp((k - 1) e)."""
-    found = LedgerEntry(ThresholdEvent(4.0, 90), "clinic", "values", "two-sided geometric, scale 4")
-    exposed = found.event.exposed
+    entry = LedgerEntry(ThresholdEvent(4.0, 90), "clinic", "values", "two-sided geometric, scale 4")
+    exposed = entry.event.exposed
     one = LedgerEntry(GaussianEvent(900.0), "clinic", "a count", "discrete Gaussian")
     for k in (2, 5):
         least = exposed * k * math.exp((k - 1) * 0.25)
-        scarce, enough = (Ledger((found, one), least * part, prior=1) for part in (1 - 1e-6, 1.2))
+        scarce, enough = (Ledger((entry, one), least * part, prior=1) for part in (1 - 1e-6, 1.2))
         assert scarce.group_epsilon(k) == math.inf
         rest = group_epsilon([one.event], 0.2 * least, k)
         assert enough.group_epsilon(k) == pytest.approx(k * 0.25 + rest, rel=1e-6)

@@ -3,8 +3,6 @@
 Keys are fixed, so that each test gives the same result every time; a change of the stream fails one by chance once in a million.
 """
 
-from __future__ import annotations
-
 import os
 from fractions import Fraction
 
@@ -26,7 +24,7 @@ SIGMAS = [0.3, 1.0, 3.0, 25.5, 255.9, 256.1, 5000.0]
 SCALES = [0.2, 0.7, 12.0, 900.5]
 
 
-def stream(number: int) -> Stream:
+def stream(number):
     return Stream(bytes([number]) * 64)
 
 
@@ -131,18 +129,18 @@ def test_thresholds_are_those_of_the_exact_law_and_well_within_the_margin(sigma)
             for x in range(exact_reach + 200)
         ]
         total, below = 2 * mpmath.fsum(mass) - mass[0], mpmath.fsum(mass[exact_reach + 1 :])
-        for x, found in zip(range(-exact_reach, exact_reach), exact, strict=True):
+        for x, threshold in zip(range(-exact_reach, exact_reach), exact, strict=True):
             below += mass[abs(x)]
-            assert abs(mpmath.mpf(found) - below / total * mpmath.mpf(2) ** 256) < 1.01
+            assert abs(mpmath.mpf(threshold) - below / total * mpmath.mpf(2) ** 256) < 1.01
         # What lies beyond.
         assert 2 * mpmath.fsum(mass[exact_reach + 1 :]) / total < mpmath.mpf(2) ** -236
     low, high, reach = sampler._thresholds(Fraction(sigma) ** 2)
     eighth = int(sampler.MARGIN / 8 * 2**256)
     edge = int(sampler.MARGIN * 2**256)
-    for i, own in enumerate(exact[exact_reach - reach : exact_reach + reach]):
-        if edge < own < 2**256 - edge:
-            assert (int(low[i]) << 192) + 7 * eighth <= own + (1 << 192)
-            assert own <= (int(high[i]) << 192) - 7 * eighth + (1 << 193)
+    for i, limit in enumerate(exact[exact_reach - reach : exact_reach + reach]):
+        if edge < limit < 2**256 - edge:
+            assert (int(low[i]) << 192) + 7 * eighth <= limit + (1 << 192)
+            assert limit <= (int(high[i]) << 192) - 7 * eighth + (1 << 193)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 3.0, 25.5, 300.0])
@@ -152,9 +150,9 @@ def test_where_the_first_bits_do_not_settle_a_draw_all_of_them_do(sigma, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr(sampler, "MARGIN", 2.0**-8)
         sampler._thresholds.cache_clear()
-        found = discrete_gaussian(stream(5), 3000, sigma)
+        drawn = discrete_gaussian(stream(5), 3000, sigma)
     sampler._thresholds.cache_clear()
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(drawn, expected)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -179,7 +177,7 @@ class Given(Stream):
 
 def test_a_number_at_a_threshold_is_above_it_and_one_just_below_is_not():
     exact, reach = sampler._exact_thresholds(Fraction(9))
-    inside = [i for i, own in enumerate(exact) if 1 < own >> 192 < 2**64 - 2]
+    inside = [i for i, threshold in enumerate(exact) if 1 < threshold >> 192 < 2**64 - 2]
     assert len(inside) > 50
     for i in inside:
         word, further = exact[i] >> 192, exact[i] & (2**192 - 1)
@@ -288,8 +286,8 @@ def unrelated(one, other):
 
 def test_the_same_key_and_numbers_give_the_same_noise():
     one, two = (noises(KeyedNoise(b"k" * 32)) for _ in range(2))
-    for mine, own in zip(one, two, strict=True):
-        np.testing.assert_array_equal(mine, own)
+    for mine, theirs in zip(one, two, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
     # However the numbers lie in memory.
     turned = np.asfortranarray(VALUES.astype(np.int32))
     np.testing.assert_array_equal(
@@ -360,8 +358,8 @@ def test_system_noise_has_a_fresh_key(monkeypatch):
 
 
 def test_fixed_noise_repeats_and_says_that_it_is_not_private():
-    for mine, own in zip(noises(FixedNoise(3)), noises(FixedNoise(3)), strict=True):
-        np.testing.assert_array_equal(mine, own)
+    for mine, theirs in zip(noises(FixedNoise(3)), noises(FixedNoise(3)), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
     assert all(map(unrelated, noises(FixedNoise(3)), noises(FixedNoise(4))))
     assert SystemNoise.private
     assert KeyedNoise.private

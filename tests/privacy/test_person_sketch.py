@@ -1,7 +1,5 @@
 """The price of a count sketch for a person with several records, against likelihood ratios drawn at random."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -171,12 +169,12 @@ def test_both_accounts_agree():
         # Of the law itself, but for what the grid adds.
         ratio, mass, _ = events[0].law
         orders = np.array([3.0, 8.0, 20.0])
-        found = person_renyi(
+        costs = person_renyi(
             events[0].law, 8, 100.0 * records, 1024, records, orders, events[0].rho
         )
         direct = np.array([math.log(mass @ ratio**order) / (order - 1) for order in orders])
-        assert (found > 0.97 * direct).all()
-        assert found[-1] < 2 * direct[-1]
+        assert (costs > 0.97 * direct).all()
+        assert costs[-1] < 2 * direct[-1]
 
 
 def test_how_records_share_buckets():

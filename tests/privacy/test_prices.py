@@ -1,7 +1,5 @@
 """What a plan's events cost, each computed here a second time from what the mechanisms do: in high precision, or by hand."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath
@@ -31,8 +29,8 @@ SIZES = {"one": (6, 5, 4, 7), "two": (5, 7, 6, 5, 3), "three": (4,)}
 def plan_of(**changes):
     schema = Schema.of(
         {
-            name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(own)]
-            for name, own in SIZES.items()
+            name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(sizes)]
+            for name, sizes in SIZES.items()
         }
     )
     settings = {
@@ -217,7 +215,9 @@ def test_every_party_pays_for_its_whole_local_model(plan):
 
 
 def test_the_total_is_that_of_all_events(plan):
-    events = [GaussianEvent(*event) for own in expected_events(plan).values() for event in own]
+    events = [
+        GaussianEvent(*event) for entries in expected_events(plan).values() for event in entries
+    ]
     sketch = plan.sketch
     keys = sum(pair.keys for pair in sketch.pairs)
     events.append(

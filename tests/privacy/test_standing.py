@@ -1,7 +1,5 @@
 """A release's standing: what it says, and that whatever does not say it in full is not private."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The price of a stability histogram against OpenDP's, and against every way in which a person's records may fall."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Randomised responses: the sampler against its exact law, estimates against the truth, the run end to end."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -141,9 +139,9 @@ def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
     responses = [
         respond_to(rng, plan, a, np.broadcast_to(columns[a], (runs, n))) for a in attributes
     ]
-    found = [count_marginal(plan, attributes, [r[i] for r in responses]) for i in range(runs)]
-    values = np.array([v for v, _ in found])
-    stated = np.mean([s**2 for _, s in found], axis=0)
+    estimates = [count_marginal(plan, attributes, [r[i] for r in responses]) for i in range(runs)]
+    values = np.array([v for v, _ in estimates])
+    stated = np.mean([s**2 for _, s in estimates], axis=0)
     if np.all(exact < 1 / 12):
         np.testing.assert_array_equal(values, np.broadcast_to(truth, values.shape))
         return

@@ -1,7 +1,5 @@
 """CarEst as published: the kernels against a slow count of unions, the estimates against the truth, bad input by name."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -87,12 +85,12 @@ def test_shares_equal_a_slow_union_whatever_the_blocks(keys, lowest, ceiling):
         for size in (3, 2, 5, 2)
     ]
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
-    found = kernel_shares(levels, marginals, ceiling, 1)
-    for marginal, shares in zip(marginals, found, strict=True):
+    result = kernel_shares(levels, marginals, ceiling, 1)
+    for marginal, shares in zip(marginals, result, strict=True):
         np.testing.assert_array_equal(shares, slow_shares([levels[i] for i in marginal], ceiling))
     for blocks in {min(2, keys), min(3, keys), keys}:
         for one, other in zip(
-            found, kernel_shares(levels, marginals, ceiling, blocks), strict=True
+            result, kernel_shares(levels, marginals, ceiling, blocks), strict=True
         ):
             np.testing.assert_array_equal(one, other)
 
@@ -144,15 +142,15 @@ def test_where_nothing_is_cut_the_estimate_is_hyperloglogs():
     keys, floor, ceiling, table = 1000, 4, 24, np.array([[3000, 5000], [1000, 7000], [40, 10_000]])
     plan = SharedKeyPlan(2000, floor, ceiling, keys, table.shape)
     levels = simulate(np.random.default_rng(1), table, plan)
-    (found,) = estimate(plan, table, levels, [(0, 1)])
+    (measured,) = estimate(plan, table, levels, [(0, 1)])
     items = 0.7213 / (1 + 1.079 / keys) * keys / (2.0 ** -slow_levels(levels)).sum(axis=-1)
     np.testing.assert_allclose(
-        found.counts,
+        measured.counts,
         np.maximum(table.sum() - (items - 3 * 2000), 0),
         rtol=0,
         atol=1e-3 * items.max(),
     )
-    np.testing.assert_allclose(found.sigma, 1.04 * items / np.sqrt(keys), rtol=5e-3)
+    np.testing.assert_allclose(measured.sigma, 1.04 * items / np.sqrt(keys), rtol=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +202,8 @@ def test_theorem_5_holds_where_it_has_its_many_keys():
     plan = SharedKeyPlan(40, 1, 30, keys, table.shape)
     failed = np.zeros(table.shape)
     for _ in range(repetitions):
-        (found,) = estimate(plan, table, simulate(rng, table, plan), [(0, 1, 2)])
-        failed += np.abs(found.counts - table) > (table.sum() - table) + 3 * plan.phantoms
+        (measured,) = estimate(plan, table, simulate(rng, table, plan), [(0, 1, 2)])
+        failed += np.abs(measured.counts - table) > (table.sum() - table) + 3 * plan.phantoms
     assert failed.max() / repetitions <= beta
 
 
@@ -227,17 +225,17 @@ def test_sketches_of_the_encoder_give_back_its_records():
         )
         tables += encoder.result(rng.bytes)
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
-    found = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n))
-    for marginal, one in zip(marginals, found, strict=True):
+    measured = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n))
+    for marginal, one in zip(marginals, measured, strict=True):
         counts = truth.sum(axis=tuple(set(range(4)) - set(marginal)))
         assert one.counts.shape == counts.shape
         # Some 100 cells, which share their keys.
         assert np.all(np.abs(one.counts - counts) < 4.5 * one.sigma)
     # Of a value of the first attribute and one of the third that it excludes.
     assert (
-        found[marginals.index((0, 2))].counts[0, 3]
+        measured[marginals.index((0, 2))].counts[0, 3]
         < 400
-        < found[marginals.index((0, 2))].counts[1, 3]
+        < measured[marginals.index((0, 2))].counts[1, 3]
     )
 
 
@@ -268,11 +266,11 @@ def test_threads_and_the_company_of_other_marginals_change_nothing():
         first = published_estimates(plan, ours, bins, levels, named, 1e5)
     second = published_estimates(plan, ours, bins, levels, named, 1e5)
     alone = [published_estimates(plan, ours, bins, levels, [m], 1e5)[0] for m in named]
-    for marginal, *found in zip(named, first, second, alone, strict=True):
-        for one in found:
+    for marginal, *others in zip(named, first, second, alone, strict=True):
+        for one in others:
             assert one.attributes == marginal
-            np.testing.assert_array_equal(one.counts, found[0].counts)
-            np.testing.assert_array_equal(one.sigma, found[0].sigma)
+            np.testing.assert_array_equal(one.counts, others[0].counts)
+            np.testing.assert_array_equal(one.sigma, others[0].sigma)
     assert first[1].bins[1] is bins[2]
 
 

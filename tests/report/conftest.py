@@ -34,7 +34,7 @@ class Made:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory):
     schema = Schema.of(
         {
             IMAGE: [

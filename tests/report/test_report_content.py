@@ -1,9 +1,5 @@
 """The numbers of a report, against direct counts of the same things."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,11 +8,11 @@ from vertimrf.report.content import MAX_BARS, MAX_CLASSES, MAX_LYING, classes_of
 
 
 @pytest.fixture(scope="module")
-def shown(made: Any) -> Any:
+def shown(made):
     return content(made.run, dict(enumerate(made.codes)))
 
 
-def test_shares_of_single_attributes(made: Any, shown: Any) -> None:
+def test_shares_of_single_attributes(made, shown):
     schema, records = made.run.model.schema, made.codes.shape[1]
     assert shown.real == records
     for a, column in enumerate(shown.columns):
@@ -40,35 +36,37 @@ def test_shares_of_single_attributes(made: Any, shown: Any) -> None:
     assert numeric.labels[-1] == "missing"
 
 
-def test_dependence_of_pairs(made: Any, shown: Any) -> None:
-    own, codes = shown.dependence, made.codes
+def test_dependence_of_pairs(made, shown):
+    dependence, codes = shown.dependence, made.codes
     d, records = codes.shape
-    assert np.isnan(np.diag(own.model)).all()
-    assert (own.model[~np.eye(d, dtype=bool)] == own.model.T[~np.eye(d, dtype=bool)]).all()
+    assert np.isnan(np.diag(dependence.model)).all()
+    assert (
+        dependence.model[~np.eye(d, dtype=bool)] == dependence.model.T[~np.eye(d, dtype=bool)]
+    ).all()
     joint = np.zeros((3, 4))
     np.add.at(joint, (codes[2], codes[4]), 1 / records)
     truth = 0.5 * np.abs(joint - np.outer(joint.sum(1), joint.sum(0))).sum()
-    assert own.truth[2, 4] == pytest.approx(truth)
+    assert dependence.truth[2, 4] == pytest.approx(truth)
     # A strong pair across parties is seen, in the estimates and by the model; one that is not there is not.
-    assert own.across[2, 4]
-    assert not own.across[0, 2]
-    assert own.model[2, 4] == pytest.approx(truth, abs=0.1)
-    assert own.estimate[2, 4] == pytest.approx(truth, abs=0.1)
-    assert own.estimate[3, 4] < 0.1
-    assert 0 < own.resampled < 0.2
-    assert np.nanmax(own.off) <= 1
+    assert dependence.across[2, 4]
+    assert not dependence.across[0, 2]
+    assert dependence.model[2, 4] == pytest.approx(truth, abs=0.1)
+    assert dependence.estimate[2, 4] == pytest.approx(truth, abs=0.1)
+    assert dependence.estimate[3, 4] < 0.1
+    assert 0 < dependence.resampled < 0.2
+    assert np.nanmax(dependence.off) <= 1
     assert (2, 4) in shown.edges
     assert shown.edges[0] in {(2, 4), (2, 5), (1, 2)}
     assert shown.coarse
 
 
-def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made: Any) -> None:
+def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made):
     alone = content(made.run)
     assert alone.real is None
     assert alone.dependence.truth is None
     pairs = made.run.report.pairs
-    told = alone.dependence.model[tuple(pairs.places.T)]
-    np.testing.assert_array_equal(told, pairs.model_dependence)
+    estimates = alone.dependence.model[tuple(pairs.places.T)]
+    np.testing.assert_array_equal(estimates, pairs.model_dependence)
     # An attribute with one value depends on nothing.
     assert np.nanmax(alone.dependence.model[6]) == pytest.approx(0.0, abs=1e-9)
 
@@ -76,7 +74,7 @@ def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made: Any) -> N
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("size", [1, 23, 24, 25, 400])
-def test_classes_leave_no_value_out(size: int, ordered: bool, missing: bool) -> None:
+def test_classes_leave_no_value_out(size, ordered, missing):
     attribute = Attribute.categorical(
         "a", [str(i) for i in range(size)], missing=missing, ordered=ordered
     )

@@ -1,13 +1,9 @@
 """What a run left, read back: nothing in it is trusted."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +14,7 @@ from vertimrf.named_model import Model
 from vertimrf.report.run import Run
 
 
-def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
+def test_a_folder_and_the_files_themselves_are_the_same_run(made):
     by_name = Run.open(made.folder / "report.json", made.folder / "run.model")
     at_hand = Run.of(made.trial)
     for run in (by_name, at_hand):
@@ -29,24 +25,30 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
         ]
     schema = made.run.model.schema
     # Every attribute that varies, as its party released it.
-    assert [own.attribute for own in made.run.report.released] == [
+    assert [column.attribute for column in made.run.report.released] == [
         a for a, size in enumerate(schema.sizes) if size > 1
     ]
     assert all(
-        own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.report.released
+        column.counts.shape == (schema.sizes[column.attribute],)
+        for column in made.run.report.released
     )
     assert made.run.report.encoder == "count-sketch"
     assert made.run.report.plan == made.trial.result.plan.fingerprint
 
 
-def test_a_model_alone_is_enough(made: Any) -> None:
-    told = Run.open(made.folder / "run.model").report
-    assert told.pairs is None
-    assert told.released == ()
-    assert told.standing.private
+def test_numbers_of_numpy_in_a_run_at_hand_are_numbers(made):
+    timed = replace(made.trial, seconds={"InitMRF": np.float64(1.5)})
+    assert Run.of(timed).report.seconds == {"InitMRF": 1.5}
 
 
-def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
+def test_a_model_alone_is_enough(made):
+    report = Run.open(made.folder / "run.model").report
+    assert report.pairs is None
+    assert report.released == ()
+    assert report.standing.private
+
+
+def test_there_must_be_one_run(made, tmp_path):
     with pytest.raises(MessageError, match="has 0 and 0"):
         Run.open(tmp_path)
     with pytest.raises(MessageError, match="no such file"):
@@ -65,7 +67,7 @@ def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
         Run.open(tmp_path / "damaged.model")
 
 
-def test_a_servers_run_folder_is_a_run(tmp_path: Path) -> None:
+def test_a_servers_run_folder_is_a_run(tmp_path):
     played = Conversation.make(tmp_path).play()
     run = Run.open(played.server.folder)
     assert run.model.schema.parties == SCHEMA.parties
@@ -73,7 +75,7 @@ def test_a_servers_run_folder_is_a_run(tmp_path: Path) -> None:
     assert len(run.report.released) == len(SCHEMA.names)
 
 
-def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
+def test_figures_of_another_run_are_refused(made, tmp_path):
     figures = json.loads((made.folder / "report.json").read_text())
     figures["cliques"] = figures["cliques"][:-1]
     (tmp_path / "report.json").write_text(json.dumps(figures))
@@ -81,9 +83,9 @@ def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
         Run.open(made.folder / "run.model", tmp_path / "report.json")
 
 
-def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
-    def swap(figures: dict[str, Any], value: Any) -> None:
-        place: Any = figures
+def _swap(*path):
+    def swap(figures, value):
+        place = figures
         for key in path[:-1]:
             place = place[key]
         place[path[-1]] = value
@@ -116,16 +118,18 @@ def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
     ],
     ids=lambda path: ".".join(map(str, path)),
 )
-def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[Any, ...]) -> None:
+def test_malformed_figures_are_one_sentence_or_harmless(made, path):
     for value in (-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None):
         figures = json.loads((made.folder / "report.json").read_text())
         _swap(*path)(figures, value)
         # No other error gets out, and what is taken is what it ought to be.
         with contextlib.suppress(MessageError):
-            told = Run.matched(made.run.model, figures, "report.json").report
-            assert all(np.isfinite(own.counts).all() and own.error > 0 for own in told.released)
-            assert told.pairs is None or np.isfinite(told.pairs.noise).all()
-            assert all(np.isfinite(spent) for spent in told.seconds.values())
+            report = Run.matched(made.run.model, figures, "report.json").report
+            assert all(
+                np.isfinite(column.counts).all() and column.error > 0 for column in report.released
+            )
+            assert report.pairs is None or np.isfinite(report.pairs.noise).all()
+            assert all(np.isfinite(spent) for spent in report.seconds.values())
 
 
 @pytest.mark.parametrize(
@@ -141,7 +145,7 @@ def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[A
         (("encoder",), 3),
     ],
 )
-def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any) -> None:
+def test_malformed_figures_are_told(made, path, value):
     figures = json.loads((made.folder / "report.json").read_text())
     _swap(*path)(figures, value)
     with pytest.raises(
@@ -150,7 +154,7 @@ def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any
         Run.matched(made.run.model, figures, "report.json")
 
 
-def test_what_was_not_stated_is_not_private(made: Any) -> None:
+def test_what_was_not_stated_is_not_private(made):
     figures = json.loads((made.folder / "report.json").read_text())
     del figures["standing"]
     assert not Run.matched(made.run.model, figures, "report.json").report.standing.private

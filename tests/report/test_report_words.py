@@ -1,9 +1,6 @@
 """A ledger in words: every mechanism has its own, and what the guarantee says is true."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 from builders import schema_of
@@ -40,30 +37,30 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
         "one holder",
     ],
 )
-def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any]) -> None:
+def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options):
     given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options
     plan = plan_with(**given)
     ledger = plan.ledger()
-    told = steps(ledger)
-    assert len(told) == len(ledger.entries)
-    assert math.isclose(sum(step.share for step in told), 1.0)
-    assert all(step.entry.kind is not Kind.OTHER for step in told)
-    weighed = [step.sentence for step in told if step.entry.weights is not None]
-    agreed = [step.sentence for step in told if step.entry.kind is Kind.AGREEMENT]
+    sentences = steps(ledger)
+    assert len(sentences) == len(ledger.entries)
+    assert math.isclose(sum(step.share for step in sentences), 1.0)
+    assert all(step.entry.kind is not Kind.OTHER for step in sentences)
+    weighed = [step.sentence for step in sentences if step.entry.weights is not None]
+    agreed = [step.sentence for step in sentences if step.entry.kind is Kind.AGREEMENT]
     assert len(agreed) == (options.get("schema") is SHARED)
     assert all(f"agree on {TWO.names[0]}." in sentence for sentence in agreed)
     for sentence in weighed:
         least, most = min(plan.sketch.weights), max(plan.sketch.weights)
         assert f"A record moves a counter by {least} to {most}" in sentence
     assert bool(weighed) == (not options or options.get("schema") is SHARED)
-    for step in told:
+    for step in sentences:
         assert "protected by" not in step.sentence, step.entry
         assert ("not private" in step.sentence) == (step.entry.kind is Kind.SHARED_KEY_SKETCHES)
         assert step.sentence.endswith(".")
         assert step.sentence.lower().startswith((step.entry.party.lower(), "the coordinator"))
 
 
-def test_lines_of_what_is_found_beforehand_too() -> None:
+def test_lines_of_what_is_found_beforehand_too():
     entries = [
         LedgerEntry(
             GeometricEvent(50.0),
@@ -77,10 +74,10 @@ def test_lines_of_what_is_found_beforehand_too() -> None:
             ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…", kind=Kind.VALUES
         ),
     ]
-    told = [in_words(entry) for entry in entries]
-    assert told[0].startswith("The coordinator counted the records")
-    assert "bounds and bins of 'age' from counts" in told[1]
-    assert "400 records or more" in told[2]
+    sentences = [in_words(entry) for entry in entries]
+    assert sentences[0].startswith("The coordinator counted the records")
+    assert "bounds and bins of 'age' from counts" in sentences[1]
+    assert "400 records or more" in sentences[2]
     # An entry without a kind, or whose mechanism is not of its kind, is told in its own words; these are not parsed.
     for odd in (
         LedgerEntry(GaussianEvent(3.0), "left", "6 R-scores", "noise"),
@@ -89,7 +86,7 @@ def test_lines_of_what_is_found_beforehand_too() -> None:
         assert in_words(odd) == "left released 6 R-scores; protected by noise."
 
 
-def test_odds_are_those_of_the_best_guess() -> None:
+def test_odds_are_those_of_the_best_guess():
     # Randomised response attains (epsilon, 0): it tells the truth e^eps / (1 + e^eps) of the time.
     assert odds(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
     assert odds(0.0, 0.0) == 0.5
@@ -107,12 +104,12 @@ def test_odds_are_those_of_the_best_guess() -> None:
     assert norm.cdf(0.5) == pytest.approx(odds(0.0, 2 * norm.cdf(0.5) - 1))
 
 
-def test_the_guarantee_is_told_for_what_it_is() -> None:
+def test_the_guarantee_is_told_for_what_it_is():
     plan = plan_with(TWO, epsilon=1.0, expected_records=20_000)
-    told = " ".join(guarantee(plan.standing, True))
-    assert "73.1 times out of 100" in told
-    assert "but for the parties' secret" in told
-    assert "add or remove one record" in told
+    text = " ".join(guarantee(plan.standing, True))
+    assert "73.1 times out of 100" in text
+    assert "but for the parties' secret" in text
+    assert "add or remove one record" in text
     assert "secret" not in " ".join(guarantee(plan.standing, False))
     several = plan_with(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
     assert "with all of up to 3 records" in " ".join(guarantee(several, True, 3))
@@ -128,7 +125,7 @@ def test_the_guarantee_is_told_for_what_it_is() -> None:
     assert len(rests_on(True, True)) > len(rests_on(False, True))
 
 
-def test_what_holds_if_a_party_colludes_is_told() -> None:
+def test_what_holds_if_a_party_colludes_is_told():
     unknown, none, much, little = (
         " ".join(rests_on(True, True, epsilon)) for epsilon in (None, math.inf, 69.21, 1.0)
     )
@@ -142,7 +139,7 @@ def test_what_holds_if_a_party_colludes_is_told() -> None:
     assert "ε =" not in " ".join(rests_on(False, True, 1.0))
 
 
-def test_small_probabilities_as_people_say_them() -> None:
+def test_small_probabilities_as_people_say_them():
     assert one_in(1 / 90e9) == "1 in 90,000,000,000"
     assert one_in(1e-5) == "1 in 100,000"
     assert one_in(0.4) == "1 in 2"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ SCHEMA = schema_of(hospital={"smoker": 2, "ward": 3}, insurer={"tariff": 3})
 RECORDS = 300
 
 
-def write_tables(folder: Path, seed: int = 0) -> dict[str, Path]:
+def write_tables(folder, seed=0):
     """Every party's table as CSV, by name."""
     rng = np.random.default_rng(seed)
     out = {}
@@ -39,7 +38,7 @@ class Conversation:
     parties: dict[str, PartyRun]
 
     @classmethod
-    def make(cls, folder: Path, seed: int = 0) -> Conversation:
+    def make(cls, folder, seed=0):
         folder.mkdir(exist_ok=True)
         tables = write_tables(folder, seed)
         server = ServerRun.create(
@@ -54,12 +53,12 @@ class Conversation:
         }
         return cls(folder, server, parties)
 
-    def again(self) -> Conversation:
+    def again(self):
         """The same folders, as new processes find them."""
         parties = {name: PartyRun(run.folder) for name, run in self.parties.items()}
         return Conversation(self.folder, ServerRun(self.server.folder), parties)
 
-    def round(self, accepting: bool = True) -> dict[str, Mapping[str, bytes]]:
+    def round(self, accepting=True):
         """Everybody's files to the server and back; gives what parties sent."""
         sent = {name: run.advance({}) for name, run in self.parties.items()}
         back = self.server.advance(sent)
@@ -69,7 +68,7 @@ class Conversation:
                 self.accept(name)
         return sent
 
-    def accept(self, name: str) -> None:
+    def accept(self, name):
         """What a party's operator does after having compared what is there."""
         state = self.parties[name].state()
         for step in state.steps:
@@ -77,7 +76,7 @@ class Conversation:
                 assert self.server.plan is not None
                 self.parties[name].accept(self.server.plan.fingerprint)
 
-    def play(self, rounds: int = 8) -> Conversation:
+    def play(self, rounds=8):
         """To the end."""
         for _ in range(rounds):
             self.round()
@@ -86,12 +85,12 @@ class Conversation:
         raise AssertionError(self.server.state().text())
 
     @property
-    def done(self) -> bool:
+    def done(self):
         """Whether everybody has nothing left to do."""
         return self.server.state().done and all(run.state().done for run in self.parties.values())
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     """Everything in a folder, but the lock."""
     return {
         str(path.relative_to(folder)): path.read_bytes()

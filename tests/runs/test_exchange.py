@@ -1,7 +1,5 @@
 """The place between roles: whole files or none, each of one role, nothing believed, and no way out of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -70,13 +68,13 @@ def x(tmp_path):
 
 def play(run, x, until="message"):
     """Turns as operators take them, each told of what is in its way; up to where the server has everybody's messages."""
-    told = []
+    lines = []
     for _ in range(4):
         for name, party in run.parties.items():
-            told += turn(take_turn, party, x)
+            lines += turn(take_turn, party, x)
             run.accept(name)
-        told += turn(take_turn, run.server, x)
-    return told
+        lines += turn(take_turn, run.server, x)
+    return lines
 
 
 def turn(take, role, x):
@@ -279,7 +277,7 @@ def test_a_name_that_is_no_text_is_refused(tmp_path):
 def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(run, x):
     (x / "server").mkdir()
     (x / "server" / "hospital").symlink_to(run.server.folder)
-    told = play(run, x)
+    lines = play(run, x)
     plan = run.server.folder / "plan"
     assert ServerRun(run.server.folder).plan.fingerprint == run.server.plan.fingerprint
     assert json.loads(plan.read_text())["schema"]
@@ -292,7 +290,7 @@ def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(r
         "run.toml",
         "schema.toml",
     ]
-    assert "x/server/hospital is a link, not a folder" in told[-1]
+    assert "x/server/hospital is a link, not a folder" in lines[-1]
     assert any("is a link, not a folder" in sentence for sentence in run.server.state().refused)
     # Everybody else goes on.
     assert run.parties["insurer"].plan is not None
@@ -318,13 +316,13 @@ def test_a_link_into_a_run_folder_drops_no_files_there(run, x):
     (x / "parties").mkdir()
     (x / "parties" / "hospital").symlink_to(party.folder)
     before = set(os.listdir(party.folder))
-    told = play(run, x)
+    lines = play(run, x)
     assert set(os.listdir(party.folder)) - before <= {"received", "refused", ".lock"}
     assert any("x/parties/hospital is a link" in sentence for sentence in party.state().refused)
     assert any(
         "x/parties/hospital is a link" in sentence for sentence in run.server.state().refused
     )
-    assert told
+    assert lines
 
 
 @pytest.mark.parametrize("depth", ["the file", "its folder", "the folder above"])
@@ -421,15 +419,15 @@ def test_a_pipe_makes_nobody_wait(run, x):
     for name in ("parties/hospital/offer", "parties/insurer/offer", "server/hospital/plan"):
         (x / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(x / name)
-    told = in_time(FIFO, "server", run.server.folder, x).stdout
-    assert told.count("is a named pipe, not a file; it is ignored until you remove it.") == 2
-    told = in_time(FIFO, "party", run.parties["hospital"].folder, x).stdout
-    assert "server/hospital/plan is a named pipe, not a file" in told
+    lines = in_time(FIFO, "server", run.server.folder, x).stdout
+    assert lines.count("is a named pipe, not a file; it is ignored until you remove it.") == 2
+    lines = in_time(FIFO, "party", run.parties["hospital"].folder, x).stdout
+    assert "server/hospital/plan is a named pipe, not a file" in lines
     # Its own file takes the pipe's place.
     assert (x / "parties/hospital/offer").is_file()
     assert any(
-        "server/hospital/plan is a named pipe" in told
-        for told in run.parties["hospital"].state().refused
+        "server/hospital/plan is a named pipe" in lines
+        for lines in run.parties["hospital"].state().refused
     )
     assert len(run.server.state().refused) == 2
 
@@ -477,11 +475,11 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
     take_turn(run.parties["insurer"], Exchange(x))
     turn(take_turn, run.server, x)
     assert statuses(run, "offer") == {"hospital": "waits", "insurer": "done"}
-    told = turn(take_turn, run.parties["hospital"], x)
+    lines = turn(take_turn, run.parties["hospital"], x)
     if what == "socket":
-        assert not told
+        assert not lines
     else:
-        assert f"{at} is a folder" in told[0]
+        assert f"{at} is a folder" in lines[0]
         assert any(
             f"{at} is a folder" in sentence for sentence in run.parties["hospital"].state().refused
         )

@@ -1,7 +1,5 @@
 """What happens to real machines: disks fill up, caches are read-only, processes end in the middle of a wait."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

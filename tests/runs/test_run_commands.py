@@ -1,7 +1,5 @@
 """`vertimrf run`, `accept` and `status`, as operators type them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,9 +15,9 @@ PLANNING = f"--schema schema.toml --epsilon 1 --expected-records {RECORDS} --mes
 
 
 def refused(*words):
-    told = commands.refused(*words)
-    assert told.count("\n") == 1
-    return told
+    output = commands.refused(*words)
+    assert output.count("\n") == 1
+    return output
 
 
 @pytest.fixture
@@ -48,9 +46,9 @@ def status(folder):
 def test_a_run_by_one_command_a_role_and_one_acceptance(place, monkeypatch):
     start()
     for name in ("hospital", "insurer"):
-        told = good(f"run party {name}")
-        assert "waits for you" in told
-        assert f"vertimrf accept {place / name} FINGERPRINT" in told
+        output = good(f"run party {name}")
+        assert "waits for you" in output
+        assert f"vertimrf accept {place / name} FINGERPRINT" in output
         assert "Accepted: the plan" in good(f"accept {name}", *status("server")["plan"].split("-"))
         assert status(name)["steps"][2]["status"] == "done"
         good(f"run party {name}")
@@ -88,25 +86,25 @@ def test_the_sentence_says_what_is_wrong(place):
 
 
 def test_without_an_exchange_it_says_which_files_to_carry_and_works_on(place):
-    told = good("run party hospital --name hospital --table hospital.csv --id id")
-    assert "nothing carries this run's files" in told
-    assert "Files for others: parties/hospital/offer\n" in told
-    assert "Files from others: server/hospital/plan\n" in told
-    assert "waits  plan" in told
-    told = good("run server server", PLANNING)
-    assert "Files for others: none\n" in told
-    assert "Files from others: parties/hospital/offer, parties/insurer/offer\n" in told
+    output = good("run party hospital --name hospital --table hospital.csv --id id")
+    assert "nothing carries this run's files" in output
+    assert "Files for others: parties/hospital/offer\n" in output
+    assert "Files from others: server/hospital/plan\n" in output
+    assert "waits  plan" in output
+    output = good("run server server", PLANNING)
+    assert "Files for others: none\n" in output
+    assert "Files from others: parties/hospital/offer, parties/insurer/offer\n" in output
     # With a place it goes on, and then without one again.
     for name in ("hospital", "insurer"):
         place_of = ["--exchange", "x"] if name == "insurer" else []
         good(f"run party {name} --name {name} --table {name}.csv --id id", *place_of)
     good("run party hospital --exchange x")
     good("run server server --exchange x")
-    told = good("run server server")
-    assert "Files for others: server/hospital/plan, server/insurer/plan\n" in told
+    output = good("run server server")
+    assert "Files for others: server/hospital/plan, server/insurer/plan\n" in output
     assert (
         "Files from others: parties/hospital/envelopes, parties/hospital/message, parties/insurer/message\n"
-        in told
+        in output
     )
 
 
@@ -131,8 +129,8 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
 
     good("run server at-server/run", PLANNING, "--exchange at-server/files")
     for name in ("hospital", "insurer"):
-        own = f"--name {name} --table {name}.csv --id id --exchange at-{name}/files"
-        good(f"run party at-{name}/run", own)
+        options = f"--name {name} --table {name}.csv --id id --exchange at-{name}/files"
+        good(f"run party at-{name}/run", options)
     to_server()
     to_parties()
     for name in ("hospital", "insurer"):
@@ -161,9 +159,9 @@ def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
     good("run party hospital")
     good("accept hospital", status("server")["plan"])
     (place / "hospital.csv").write_text("id,smoker,room\n1,0,2\n")
-    told = refused("run party hospital --wait")
-    assert "hospital.csv" in told
-    assert status("hospital")["stopped"] in told
+    output = refused("run party hospital --wait")
+    assert "hospital.csv" in output
+    assert status("hospital")["stopped"] in output
     # What was made before is out all the same.
     assert (place / "x" / "parties" / "hospital" / "envelopes").exists()
 

@@ -1,7 +1,5 @@
 """A run in folders: what it takes and gives, in what order, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -95,15 +93,15 @@ def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(
 ):
     shutil.copytree(state, tmp_path / "state")
     monkeypatch.setenv(STATE, str(tmp_path / "state"))
-    own = tmp_path / "insurer"
-    shutil.copytree(over.parties["insurer"].folder, own)
-    settings = (own / "run.toml").read_text()
-    (own / "run.toml").write_text(
+    folder = tmp_path / "insurer"
+    shutil.copytree(over.parties["insurer"].folder, folder)
+    settings = (folder / "run.toml").read_text()
+    (folder / "run.toml").write_text(
         settings.replace(over.parties["insurer"].settings.table, str(tmp_path / "gone.csv"))
     )
-    run = PartyRun(own)
+    run = PartyRun(folder)
     assert run.advance({})["message"] == over.parties["insurer"].outgoing()["message"]
-    record = Releases.of(PrivateKey.load(own / "key")).folder / record_name(run.plan.digest(), 1)
+    record = Releases.of(PrivateKey.load(folder / "key")).folder / record_name(run.plan.digest(), 1)
     data = bytearray(record.read_bytes())
     data[len(data) // 2] ^= 1
     record.write_bytes(data)
@@ -156,12 +154,12 @@ def test_files_of_another_run_are_refused_and_do_not_stop_the_rest(planned, othe
     for name in planned.parties:
         planned.accept(name)
     foreign = other.parties["hospital"].outgoing()
-    own = planned.parties["hospital"].advance({})
-    server.advance({"hospital": own | {"message": foreign["message"]}})
+    files = planned.parties["hospital"].advance({})
+    server.advance({"hospital": files | {"message": foreign["message"]}})
     assert any("made for another plan" in sentence for sentence in server.state().refused)
     assert steps(server)["envelopes"] == "done"
     server.advance(
-        {"insurer": {"message": own["message"], "wish": b"y"}, "stranger": {"offer": b"z"}}
+        {"insurer": {"message": files["message"], "wish": b"y"}, "stranger": {"offer": b"z"}}
     )
     refused = " ".join(server.state().refused)
     for said in (
@@ -264,13 +262,13 @@ def test_offers_are_taken_from_their_owners_alone(tmp_path):
     run = Conversation.make(tmp_path / "run")
     offer = run.parties["hospital"].advance({})["offer"]
     renamed = offer.replace(b"hospital", b"insurer")
-    own = run.server.folder / "key"
+    key = run.server.folder / "key"
     run.server.advance({"insurer": {"offer": offer}})
     assert "is that of 'hospital'" in run.server.state().refused[0]
     run.server.advance({"hospital": {"offer": offer}})
     run.server.advance({"insurer": {"offer": renamed}})
     assert any("holds the key of 'hospital'" in sentence for sentence in run.server.state().refused)
-    assert "hospital" not in own.read_text()
+    assert "hospital" not in key.read_text()
     run.play()
 
 

@@ -1,7 +1,5 @@
 """GraphCom: marginals compete for cliques, those that the model misses most come first."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -19,9 +17,9 @@ from vertimrf.server.global_graph import _spanning_forest, combine_graphs
 N = 10_000.0
 
 
-def plan_of(sizes, held, tau):
+def plan_of(sizes, first_party, tau):
     attributes = [Attribute.integer(f"a{i}", s) for i, s in enumerate(sizes)]
-    schema = Schema.of({"one": attributes[:held], "two": attributes[held:]})
+    schema = Schema.of({"one": attributes[:first_party], "two": attributes[first_party:]})
     return plan_with(
         schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000
     )
@@ -50,12 +48,16 @@ def chain(sizes, noise, seed=0):
     return np.array(codes)
 
 
-def everything(codes, sizes, held, **settings):
+def everything(codes, sizes, first_party, **settings):
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     local = [measured(codes, sizes, (a,)) for a in range(len(sizes))]
-    local += [measured(codes, sizes, p) for p in pairs if (p[0] < held) == (p[1] < held)]
+    local += [
+        measured(codes, sizes, p) for p in pairs if (p[0] < first_party) == (p[1] < first_party)
+    ]
     return local, [
-        measured(codes, sizes, p, **settings) for p in pairs if (p[0] < held) != (p[1] < held)
+        measured(codes, sizes, p, **settings)
+        for p in pairs
+        if (p[0] < first_party) != (p[1] < first_party)
     ]
 
 
@@ -96,17 +98,17 @@ def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
     local, crossing = everything(codes, sizes, 4)
     # Steps of one marginal, before which several are refused.
     monkeypatch.setattr(global_graph, "STEPS", 1000)
-    found = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
-    told = []
+    graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
+    steps = []
 
     def has_room(budget, attributes):
-        told.append(has_room_of(budget, attributes))
+        steps.append(has_room_of(budget, attributes))
         return True
 
     has_room_of = CliqueBudget.has_room
     monkeypatch.setattr(CliqueBudget, "has_room", has_room)
-    assert combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N).tree == found.tree
-    assert not all(told)
+    assert combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N).tree == graph.tree
+    assert not all(steps)
 
 
 def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
@@ -186,9 +188,9 @@ def test_what_is_too_wide_to_compute_is_compared_with_independent_attributes(mon
     local, crossing = everything(chain(sizes, 0.3), sizes, 3)
     expected = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
     monkeypatch.setattr("vertimrf.server.global_graph.MAX_CELLS", 1)
-    found = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
-    assert found.largest <= 16
-    assert found.covering((2, 3)) >= 0
+    graph = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
+    assert graph.largest <= 16
+    assert graph.covering((2, 3)) >= 0
     assert expected.covering((2, 3)) >= 0
 
 
@@ -250,22 +252,22 @@ def test_a_marginal_measured_twice_competes_once(monkeypatch):
         return grown(plan, one_way, larger, *rest)
 
     monkeypatch.setattr(global_graph, "_grown", noting)
-    found = combine_graphs(plan, local, [*crossing, *again], N)
-    assert found.tree == expected.tree
+    graph = combine_graphs(plan, local, [*crossing, *again], N)
+    assert graph.tree == expected.tree
     assert [m.sigma for m in offered[0]] == [5.0] * 15
     # Both tell the fit what they know, if a clique holds them.
-    assert len(found.kept) == len(expected.kept) + sum(
-        found.tree.covering(m.attributes) >= 0 for m in again
+    assert len(graph.kept) == len(expected.kept) + sum(
+        graph.tree.covering(m.attributes) >= 0 for m in again
     )
 
 
 def test_first_those_enter_that_join_attributes_which_none_before_has_joined():
     sizes, codes = (2,) * 7, chain((2,) * 7, 0.5)
     order = [(0, 1), (2, 3), (0, 2), (1, 3), (4, 5, 6), (4, 6), (1, 2), (3, 5), (0, 6)]
-    larger = [measured(codes, sizes, own) for own in sorted(order)]
-    places = [sorted(order).index(own) for own in order]
-    found = [larger[i].attributes for i in _spanning_forest(larger, places)]
-    assert found == [(0, 1), (2, 3), (0, 2), (4, 5, 6), (3, 5)]
+    larger = [measured(codes, sizes, attributes) for attributes in sorted(order)]
+    places = [sorted(order).index(attributes) for attributes in order]
+    graph = [larger[i].attributes for i in _spanning_forest(larger, places)]
+    assert graph == [(0, 1), (2, 3), (0, 2), (4, 5, 6), (3, 5)]
 
 
 def test_what_a_first_pair_explains_does_not_enter_with_it():

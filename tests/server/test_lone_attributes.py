@@ -3,8 +3,6 @@
 Noise comes from the system's entropy; bounds are more than twice what twenty runs had at most (0.0013 and 0.015).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -46,11 +44,11 @@ def plan():
     return made
 
 
-def tables(world, held):
+def tables(world, people):
     codes, digests = world
     return [
         Table(SCHEMA.part(name), digests[rows], np.ascontiguousarray(codes[[party]][:, rows]))
-        for party, ((name, _), rows) in enumerate(zip(SCHEMA.parties, held, strict=True))
+        for party, ((name, _), rows) in enumerate(zip(SCHEMA.parties, people, strict=True))
     ]
 
 
@@ -64,9 +62,9 @@ def test_of_different_people_those_in_common_are_found_and_what_they_have(world,
     """All are at the first party; at the others nearly all that have 1 at the first attribute, and six tenths of the rest."""
     rng = np.random.default_rng(1)
     likely = np.where(world[0][0] > 0, 0.95, 0.6)
-    held = [np.arange(PEOPLE), *(np.flatnonzero(rng.random(PEOPLE) < likely) for _ in range(2))]
-    common = np.intersect1d(held[1], held[2])
-    result = run_protocol(plan, tables(world, held), RunOptions(seed=0)).result
+    people = [np.arange(PEOPLE), *(np.flatnonzero(rng.random(PEOPLE) < likely) for _ in range(2))]
+    common = np.intersect1d(people[1], people[2])
+    result = run_protocol(plan, tables(world, people), RunOptions(seed=0)).result
     assert abs(result.overlap.inner - len(common)) < 5 * result.overlap.inner_error
     assert tvd(world[0][:, common], result.codes, SIZES, (1,), 3, 0)[1] < 0.05
 
@@ -74,8 +72,8 @@ def test_of_different_people_those_in_common_are_found_and_what_they_have(world,
 def test_another_secret_is_noticed(world, plan):
     one, other = Secret.new(), Secret.new()
     messages = [
-        Party(plan, name, secret).run(own)
-        for (name, _), secret, own in zip(
+        Party(plan, name, secret).run(rows)
+        for (name, _), secret, rows in zip(
             SCHEMA.parties, (one, one, other), tables(world, [np.arange(PEOPLE)] * 3), strict=True
         )
     ]
@@ -89,8 +87,8 @@ def test_without_presence_it_would_not_be(world, plan):
     silent = replace(plan, groups=plan.groups[::2], sketch=sketch)
     one, other = Secret.new(), Secret.new()
     messages = [
-        Party(silent, name, secret).run(own)
-        for (name, _), secret, own in zip(
+        Party(silent, name, secret).run(rows)
+        for (name, _), secret, rows in zip(
             SCHEMA.parties, (one, one, other), tables(world, [np.arange(PEOPLE)] * 3), strict=True
         )
     ]

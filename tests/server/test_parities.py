@@ -4,8 +4,6 @@ Noise comes from the system's entropy. Twelve runs were off by standard deviatio
 0.0069 (four), and 0.0030 (three, of people in common); bounds are five times that or more.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -23,11 +21,14 @@ from vertimrf.tables.table import Table
 
 ROWS, HELD = 20_000, ((0, 1, 2, 3), (4, 5, 6))
 SCHEMA = Schema.of(
-    {f"party{i}": [Attribute.integer(f"x{a}", 2) for a in own] for i, own in enumerate(HELD)}
+    {
+        f"party{i}": [Attribute.integer(f"x{a}", 2) for a in attributes]
+        for i, attributes in enumerate(HELD)
+    }
 )
 
 
-def records(seed: int) -> np.ndarray:
+def records(seed):
     """Codes [shape=(7, ROWS)]: x4 is nearly the parity of x0 and x2, x5 of x1, x3 and x6, and the rest coins."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(2, size=(7, ROWS), dtype=np.uint16)
@@ -37,22 +38,24 @@ def records(seed: int) -> np.ndarray:
     return codes
 
 
-def run(codes: np.ndarray, held: tuple[slice, slice] = (slice(None), slice(None)), seed: int = 0):
+def run(codes, people=(slice(None), slice(None)), seed=0):
     plan = plan_with(SCHEMA, epsilon=4.0, delta=1e-5, expected_records=ROWS, nonce=f"{seed:032x}")
     assert sum(group.parity for group in plan.groups) == 6 + 3
     digests = np.random.default_rng(seed).integers(0, 1 << 64, ROWS, np.uint64)
     secret = Secret.new()
     messages = []
-    for i, (own, rows) in enumerate(zip(HELD, held, strict=True)):
+    for i, (attributes, rows) in enumerate(zip(HELD, people, strict=True)):
         table = Table(
-            SCHEMA.part(f"party{i}"), digests[rows], np.ascontiguousarray(codes[list(own)][:, rows])
+            SCHEMA.part(f"party{i}"),
+            digests[rows],
+            np.ascontiguousarray(codes[list(attributes)][:, rows]),
         )
         messages.append(Party(plan, f"party{i}", secret).run(table))
     server = Server(plan, RunOptions(rows=ROWS, seed=seed))
     return server.run(server.read(messages))
 
 
-def contrast(codes: np.ndarray, attributes: tuple[int, ...]) -> float:
+def contrast(codes, attributes):
     """Part of records with an even number of ones, less that with an odd one."""
     return 1 - 2 * float((codes[list(attributes)].sum(axis=0) % 2).mean())
 
@@ -76,7 +79,7 @@ def test_three_and_four_attributes_that_no_pair_tells_of_are_told():
 def test_people_whom_one_party_alone_holds_are_no_part_of_them():
     """Of 20,000 people either party holds 17,000, and 14,000 are in common."""
     codes = records(2)
-    result = run(codes, held=(slice(0, 17_000), slice(3_000, None)))
+    result = run(codes, people=(slice(0, 17_000), slice(3_000, None)))
     both = codes[:, 3_000:17_000]
     assert contrast(result.codes, (0, 2, 4)) == pytest.approx(contrast(both, (0, 2, 4)), abs=0.018)
 
@@ -87,7 +90,9 @@ def test_a_measurement_is_the_contrast_of_all_attributes_and_nothing_else(left, 
     rng = np.random.default_rng(3)
     d = len(left) + len(right)
     truth = rng.random((2,) * d) * 100
-    parities = [np.indices((2,) * len(own)).sum(axis=0).ravel() % 2 for own in (left, right)]
+    parities = [
+        np.indices((2,) * len(attributes)).sum(axis=0).ravel() % 2 for attributes in (left, right)
+    ]
     by_side = truth.transpose([*left, *right]).reshape(2 ** len(left), 2 ** len(right))
     exact = np.zeros((2, 2))
     np.add.at(exact, (parities[0][:, None], parities[1][None, :]), by_side)
@@ -97,7 +102,7 @@ def test_a_measurement_is_the_contrast_of_all_attributes_and_nothing_else(left, 
         noise = 7.0 * rng.standard_normal() / 2 * np.array([[1, -1], [-1, 1]])
         m = outer_measurement(
             (left, right),
-            tuple(tuple(np.arange(2) for _ in own) for own in (left, right)),
+            tuple(tuple(np.arange(2) for _ in attributes) for attributes in (left, right)),
             exact + noise,
             np.full((2, 2), 7.0),
             (True, True),

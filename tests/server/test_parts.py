@@ -4,8 +4,6 @@ Two parties hold two thirds of 24,000 people each, six tenths of whom the other 
 attribute. Noise comes from the system's entropy; bounds are five standard errors, or far from what was measured, as said.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -59,10 +57,10 @@ def world():
     tables = [
         Table(
             SCHEMA.part(name),
-            digests[own],
-            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]),
+            digests[rows],
+            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, rows]),
         )
-        for (name, _), own in zip(SCHEMA.parties, at, strict=True)
+        for (name, _), rows in zip(SCHEMA.parties, at, strict=True)
     ]
     return codes, at, tables
 
@@ -94,8 +92,8 @@ def test_rows_are_of_the_people_in_common(world, inner):
     assert abs(match.records - both.sum()) < 5 * match.error
     assert match.error < 0.05 * both.sum()
     assert inner.codes.shape[1] == round(inner.overlap.inner)
-    for own, known in zip(inner.overlap.party_counts, at, strict=True):
-        assert abs(own.records - known.sum()) < 5 * own.error
+    for count, known in zip(inner.overlap.party_counts, at, strict=True):
+        assert abs(count.records - known.sum()) < 5 * count.error
     real = codes[:, both]
     distance = tvd(real, inner.codes, SCHEMA.sizes, (3,))[3]
     # Over ten runs 0.021 to 0.031; all people's rows are at 0.10, and independent columns farther.
@@ -162,10 +160,10 @@ def test_everybody(world, outer):
     codes, at, _ = world
     table = outer.table
     assert abs(table.num_rows - at.any(axis=0).sum()) < 5 * outer.overlap.outer_error
-    held = np.array(table["held_by"].to_pylist())
-    assert set(held) == {"one", "two", "one+two"}
+    patterns = np.array(table["held_by"].to_pylist())
+    assert set(patterns) == {"one", "two", "one+two"}
     for name, names in SCHEMA.parties:
-        absent = np.array([name not in who.split("+") for who in held])
+        absent = np.array([name not in who.split("+") for who in patterns])
         for column in names:
             np.testing.assert_array_equal(table[column].is_null().to_numpy(), absent)
     # As one value more of every attribute: 0.02 over five runs.
@@ -182,9 +180,9 @@ def test_everybody(world, outer):
         tvd(true[:, at.any(axis=0)], made.astype(np.uint16), [s + 1 for s in SCHEMA.sizes], (3,))[3]
         < 0.05
     )
-    told = outer.to_json()
-    assert told["population"] == "outer"
-    assert told["overlap"]["outer"]["error"] > 0
+    figures = outer.to_json()
+    assert figures["population"] == "outer"
+    assert figures["overlap"]["outer"]["error"] > 0
 
 
 def test_rows_asked_for_are_shared_out(world):
@@ -231,10 +229,10 @@ def test_three_parties():
     tables = [
         Table(
             schema.part(name),
-            digests[own],
-            np.ascontiguousarray(codes[list(schema.party_attributes(name))][:, own]),
+            digests[members],
+            np.ascontiguousarray(codes[list(schema.party_attributes(name))][:, members]),
         )
-        for (name, _), own in zip(schema.parties, at, strict=True)
+        for (name, _), members in zip(schema.parties, at, strict=True)
     ]
     known = {
         "epsilon": 2.0,
@@ -269,9 +267,9 @@ def test_impossible_combinations_stay_impossible_in_every_part(world):
         Table(
             t.attributes,
             t.digests,
-            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]),
+            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, rows]),
         )
-        for t, (name, _), own in zip(tables, SCHEMA.parties, at, strict=True)
+        for t, (name, _), rows in zip(tables, SCHEMA.parties, at, strict=True)
     ]
     known = {
         "epsilon": 2.0,
@@ -414,6 +412,6 @@ def test_every_part_adds_up(world, inner):
             / parts.initial.total
         )
         np.testing.assert_allclose(margins.sum(axis=0), sizes, rtol=1e-6)
-        for pattern, own in zip(parts.overlap.patterns, margins, strict=True):
-            assert (own > 0).any() == (party in pattern)
+        for pattern, margin in zip(parts.overlap.patterns, margins, strict=True):
+            assert (margin > 0).any() == (party in pattern)
     assert list(itertools.chain(*parts.overlap.patterns)) == [0, 1, 0, 1]

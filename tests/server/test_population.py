@@ -1,7 +1,5 @@
 """Who is at which party: the arithmetic of overlaps, and what is told of them."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 
@@ -34,21 +32,21 @@ def overlap(sizes, common, error=50.0):
 
 
 def test_of_two_parties_three_counts_tell_all():
-    found = overlap((10_000, 7_000), (3_000,))
-    assert found.patterns == ((0,), (1,), (0, 1))
-    np.testing.assert_allclose(found.counts, [7_000, 4_000, 3_000], atol=0.01)
+    result = overlap((10_000, 7_000), (3_000,))
+    assert result.patterns == ((0,), (1,), (0, 1))
+    np.testing.assert_allclose(result.counts, [7_000, 4_000, 3_000], atol=0.01)
     # Errors of a difference, and of a sum of three figures.
-    np.testing.assert_allclose(found.errors, [np.hypot(30, 50), np.hypot(30, 50), 50], rtol=1e-6)
-    assert found.outer == pytest.approx(14_000)
-    assert found.outer_error == pytest.approx(np.sqrt(30**2 + 30**2 + 50**2), rel=1e-6)
-    assert found.between == (3_000, 3_000)
+    np.testing.assert_allclose(result.errors, [np.hypot(30, 50), np.hypot(30, 50), 50], rtol=1e-6)
+    assert result.outer == pytest.approx(14_000)
+    assert result.outer_error == pytest.approx(np.sqrt(30**2 + 30**2 + 50**2), rel=1e-6)
+    assert result.between == (3_000, 3_000)
 
 
 def test_a_party_whose_people_the_other_has_all_has_none_alone():
-    found = overlap((10_000, 3_010), (3_000,))
-    assert found.patterns == ((0,), (0, 1))
-    assert found.inner == pytest.approx(3_000, abs=1)
-    assert found.share(1, 0) == 1
+    result = overlap((10_000, 3_010), (3_000,))
+    assert result.patterns == ((0,), (0, 1))
+    assert result.inner == pytest.approx(3_000, abs=1)
+    assert result.share(1, 0) == 1
 
 
 @given(st.lists(st.floats(0.2, 0.9), min_size=3, max_size=5))
@@ -58,36 +56,36 @@ def test_parties_that_hold_random_people_have_what_chance_gives_them(shares):
     share = np.array(shares)
     common = people * np.outer(share, share)
     patterns = [
-        own
+        pattern
         for k in range(1, len(share) + 1)
-        for own in itertools.combinations(range(len(share)), k)
+        for pattern in itertools.combinations(range(len(share)), k)
     ]
     counts = pattern_counts(patterns, people * share, common)
-    at = np.array([[p in own for p in range(len(share))] for own in patterns])
+    at = np.array([[p in pattern for p in range(len(share))] for pattern in patterns])
     np.testing.assert_allclose(
         counts, people * np.where(at, share, 1 - share).prod(axis=1), rtol=1e-3, atol=1
     )
 
 
 def test_counts_of_three_parties_keep_those_of_two():
-    found = overlap((10_000, 9_000, 8_000), (5_000, 4_000, 6_000))
+    result = overlap((10_000, 9_000, 8_000), (5_000, 4_000, 6_000))
     for (p, q), wanted in zip(((0, 1), (0, 2), (1, 2)), (5_000, 4_000, 6_000), strict=True):
-        assert found.counts[found.holding((p, q))].sum() == pytest.approx(wanted, abs=1)
+        assert result.counts[result.holding((p, q))].sum() == pytest.approx(wanted, abs=1)
     for p, wanted in enumerate((10_000, 9_000, 8_000)):
-        assert found.counts[found.holding((p,))].sum() == pytest.approx(wanted, abs=1)
-    assert (found.counts >= 0).all()
-    least, most = found.between
+        assert result.counts[result.holding((p,))].sum() == pytest.approx(wanted, abs=1)
+    assert (result.counts >= 0).all()
+    least, most = result.between
     assert (least, most) == (2_000, 4_000)
-    assert least <= found.inner <= most
-    assert found.to_json()["inner"]["between"] == [2_000, 4_000]
+    assert least <= result.inner <= most
+    assert result.to_json()["inner"]["between"] == [2_000, 4_000]
 
 
 def test_the_same_within_noise_is_the_same():
-    held = [RecordCount(20_000, 50.0), RecordCount(20_300, 60.0)]
-    assert same_sizes(held)
-    assert not same_sizes([held[0], RecordCount(20_600, 60.0)])
-    assert same_people(held, [CommonRecords((0, 1), 19_600, 150.0)])
-    assert not same_people(held, [CommonRecords((0, 1), 19_400, 150.0)])
+    counts = [RecordCount(20_000, 50.0), RecordCount(20_300, 60.0)]
+    assert same_sizes(counts)
+    assert not same_sizes([counts[0], RecordCount(20_600, 60.0)])
+    assert same_people(counts, [CommonRecords((0, 1), 19_600, 150.0)])
+    assert not same_people(counts, [CommonRecords((0, 1), 19_400, 150.0)])
     # A hundredth of the records is hidden by what noise does to all else.
     assert same_people([RecordCount(1e6, 1.0)] * 2, [CommonRecords((0, 1), 0.991e6, 10.0)])
 
@@ -117,12 +115,12 @@ def test_too_many_ways_are_a_sentence():
 
 
 def test_what_is_told():
-    found = overlap((10_000, 7_000), (3_000,))
-    inner, outer = found.sentence("inner"), found.sentence("outer")
+    result = overlap((10_000, 7_000), (3_000,))
+    inner, outer = result.sentence("inner"), result.sentence("outer")
     assert "one 10,000, two 7,000" in inner
     assert "3,000 ± 50 are at one and two" in inner
     assert "the 3,000 that all parties hold" in inner
     assert "all 14,000, null where" in outer
-    told = found.to_json()
-    assert told["in_common"] == [{"parties": ["one", "two"], "records": 3_000.0, "error": 50.0}]
-    assert [own["parties"] for own in told["held_by"]] == [["one"], ["two"], ["one", "two"]]
+    figures = result.to_json()
+    assert figures["in_common"] == [{"parties": ["one", "two"], "records": 3_000.0, "error": 50.0}]
+    assert [entry["parties"] for entry in figures["held_by"]] == [["one"], ["two"], ["one", "two"]]

@@ -1,7 +1,5 @@
 """What messages told, for a report: figures with their errors, on average right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builders import dealt, schema_of
@@ -12,7 +10,7 @@ from vertimrf.server.released_figures import size_beneath_noise
 from vertimrf.trial import run_protocol
 
 
-def test_sizes_beneath_noise() -> None:
+def test_sizes_beneath_noise():
     rng = np.random.default_rng(3)
     draws = 400_000
     for value, sigma, least, most in (
@@ -21,16 +19,16 @@ def test_sizes_beneath_noise() -> None:
         (2.0, 2.0, -0.5, 0.0),
         (-4.0, 2.0, -0.5, 0.0),
     ):
-        found = size_beneath_noise(
+        sizes = size_beneath_noise(
             value + sigma * rng.standard_normal(draws), np.full(draws, sigma)
         ) - abs(value)
         # Six standard errors.
-        spread = 6 * found.std() / draws**0.5
-        assert least * sigma - spread < found.mean() < most * sigma + spread
+        spread = 6 * sizes.std() / draws**0.5
+        assert least * sigma - spread < sizes.mean() < most * sigma + spread
 
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
-def test_figures_of_pairs_and_of_single_attributes(encoder: str) -> None:
+def test_figures_of_pairs_and_of_single_attributes(encoder):
     schema = schema_of(left=(3, 2), right=(4, 3))
     rng = np.random.default_rng(0)
     records = 4000
@@ -40,15 +38,17 @@ def test_figures_of_pairs_and_of_single_attributes(encoder: str) -> None:
         schema, epsilon=8.0, expected_records=records, encoder=encoder, message_bytes=300_000
     )
     result = run_protocol(plan, dealt(schema, codes), RunOptions(seed=0)).result
-    found = result.to_json()["found"]
-    assert found["records"] == pytest.approx(records, rel=0.1)
-    for a, own in enumerate(found["one_way"]):
-        assert own["attribute"] == schema.names[a]
-        assert own["party"] == schema.parties[schema.party_of(a)][0]
+    figures = result.to_json()["found"]
+    assert figures["records"] == pytest.approx(records, rel=0.1)
+    for a, one_way in enumerate(figures["one_way"]):
+        assert one_way["attribute"] == schema.names[a]
+        assert one_way["party"] == schema.parties[schema.party_of(a)][0]
         np.testing.assert_allclose(
-            own["counts"], np.bincount(codes[a], minlength=schema.sizes[a]), atol=7 * own["error"]
+            one_way["counts"],
+            np.bincount(codes[a], minlength=schema.sizes[a]),
+            atol=7 * one_way["error"],
         )
-    pairs = found["pairs"]
+    pairs = figures["pairs"]
     lines = {
         (a, b): i for i, (a, b) in enumerate(zip(pairs["first"], pairs["second"], strict=True))
     }

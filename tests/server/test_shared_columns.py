@@ -1,10 +1,7 @@
 """Columns that several parties hold: one attribute, told how far they contradict each other, and stable where they do."""
 
-from __future__ import annotations
-
 import itertools
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +23,6 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.server.server import Result
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
@@ -36,7 +32,7 @@ OWN = {party: [Attribute.integer(f"{party}{i}", 3) for i in range(2)] for party 
 SCHEMA = Schema.of({"a": [*OWN["a"], AGE, SEX], "b": [SEX, *OWN["b"], AGE], "c": [*OWN["c"], SEX]})
 
 
-def people(seed: int = 0) -> dict[str, np.ndarray]:
+def people(seed=0):
     """Everybody's columns: all of them hang on age and sex."""
     rng = np.random.default_rng(seed)
     columns = {"age": rng.integers(0, 6, RECORDS), "sex": (rng.random(RECORDS) < 0.4).astype(int)}
@@ -47,7 +43,7 @@ def people(seed: int = 0) -> dict[str, np.ndarray]:
     return columns
 
 
-def contradicted(codes: np.ndarray, size: int, rate: float, rng: np.random.Generator) -> np.ndarray:
+def contradicted(codes, size, rate, rng):
     """The same values, but for another one, drawn from all others evenly, in a part of the records."""
     out = codes.copy()
     wrong = rng.random(codes.size) < rate
@@ -55,7 +51,7 @@ def contradicted(codes: np.ndarray, size: int, rate: float, rng: np.random.Gener
     return out
 
 
-def tables_of(schema: Schema, rate: float, seed: int = 0) -> tuple[np.ndarray, list[Table]]:
+def tables_of(schema, rate, seed=0):
     """The first holders' values of all attributes, and the parties' tables: b's age and sex are others in part of the records."""
     rng = np.random.default_rng(seed)
     columns = people(seed)
@@ -63,14 +59,14 @@ def tables_of(schema: Schema, rate: float, seed: int = 0) -> tuple[np.ndarray, l
     digests = rng.integers(0, 1 << 63, RECORDS).astype(np.uint64)
     tables = []
     for party, names in schema.parties:
-        held = at_b if party == "b" else columns
+        columns_here = at_b if party == "b" else columns
         order = rng.permutation(RECORDS)
-        codes = np.array([held[name] for name in names], np.uint16)[:, order]
+        codes = np.array([columns_here[name] for name in names], np.uint16)[:, order]
         tables.append(Table(schema.part(party), digests[order], np.ascontiguousarray(codes)))
     return np.array([columns[name] for name in schema.names], np.uint16), tables
 
 
-def plan_of(schema: Schema = SCHEMA, **changes: object) -> Plan:
+def plan_of(schema=SCHEMA, **changes):
     settings = {
         "epsilon": 2.0,
         "delta": 1e-6,
@@ -81,25 +77,28 @@ def plan_of(schema: Schema = SCHEMA, **changes: object) -> Plan:
     return plan_with(schema, **settings)
 
 
-def run(rate: float, schema: Schema = SCHEMA, **changes: object) -> tuple[np.ndarray, Result]:
+def run(rate, schema=SCHEMA, **changes):
     truth, tables = tables_of(schema, rate)
     return truth, run_protocol(plan_of(schema, **changes), tables, RunOptions(seed=0)).result
 
 
-def mean_distance(truth: np.ndarray, result: Result, way: int, names: set[str]) -> float:
+def mean_distance(truth, result, way, names):
     """Mean total variation distance of marginals that have one of some attributes at least, or none."""
     schema = result.plan.schema
     subsets = itertools.combinations(range(len(schema.names)), way)
     wanted = [
-        own
-        for own in subsets
-        if names.isdisjoint({"age", "sex"}) != bool({"age", "sex"} & {schema.names[a] for a in own})
+        attributes
+        for attributes in subsets
+        if names.isdisjoint({"age", "sex"})
+        != bool({"age", "sex"} & {schema.names[a] for a in attributes})
     ]
-    return float(np.mean([distance(truth, result.codes, schema.sizes, own) for own in wanted]))
+    return float(
+        np.mean([distance(truth, result.codes, schema.sizes, attributes) for attributes in wanted])
+    )
 
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
-def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
+def test_what_a_plan_with_shared_columns_asks(encoder):
     plan = plan_of(encoder=encoder)
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
     assert [sketch.sizes for sketch in plan.agreement] == [(1, 1), (1, 1, 1)]
@@ -132,9 +131,7 @@ def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "message_bytes"), [(2.0, 2_000_000), (8.0, 30_000), (20.0, 100_000)]
 )
-def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(
-    epsilon: float, message_bytes: int
-) -> None:
+def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(epsilon, message_bytes):
     plan = plan_of(encoder="count-sketch", epsilon=epsilon, message_bytes=message_bytes)
     for party in range(3):
         shapes = [
@@ -157,14 +154,14 @@ def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(
     )
 
 
-def test_what_all_hold_is_sketched_where_nobody_measures_pairs() -> None:
+def test_what_all_hold_is_sketched_where_nobody_measures_pairs():
     plan = plan_of(encoder="count-sketch", local_models=False)
     assert {plan.schema.names[a] for group in plan.groups for a in group.attributes} == set(
         SCHEMA.names
     )
 
 
-def test_plans_without_shared_columns_say_nothing_of_them() -> None:
+def test_plans_without_shared_columns_say_nothing_of_them():
     schema = Schema.of(OWN)
     assert "agreement" not in plan_of(schema).to_json()
     assert not any(
@@ -173,26 +170,31 @@ def test_plans_without_shared_columns_say_nothing_of_them() -> None:
     )
 
 
-def test_where_everything_is_shared_nothing_crosses() -> None:
+def test_where_everything_is_shared_nothing_crosses():
     schema = Schema.of({"a": [*OWN["a"], SEX], "b": [SEX]})
     truth, result = run(0.1, schema, encoder="count-sketch")
     assert result.plan.sketch is None
     assert not result.crossing
-    (found,) = result.disagreements
-    assert abs(found.share - 0.1) < 5 * found.error
+    (disagreement,) = result.disagreements
+    assert abs(disagreement.share - 0.1) < 5 * disagreement.error
     assert distance(truth, result.codes, schema.sizes, (0, 1)) < 0.02
 
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
-def test_contradictions_are_told_and_leave_the_others_alone(encoder: str) -> None:
+def test_contradictions_are_told_and_leave_the_others_alone(encoder):
     """At 0 and at 5 % of contradictions; the figures of one run each."""
     results = {rate: run(rate, encoder=encoder) for rate in (0.0, 0.05)}
     for rate, (_, result) in results.items():
-        found = {
+        disagreements = {
             (result.plan.schema.names[d.attribute], d.parties): d for d in result.disagreements
         }
-        assert found.keys() == {("age", (0, 1)), ("sex", (0, 1)), ("sex", (0, 2)), ("sex", (1, 2))}
-        for (_, parties), each in found.items():
+        assert disagreements.keys() == {
+            ("age", (0, 1)),
+            ("sex", (0, 1)),
+            ("sex", (0, 2)),
+            ("sex", (1, 2)),
+        }
+        for (_, parties), each in disagreements.items():
             true = rate if 1 in parties else 0.0
             # Five standard errors, of the estimate and of how many contradictions there are.
             assert abs(each.share - true) < 5 * np.hypot(each.error, np.sqrt(true / RECORDS))
@@ -214,7 +216,7 @@ def test_contradictions_are_told_and_leave_the_others_alone(encoder: str) -> Non
         assert apart[1] < apart[0] + most
 
 
-def test_shared_columns_join_what_others_hold_without_sketches() -> None:
+def test_shared_columns_join_what_others_hold_without_sketches():
     """Pairs of a shared column with another party's: measured there, so about as well as a party's own."""
     truth, result = run(0.0, encoder="count-sketch", epsilon=0.5)
     names = result.plan.schema.names
@@ -226,9 +228,9 @@ def test_shared_columns_join_what_others_hold_without_sketches() -> None:
         kind: np.mean(
             [
                 distance(
-                    truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in own]
+                    truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in name]
                 )
-                for own in listed
+                for name in listed
             ]
         )
         for kind, listed in pairs.items()
@@ -236,7 +238,7 @@ def test_shared_columns_join_what_others_hold_without_sketches() -> None:
     assert mean["bridged"] < 2 * mean["own"] + 0.005
 
 
-def test_messages_keep_what_agreement_they_hold() -> None:
+def test_messages_keep_what_agreement_they_hold():
     plan = plan_of(encoder="count-sketch")
     _, tables = tables_of(SCHEMA, 0.0)
     secret = Secret.new()
@@ -250,7 +252,7 @@ def test_messages_keep_what_agreement_they_hold() -> None:
         )
 
 
-def frames(folder: Path, rate: float = 0.1) -> tuple[Path, Path, Path]:
+def frames(folder, rate=0.1):
     """Two parties' files, both with sex, and their schema, each part of which says it alike."""
     _, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), rate)
     for table, name in zip(tables, "ab", strict=True):
@@ -263,7 +265,7 @@ def frames(folder: Path, rate: float = 0.1) -> tuple[Path, Path, Path]:
     return folder / "a.csv", folder / "b.csv", folder / "both.toml"
 
 
-def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
+def test_the_command_line_takes_shared_columns(tmp_path):
     a, b, both = frames(tmp_path)
 
     merged = good(f"schema merge {tmp_path}/a.toml {tmp_path}/b.toml --out {both}")

@@ -1,7 +1,5 @@
 """Groups of count sketches that are published as contrasts: cells are unbiased, and their noise is as large as stated."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -53,8 +51,8 @@ def published(plan, codes, digests, secret, rng, groups=None):
     encoder = CountSketchEncoder(plan, groups, secret)
     encoder.update(digests, codes)
     sizes = [
-        np.bincount(own, minlength=plan.sizes[g]).astype(float)
-        for g, own in zip(groups, codes, strict=True)
+        np.bincount(values, minlength=plan.sizes[g]).astype(float)
+        for g, values in zip(groups, codes, strict=True)
     ]
     tables = encoder.result(sizes, rng.bytes)
     return [
@@ -205,16 +203,16 @@ def test_weights_take_noise_from_one_group_to_another():
     cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
     predicted = predicted_cell_errors(plan, even, RECORDS)
     first = np.cumsum([0, *plan.sizes])
-    told = [
-        held / (2 if g in plan.contrasts else 1)
-        for g, held in enumerate((1000, 750, RECORDS, 1000))
+    errors = [
+        count / (2 if g in plan.contrasts else 1)
+        for g, count in enumerate((1000, 750, RECORDS, 1000))
     ]
     noise = [plan.variance * plan.buckets / weight for weight in plan.weights]
     # Sums over all records take something out of either side, and codes put something in.
     for i, j in itertools.combinations(range(4), 2):
         at = slice(first[i], first[i + 1]), slice(first[j], first[j + 1])
         np.testing.assert_allclose(cells.errors[at], predicted[at], rtol=0.12)
-        sides = [noise[g] + told[g] for g in (i, j)]
+        sides = [noise[g] + errors[g] for g in (i, j)]
         assert 0.5 < predicted[at].mean() / np.sqrt(np.prod(sides) / plan.numbers) < 1.05
     heavy, light = (
         predicted_cell_errors(replace(plan, weights=w), even, RECORDS)[:3, 9:].mean()

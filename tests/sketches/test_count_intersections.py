@@ -1,7 +1,5 @@
 """CarEst of count sketches: unbiased, and with the standard errors it says, from real sketches of real tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

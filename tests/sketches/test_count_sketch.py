@@ -1,7 +1,5 @@
 """Count sketches: whatever the route, the same codes; whatever the input, one clear sentence."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -84,7 +82,7 @@ def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits,
     codes = np.zeros((2, 960), np.uint16)
     one = CountSketchEncoder(plan, [0, 1], SECRET)
     one.update(record_digests(bytes(16), np.arange(960)), codes)
-    held = np.frombuffer(one.state(), "<i4", offset=24).reshape(512, 2, 2, 64)
+    counters = np.frombuffer(one.state(), "<i4", offset=24).reshape(512, 2, 2, 64)
     sizes = np.array([960.0, 0.0])
     published = one.result([sizes, sizes], fixed_entropy())
     half = 1 << (bits - 1)
@@ -101,7 +99,7 @@ def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits,
         for value in (0, 1):
             expected = np.zeros(2 * half)
             for counter, times in zip(
-                *np.unique(held[:, group, value], return_counts=True), strict=True
+                *np.unique(counters[:, group, value], return_counts=True), strict=True
             ):
                 code = (
                     np.clip(

@@ -1,11 +1,9 @@
 """The streaming encoders: whatever the route, the same levels; whatever the input, one clear sentence."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,29 +44,27 @@ CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerat
 Make = Callable[..., SketchEncoder | SharedKeyEncoder]
 
 
-def paired(attributes: Sequence[int] = (0, 1), plan: SketchPlan = PLAN) -> SketchEncoder:
+def paired(attributes=(0, 1), plan=PLAN):
     return SketchEncoder(plan, attributes, SECRET)
 
 
-def shared(attributes: Sequence[int] = (0, 1)) -> SharedKeyEncoder:
+def shared(attributes=(0, 1)):
     return SharedKeyEncoder(SHARED, attributes, SECRET)
 
 
 BOTH = pytest.mark.parametrize("make", [paired, shared])
 
 
-def no_entropy(count: int) -> bytes:
+def no_entropy(count):
     """Phantoms at the floor: what is left are the records' own levels."""
     return bytes(count)
 
 
-def levels(encoder: SketchEncoder | SharedKeyEncoder) -> list[list[list[int]]]:
+def levels(encoder):
     return [table.tolist() for table in encoder.result(no_entropy)]
 
 
-def encoded(
-    make: Make, chunks: Sequence[np.ndarray], attributes: Sequence[int] = (0, 1), **options: int
-) -> list:
+def encoded(make, chunks, attributes=(0, 1), **options):
     encoder = make(attributes, **options)
     for chunk in chunks:
         encoder.update(DIGESTS[chunk], CODES[list(attributes)][:, chunk])
@@ -81,7 +77,7 @@ ALL = np.arange(N)
 # --- what is published ---
 
 
-def test_tables_come_in_schedule_order_with_the_plans_shapes() -> None:
+def test_tables_come_in_schedule_order_with_the_plans_shapes():
     assert [t.shape for t in paired((1, 0)).result()] == [
         (4, 300),
         (4, 70),
@@ -98,7 +94,7 @@ def test_tables_come_in_schedule_order_with_the_plans_shapes() -> None:
 
 
 @BOTH
-def test_levels_stay_between_floor_and_ceiling(make: Make) -> None:
+def test_levels_stay_between_floor_and_ceiling(make):
     encoder = make((0, 1))
     encoder.update(DIGESTS, CODES[:2])
     for table in encoder.result(lambda count: b"\xff" * count):
@@ -108,7 +104,7 @@ def test_levels_stay_between_floor_and_ceiling(make: Make) -> None:
 
 
 @BOTH
-def test_phantoms_of_an_empty_table_have_their_law(make: Make) -> None:
+def test_phantoms_of_an_empty_table_have_their_law(make):
     counts = np.zeros(15, int)
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -118,12 +114,12 @@ def test_phantoms_of_an_empty_table_have_their_law(make: Make) -> None:
     assert chi_square(counts[2:], law) > ALPHA
 
 
-def test_default_entropy_is_fresh() -> None:
+def test_default_entropy_is_fresh():
     a, b = (paired().result()[0] for _ in range(2))
     assert not np.array_equal(a, b)
 
 
-def test_floor_zero_and_the_narrowest_range_of_levels() -> None:
+def test_floor_zero_and_the_narrowest_range_of_levels():
     for floor, ceiling in ((0, 1), (0, 2), (1, 2), (0, 40)):
         encoder = paired(plan=replace(PLAN, floor=floor, ceiling=ceiling))
         encoder.update(DIGESTS, CODES[:2])
@@ -137,7 +133,7 @@ def test_floor_zero_and_the_narrowest_range_of_levels() -> None:
 # --- both parties of a pair, and all attributes of a record ---
 
 
-def test_two_parties_give_a_record_the_same_level() -> None:
+def test_two_parties_give_a_record_the_same_level():
     """One record, no other: wherever either party shows a level above the floor, the other shows the same one."""
     for record in range(5):
         one = slice(record, record + 1)
@@ -146,13 +142,13 @@ def test_two_parties_give_a_record_the_same_level() -> None:
         right.update(DIGESTS[one], CODES[[2, 3], one])
         mine, theirs = left.result(no_entropy), right.result(no_entropy)
         for a, b, pair in ((0, 0, PLAN.pairs[0]), (1, 1, PLAN.pairs[1]), (3, 3, PLAN.pairs[3])):
-            held = CODES[pair.left, record], CODES[pair.right, record]
-            assert np.array_equal(mine[a][held[0]], theirs[b][held[1]])
-            assert (mine[a][held[0]] > 2).sum() > 5
-            assert (np.delete(mine[a], held[0], axis=0) == 2).all()
+            codes = CODES[pair.left, record], CODES[pair.right, record]
+            assert np.array_equal(mine[a][codes[0]], theirs[b][codes[1]])
+            assert (mine[a][codes[0]] > 2).sum() > 5
+            assert (np.delete(mine[a], codes[0], axis=0) == 2).all()
 
 
-def test_parties_with_different_cut_offs_agree_above_both() -> None:
+def test_parties_with_different_cut_offs_agree_above_both():
     """A value that everybody holds stops high, a rare one low; the rare value's records must show the same levels."""
     n, rare = 20_000, 50
     digests = record_digests(bytes(16), np.arange(n))
@@ -170,7 +166,7 @@ def test_parties_with_different_cut_offs_agree_above_both() -> None:
     assert np.array_equal(alone.result(no_entropy)[0][0], table[1])
 
 
-def test_shared_keys_give_one_level_to_a_record_in_all_attributes() -> None:
+def test_shared_keys_give_one_level_to_a_record_in_all_attributes():
     one = slice(7, 8)
     tables = []
     for attributes in ((0, 3), (1, 2)):
@@ -183,7 +179,7 @@ def test_shared_keys_give_one_level_to_a_record_in_all_attributes() -> None:
         assert np.array_equal(tables[0], other)
 
 
-def test_secret_and_encoder_kind_change_every_level() -> None:
+def test_secret_and_encoder_kind_change_every_level():
     plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
     rows = []
     for secret in (SECRET, bytes(32), SECRET[:31] + b"\x00"):
@@ -199,7 +195,7 @@ def test_secret_and_encoder_kind_change_every_level() -> None:
             assert (a == b).mean() < 0.35
 
 
-def test_published_pair_has_the_joint_law() -> None:
+def test_published_pair_has_the_joint_law():
     """P(W_v <= x, W_w <= y) = F(x)^(a + N) F(y)^(b + N) F(min(x, y))^c, through the encoders, phantoms included."""
     a, b, c, phantoms, ceiling, keys = 30, 10, 20, 5, 12, 100_000
     digests = record_digests(bytes(16), np.arange(a + b + c))
@@ -226,7 +222,7 @@ def test_published_pair_has_the_joint_law() -> None:
 
 
 @BOTH
-def test_chunks_orders_and_repeated_records_change_nothing(make: Make) -> None:
+def test_chunks_orders_and_repeated_records_change_nothing(make):
     expected = encoded(make, [ALL])
     rng = np.random.default_rng(32)
     shuffled = rng.permutation(N)
@@ -237,17 +233,17 @@ def test_chunks_orders_and_repeated_records_change_nothing(make: Make) -> None:
     assert encoded(make, [ALL[i : i + 100] for i in range(0, N, 100)]) == expected
 
 
-def test_columns_grouped_one_at_a_time_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_grouped_one_at_a_time_change_nothing(monkeypatch):
     expected = encoded(paired, [ALL])
     monkeypatch.setattr("vertimrf.sketches.encoder.GROUPED_RECORDS", N)
     assert encoded(paired, [ALL]) == expected
 
 
 @BOTH
-def test_merge_trees_change_nothing(make: Make) -> None:
+def test_merge_trees_change_nothing(make):
     expected = encoded(make, [ALL])
 
-    def part(chunk: np.ndarray) -> SketchEncoder | SharedKeyEncoder:
+    def part(chunk):
         encoder = make((0, 1))
         encoder.update(DIGESTS[chunk], CODES[:2, chunk])
         return encoder
@@ -267,7 +263,7 @@ def test_merge_trees_change_nothing(make: Make) -> None:
 
 
 @BOTH
-def test_states_carry_partial_sketches_between_processes(make: Make) -> None:
+def test_states_carry_partial_sketches_between_processes(make):
     expected = encoded(make, [ALL])
     half = make((0, 1))
     half.update(DIGESTS[: N // 2], CODES[:2, : N // 2])
@@ -290,7 +286,7 @@ print(numba.config.NUMBA_NUM_THREADS)
 """
 
 
-def test_eight_threads_give_the_same_levels_as_one() -> None:
+def test_eight_threads_give_the_same_levels_as_one():
     here = os.path.dirname(__file__)
     environment = {**os.environ, "NUMBA_NUM_THREADS": "8"}
     script = ROUTES.format(tests=[here, os.path.dirname(here)])
@@ -303,7 +299,7 @@ def test_eight_threads_give_the_same_levels_as_one() -> None:
     assert len({line.split()[1] for line in lines[3:]}) == 1
 
 
-def test_keys_beyond_one_block_are_cut_and_independent() -> None:
+def test_keys_beyond_one_block_are_cut_and_independent():
     keys = 150_001
     plan = SketchPlan(1, 1, 20, (ScheduledPair(0, 1, keys),), (2, 2))
     encoder = SketchEncoder(plan, (0,), SECRET)
@@ -311,8 +307,8 @@ def test_keys_beyond_one_block_are_cut_and_independent() -> None:
     table = encoder.result(no_entropy)[0]
     assert table.shape == (2, keys)
     for value in (0, 1):
-        held = (CODES[1, :200] == value).sum()
-        law = np.diff(cdf(np.arange(0, 21), held, 20))
+        count = (CODES[1, :200] == value).sum()
+        law = np.diff(cdf(np.arange(0, 21), count, 20))
         for third in np.array_split(table[value], 3):
             assert chi_square(np.bincount(third, minlength=21)[1:], law) > ALPHA
     wide = SharedKeyEncoder(SharedKeyPlan(1, 1, 20, keys, (2,)), (0,), SECRET)
@@ -326,7 +322,7 @@ def test_keys_beyond_one_block_are_cut_and_independent() -> None:
 
 
 @BOTH
-def test_other_integer_types_and_memory_layouts(make: Make) -> None:
+def test_other_integer_types_and_memory_layouts(make):
     expected = encoded(make, [ALL])
     frozen = CODES[:2].copy()
     frozen.flags.writeable = False
@@ -348,7 +344,7 @@ def test_other_integer_types_and_memory_layouts(make: Make) -> None:
 
 
 @BOTH
-def test_no_rows_and_no_attributes(make: Make) -> None:
+def test_no_rows_and_no_attributes(make):
     encoder = make((0, 1))
     encoder.update(DIGESTS[:0], CODES[:2, :0])
     assert all((np.array(table) == 2).all() for table in levels(encoder))
@@ -357,7 +353,7 @@ def test_no_rows_and_no_attributes(make: Make) -> None:
     assert nobody.result() == ()
 
 
-def test_a_domain_of_one() -> None:
+def test_a_domain_of_one():
     encoder = paired((4,))
     encoder.update(DIGESTS, CODES[4:5])
     assert encoder.result(no_entropy)[0].min() > 2
@@ -367,7 +363,7 @@ def test_a_domain_of_one() -> None:
 @pytest.mark.parametrize(
     ("value", "dtype"), [(2, np.uint16), (65535, np.uint16), (-1, np.int32), (70_000, np.int64)]
 )
-def test_codes_outside_the_domain_are_named(make: Make, value: int, dtype: type) -> None:
+def test_codes_outside_the_domain_are_named(make, value, dtype):
     codes = CODES[:2].astype(dtype)
     codes[1, 5] = value
     encoder = make((0, 1))
@@ -392,9 +388,7 @@ def test_codes_outside_the_domain_are_named(make: Make, value: int, dtype: type)
         (DIGESTS[None], CODES[:2], "one row of uint64"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    make: Make, digests: np.ndarray, codes: np.ndarray, message: str
-) -> None:
+def test_arrays_that_do_not_fit_are_refused(make, digests, codes, message):
     with pytest.raises(TableError, match=message):
         make((0, 1)).update(digests, codes)
 
@@ -415,18 +409,18 @@ def test_arrays_that_do_not_fit_are_refused(
         ({"sizes": (4, 2, 3, 65_537, 1)}, "65537 values"),
     ],
 )
-def test_plans_that_make_no_sense_are_refused(change: dict, message: str) -> None:
+def test_plans_that_make_no_sense_are_refused(change, message):
     with pytest.raises(PlanError, match=message):
         replace(PLAN, **change)
 
 
 @pytest.mark.parametrize("change", [{"phantoms": 0}, {"floor": 20}, {"keys": 0}, {"sizes": (3, 0)}])
-def test_shared_plans_that_make_no_sense_are_refused(change: dict) -> None:
+def test_shared_plans_that_make_no_sense_are_refused(change):
     with pytest.raises(PlanError):
         replace(SHARED, **change)
 
 
-def test_attributes_that_do_not_fit_the_plan_are_refused() -> None:
+def test_attributes_that_do_not_fit_the_plan_are_refused():
     with pytest.raises(PlanError, match="No scheduled pair has group 9"):
         paired((0, 9))
     with pytest.raises(PlanError, match="two groups of one party"):
@@ -440,7 +434,7 @@ def test_attributes_that_do_not_fit_the_plan_are_refused() -> None:
 
 
 @BOTH
-def test_a_result_is_handed_out_once(make: Make) -> None:
+def test_a_result_is_handed_out_once(make):
     encoder, state = make((0, 1)), make((0, 1)).state()
     encoder.result()
     for again in (
@@ -458,7 +452,7 @@ def test_a_result_is_handed_out_once(make: Make) -> None:
         merged.result()
 
 
-def test_encoders_of_other_plans_parties_or_secrets_do_not_merge() -> None:
+def test_encoders_of_other_plans_parties_or_secrets_do_not_merge():
     encoder = paired()
     others = (
         paired((2, 3)),
@@ -477,7 +471,7 @@ def test_encoders_of_other_plans_parties_or_secrets_do_not_merge() -> None:
 
 
 @BOTH
-def test_damaged_states_are_refused(make: Make) -> None:
+def test_damaged_states_are_refused(make):
     encoder = make((0, 1))
     state = encoder.state()
     for bad in (b"", state[:-1], state + b"\x00", b"\x00" * len(state)):
@@ -490,7 +484,7 @@ def test_damaged_states_are_refused(make: Make) -> None:
 # --- the benchmark of the command line ---
 
 
-def test_bench_reports_every_figure() -> None:
+def test_bench_reports_every_figure():
     figures = run_bench(rows=500, attributes=3, values=2, keys=50, num_threads=1)
     assert {key: figures[key] for key in ("rows", "attributes", "values", "keys", "threads")} == {
         "rows": 500,
@@ -514,7 +508,7 @@ def test_bench_reports_every_figure() -> None:
     "wrong",
     [{"rows": 0}, {"values": 0}, {"keys": 0}, {"attributes": 1}, {"attributes": 8, "keys": 15}],
 )
-def test_bench_refuses_what_it_cannot_run(wrong: dict) -> None:
+def test_bench_refuses_what_it_cannot_run(wrong):
     with pytest.raises(PlanError):
         run_bench(**{"rows": 10, "keys": 20, "attributes": 2, "values": 2} | wrong)
 
@@ -549,7 +543,7 @@ print(peak() - before, sum(t.size for t in tables), min(int(t.min()) for t in ta
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc"
 )
-def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path: Path) -> None:
+def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -574,7 +568,7 @@ def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_levels_are_the_same_without_vector_instructions(tmp_path: Path) -> None:
+def test_levels_are_the_same_without_vector_instructions(tmp_path):
     """Another processor, as far as one machine can tell: the golden file must hold for baseline x86-64 or Arm code too."""
     golden = Path(__file__).parent / "test_golden_encoder.py"
     environment = {

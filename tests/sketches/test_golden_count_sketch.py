@@ -4,11 +4,8 @@ They change only together with COUNTING_VERSION, for parties of different versio
 anew after such a change: ``python tests/sketches/test_golden_count_sketch.py``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +18,17 @@ GOLDEN = Path(__file__).parent / "data" / "golden_count_sketch.json"
 GROUP = 10
 
 
-def entropy(seed: str, count: int) -> bytes:
+def entropy(seed, count):
     """The same under every NumPy."""
     return hashlib.shake_256(seed.encode()).digest(count)
 
 
-def below(seed: str, bound: int, count: int) -> np.ndarray:
+def below(seed, bound, count):
     words = np.frombuffer(entropy(seed, 8 * count), "<u8").astype(np.uint64)
     return (words % np.uint64(bound)).astype(np.int64)
 
 
-def sketches(number: int) -> list[np.ndarray]:
+def sketches(number):
     """The counters before noise and the published tables of one small table, plan and secret."""
     name = f"vertimrf golden count {number}"
     sizes = tuple(int(size) for size in 1 + below(f"{name} sizes", 9, 3))
@@ -45,22 +42,22 @@ def sketches(number: int) -> list[np.ndarray]:
     n = int(below(f"{name} n", 60, 1)[0])
     # Given digests, so that counters are frozen whatever makes digests of ids.
     ids = np.sort(below(f"{name} ids", 2**62, n)).tolist()
-    digests = np.array([xxhash.xxh64_intdigest(str(own).encode()) for own in ids], np.uint64)
+    digests = np.array([xxhash.xxh64_intdigest(str(record).encode()) for record in ids], np.uint64)
     codes = np.stack([below(f"{name} codes {i}", size, n) for i, size in enumerate(sizes)])
     out = []
     for party in ((0, 2), (1,)):
         encoder = CountSketchEncoder(plan, party, entropy(f"{name} secret", 32))
         encoder.update(digests, codes[list(party)])
         out.append(np.frombuffer(encoder.state()[24:], "<i4"))
-        held = [np.full(sizes[i], n / sizes[i]) for i in party]
+        totals = [np.full(sizes[i], n / sizes[i]) for i in party]
         asked = iter(range(1 << 30))
         out += encoder.result(
-            held, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count)
+            totals, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count)
         )  # type: ignore[misc]
     return out
 
 
-def fingerprints() -> Iterator[str]:
+def fingerprints():
     """One SHA-256 per GROUP tables: shapes and numbers, in order."""
     for first in range(0, 100, GROUP):
         digest = hashlib.sha256()
@@ -70,7 +67,7 @@ def fingerprints() -> Iterator[str]:
         yield digest.hexdigest()
 
 
-def test_a_hundred_small_count_sketches_are_as_they_were() -> None:
+def test_a_hundred_small_count_sketches_are_as_they_were():
     golden = json.loads(GOLDEN.read_text())
     assert golden["version"] == COUNTING_VERSION, "write the golden file anew for the new version"
     assert list(fingerprints()) == golden["sha256"], (

@@ -4,11 +4,8 @@ They change only together with ENCODING_VERSION, for parties of different versio
 anew after such a change: ``python tests/sketches/test_golden_encoder.py``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,22 +22,22 @@ GROUP = 50
 class Stream:
     """Numbers and bytes from SHA-256, the same under every NumPy."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed):
         self._seed, self._count = seed, 0
 
-    def bytes(self, count: int) -> bytes:
+    def bytes(self, count):
         self._count += 1
         return hashlib.shake_256(f"{self._seed} {self._count}".encode()).digest(count)
 
-    def below(self, bound: int, count: int = 1) -> np.ndarray:
+    def below(self, bound, count=1):
         words = np.frombuffer(self.bytes(8 * count), "<u8").astype(np.uint64)
         return (words % np.uint64(bound)).astype(np.int64)
 
-    def one(self, low: int, high: int) -> int:
+    def one(self, low, high):
         return low + int(self.below(high - low + 1)[0])
 
 
-def sketches(number: int) -> list[np.ndarray]:
+def sketches(number):
     """The published tables of one small table, plan and secret."""
     draw = Stream(f"vertimrf golden {number}")
     n = draw.one(0, 60)
@@ -56,18 +53,18 @@ def sketches(number: int) -> list[np.ndarray]:
     )
     # Given digests, so that levels are frozen whatever makes digests of ids.
     digests = np.array(
-        [xxhash.xxh64_intdigest(str(own).encode()) for own in ids.tolist()], np.uint64
+        [xxhash.xxh64_intdigest(str(record).encode()) for record in ids.tolist()], np.uint64
     )
     codes = np.stack([draw.below(size, n) for size in sizes])
     secret = draw.bytes(32)
     if number % 5 == 4:
-        plan: SharedKeyPlan | SketchPlan = SharedKeyPlan(**levels, keys=keys[0], sizes=tuple(sizes))
-        encoder: SharedKeyEncoder | SketchEncoder = SharedKeyEncoder(plan, (2, 0, 3), secret)  # type: ignore[arg-type]
+        plan = SharedKeyPlan(**levels, keys=keys[0], sizes=tuple(sizes))
+        encoder = SharedKeyEncoder(plan, (2, 0, 3), secret)  # type: ignore[arg-type]
         encoder.update(digests, codes[[2, 0, 3]])
         return list(encoder.result(draw.bytes))
     sides = ((0, 2), (3, 0), (1, 2))
     pairs = tuple(ScheduledPair(a, b, k) for (a, b), k in zip(sides, keys, strict=True))
-    out: list[np.ndarray] = []
+    out = []
     for party in ((0, 1), (2, 3)):
         encoder = SketchEncoder(
             SketchPlan(**levels, pairs=pairs, sizes=tuple(sizes)), party, secret
@@ -77,7 +74,7 @@ def sketches(number: int) -> list[np.ndarray]:
     return out
 
 
-def fingerprints() -> Iterator[str]:
+def fingerprints():
     """One SHA-256 per GROUP tables: shapes and levels, in order."""
     for first in range(0, 1000, GROUP):
         digest = hashlib.sha256()
@@ -87,7 +84,7 @@ def fingerprints() -> Iterator[str]:
         yield digest.hexdigest()
 
 
-def test_a_thousand_small_sketches_are_as_they_were() -> None:
+def test_a_thousand_small_sketches_are_as_they_were():
     golden = json.loads(GOLDEN.read_text())
     assert golden["version"] == ENCODING_VERSION, (
         "write the golden file anew for the new encoding version"

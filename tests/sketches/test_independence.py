@@ -4,11 +4,8 @@ Hashes: one record alone, phantoms at the floor, so that what is published are t
 must be a stream of independent draws: no stretch of it repeats another one at any distance.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +17,6 @@ from scipy import fft, stats
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
@@ -34,11 +30,11 @@ SECRET = bytes(range(32))
 class NoPhantoms(FixedNoise):
     """Phantoms at the floor."""
 
-    def stream(self, exact: bytes) -> Callable[[int], bytes]:
+    def stream(self, exact):
         return bytes
 
 
-def chance_of_repeats(stream: np.ndarray, cuts: tuple[float, ...]) -> float:
+def chance_of_repeats(stream, cuts):
     """p-value of the largest autocorrelation of a stream of independent draws over all distances.
 
     The draws are cut in two above each of ``cuts``. Of N signs, a distance's sum of products has a variance of N, and is all but
@@ -59,7 +55,7 @@ def chance_of_repeats(stream: np.ndarray, cuts: tuple[float, ...]) -> float:
     return worst
 
 
-def test_the_test_finds_what_it_looks_for() -> None:
+def test_the_test_finds_what_it_looks_for():
     rng = np.random.default_rng(0)
     stream = rng.geometric(0.5, 40_000)
     assert chance_of_repeats(stream, (1, 2)) > ALPHA
@@ -67,7 +63,7 @@ def test_the_test_finds_what_it_looks_for() -> None:
     assert chance_of_repeats(stream, (1, 2)) < ALPHA
 
 
-def assert_independent(one: np.ndarray, other: np.ndarray, ceiling: int) -> None:
+def assert_independent(one, other, ceiling):
     """Two records' or keys' levels, draw by draw: their joint law is the product of the geometric law with itself."""
     assert one.shape == other.shape
     assert not np.array_equal(one, other)
@@ -94,15 +90,13 @@ PAIRS = SketchPlan(
 )
 
 
-def levels_of(
-    record: int, groups: tuple[int, ...] = (0, 1), secret: bytes = SECRET, plan: SketchPlan = PAIRS
-) -> list:
+def levels_of(record, groups=(0, 1), secret=SECRET, plan=PAIRS):
     encoder = SketchEncoder(plan, groups, secret)
     encoder.update(np.array([record], np.uint64), np.zeros((len(groups), 1), np.uint16))
     return [table[0] for table in encoder.result(bytes)]
 
 
-def test_levels_of_pairs_and_of_key_blocks_are_independent() -> None:
+def test_levels_of_pairs_and_of_key_blocks_are_independent():
     mine = levels_of(7)
     assert [len(levels) for levels in mine] == [pair.keys for pair in PAIRS.pairs]
     for i, one in enumerate(mine):
@@ -112,7 +106,7 @@ def test_levels_of_pairs_and_of_key_blocks_are_independent() -> None:
     assert chance_of_repeats(np.concatenate(mine), (1, 2)) > ALPHA
 
 
-def test_levels_of_records_and_of_secrets_are_independent() -> None:
+def test_levels_of_records_and_of_secrets_are_independent():
     (mine, *_), (other, *_), (foreign, *_) = (
         levels_of(7),
         levels_of(8),
@@ -123,13 +117,13 @@ def test_levels_of_records_and_of_secrets_are_independent() -> None:
     assert chance_of_repeats(np.concatenate([mine, other, foreign]), (1, 2)) > ALPHA
 
 
-def test_levels_of_shared_keys_are_independent_across_key_blocks() -> None:
+def test_levels_of_shared_keys_are_independent_across_key_blocks():
     encoder = SharedKeyEncoder(SharedKeyPlan(1, 1, CEILING, 140_000, (1,)), (0,), SECRET)
     encoder.update(np.array([7], np.uint64), np.zeros((1, 1), np.uint16))
     assert chance_of_repeats(encoder.result(bytes)[0][0], (1, 2)) > ALPHA
 
 
-def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own() -> None:
+def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own():
     """What the estimates rest on; the schedule numbers pairs alike at every party, whichever pairs it takes part in."""
     left, right, third = levels_of(7, (0, 1)), levels_of(7, (2, 3)), levels_of(7, (4,))
     for mine, theirs in zip(left, [*right, *third], strict=True):
@@ -147,7 +141,7 @@ SCHEMA = Schema.of(
 
 
 @functools.cache
-def plan_of() -> Plan:
+def plan_of():
     # So much budget that there are hardly any phantoms, and levels start at 1.
     plan = plan_with(
         SCHEMA,
@@ -161,21 +155,21 @@ def plan_of() -> Plan:
     return plan
 
 
-def one_record(party: str) -> Table:
+def one_record(party):
     part = SCHEMA.part(party)
     return Table(part, np.array([7], np.uint64), np.zeros((len(part), 1), np.uint16))
 
 
-def released(plan: Plan, secret: Secret, party: str = "one") -> np.ndarray:
+def released(plan, secret, party="one"):
     message = Party(plan, party, secret, NoPhantoms(0)).run(one_record(party))
     return np.concatenate([table[0] for table in message.sketches])
 
 
-def test_levels_of_plans_and_secrets_are_independent() -> None:
+def test_levels_of_plans_and_secrets_are_independent():
     """The same pairs with the same numbers of keys, under other plans and another secret."""
     secret, plan = Secret(SECRET), plan_of()
     plans = [plan, replace(plan, nonce="another"), replace(plan, nonce="a third")]
-    streams = [*(released(own, secret) for own in plans), released(plan, Secret(bytes(32)))]
+    streams = [*(released(other, secret) for other in plans), released(plan, Secret(bytes(32)))]
     for i, one in enumerate(streams):
         assert one.size == sum(pair.keys for pair in plan.sketch.pairs) > 5_000
         for earlier in streams[:i]:
@@ -183,7 +177,7 @@ def test_levels_of_plans_and_secrets_are_independent() -> None:
     assert chance_of_repeats(np.concatenate(streams), (1, 2)) > ALPHA
 
 
-def test_both_parties_derive_the_same_hashes() -> None:
+def test_both_parties_derive_the_same_hashes():
     plan, secret = plan_of(), Secret(SECRET)
     np.testing.assert_array_equal(released(plan, secret, "one"), released(plan, secret, "two"))
 
@@ -197,21 +191,21 @@ MANY = SketchPlan(3, 2, 14, (ScheduledPair(0, 1, 600_000),), (2, 2))
 LOW, HIGH, OPEN = 0x00, 0x90, 0xFF
 
 
-def phantoms(entropy: Callable[[int], bytes]) -> np.ndarray:
+def phantoms(entropy):
     """The published levels of an empty table."""
     return SketchEncoder(MANY, (0,), SECRET).result(entropy)[0].ravel()
 
 
-def owners(low: int, high: int, width: int) -> np.ndarray:
+def owners(low, high, width):
     """Which unit of entropy each sketch depends on, read out bit by bit: unit i is ``high`` where i has the bit, else ``low``.
 
     Units are the bytes that come for every sketch first, or the eight bytes each that come for those which these leave open.
     """
-    found = np.zeros(1_200_000, np.int64)
-    for bit in range(found.size.bit_length()):
+    bits = np.zeros(1_200_000, np.int64)
+    for bit in range(bits.size.bit_length()):
         given, calls = 0, itertools.count()
 
-        def entropy(count: int, bit: int = bit, calls: Iterator[int] = calls) -> bytes:
+        def entropy(count, bit=bit, calls=calls):
             nonlocal given
             if width == 8 and next(calls) % 2 == 0:
                 return bytes([OPEN]) * count
@@ -223,22 +217,22 @@ def owners(low: int, high: int, width: int) -> np.ndarray:
 
         levels = phantoms(entropy)
         assert len(np.unique(levels)) == 2
-        found |= (levels > levels.min()).astype(np.int64) << bit
-    return found
+        bits |= (levels > levels.min()).astype(np.int64) << bit
+    return bits
 
 
 @pytest.mark.parametrize(
     ("low", "high", "width"), [(LOW, HIGH, 1), (0x00, 0xFF, 8)], ids=["first byte", "eight more"]
 )
-def test_every_sketch_has_entropy_of_its_own(low: int, high: int, width: int) -> None:
+def test_every_sketch_has_entropy_of_its_own(low, high, width):
     """Also where phantoms are drawn for some sketches after the others: no two depend on one unit."""
     np.testing.assert_array_equal(np.sort(owners(low, high, width)), np.arange(1_200_000))
 
 
-def test_phantoms_are_independent_across_sketches_and_drawn_from_fresh_entropy() -> None:
+def test_phantoms_are_independent_across_sketches_and_drawn_from_fresh_entropy():
     rng, drawn = np.random.default_rng(5), []
 
-    def entropy(count: int) -> bytes:
+    def entropy(count):
         drawn.append(count)
         return rng.bytes(count)
 

@@ -1,7 +1,5 @@
 """CarEst by likelihood: unbiased, near the Cramér-Rao bound, and honest about its error."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -133,28 +131,28 @@ def test_errors_of_the_margins_are_part_of_the_stated_error(phantoms):
     plan = plan_of(phantoms)
     truth = np.array([[4000.0, 5000.0], [3000.0, 8000.0]])
     repetitions, keys, spread = 100, 8000, 400.0
-    errors: dict[bool, list] = {True: [], False: []}
+    errors = {True: [], False: []}
     sigmas = []
     for _ in range(repetitions):
         left, right = sides(truth, *simulate(rng, truth.astype(int), plan, keys))
         noisy = [
             replace(side, sizes=side.sizes + rng.normal(0, spread, 2)) for side in (left, right)
         ]
-        for told, found in errors.items():
-            sigma = np.full(2, spread) if told else None
+        for known, off in errors.items():
+            sigma = np.full(2, spread) if known else None
             measured = estimate_pair(
                 plan, *(replace(side, sizes_sigma=sigma) for side in noisy), total=truth.sum()
             )
-            found.append(measured.counts - truth)
-            if told:
+            off.append(measured.counts - truth)
+            if known:
                 sigmas.append(measured.sigma)
-    told, plugged = (np.array(errors[known]) for known in (True, False))
+    stated, plugged = (np.array(errors[known]) for known in (True, False))
     sigma = np.mean(sigmas, axis=0)
     # Bias within 3.5 standard errors (8 cells tested); the spread of 100 squared errors is 1 +- 0.14.
-    assert np.all(np.abs(told.mean(axis=0)) < 3.5 * sigma / np.sqrt(repetitions))
-    ratio = np.sqrt((told**2).mean(axis=0)) / sigma
+    assert np.all(np.abs(stated.mean(axis=0)) < 3.5 * sigma / np.sqrt(repetitions))
+    ratio = np.sqrt((stated**2).mean(axis=0)) / sigma
     assert np.all((ratio > 0.7) & (ratio < 1.3))
-    assert np.sqrt((told**2).mean()) < np.sqrt((plugged**2).mean())
+    assert np.sqrt((stated**2).mean()) < np.sqrt((plugged**2).mean())
 
 
 def test_floor_at_the_lowest_level():

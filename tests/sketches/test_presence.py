@@ -1,7 +1,5 @@
 """Groups of one value tell presence: parties that have contrasts alone besides say with them who is there."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -48,10 +46,10 @@ def published(codes, digests, secret, rng, group, rows=slice(None)):
     )
 
 
-def release(codes, rng, held=(slice(None),) * 3):
+def release(codes, rng, people=(slice(None),) * 3):
     digests, secret = rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32)
     return [
-        published(codes, digests, secret, rng, group, held[PARTIES[group]])
+        published(codes, digests, secret, rng, group, people[PARTIES[group]])
         for group in range(len(SIZES))
     ]
 
@@ -99,7 +97,7 @@ def test_records_in_common_are_told_within_their_errors():
     """The same people at all parties: the covariance of two sums is how many there are, with the error that follows."""
     rng = np.random.default_rng(1)
     codes = table(rng)
-    found = np.array(
+    estimates = np.array(
         [estimate_cells(PLAN, release(codes, rng), RECORDS).common for _ in range(100)]
     )
     cells = estimate_cells(PLAN, release(codes, rng), RECORDS)
@@ -107,8 +105,8 @@ def test_records_in_common_are_told_within_their_errors():
     for i, j in itertools.combinations((1, 3, 4), 2):
         expected = np.sqrt((np.prod(RECORDS + cells.noise[[i, j]]) + RECORDS**2) / PLAN.numbers)
         # The mean of 100 and their spread, each within five standard errors.
-        assert abs(found[:, i, j].mean() - RECORDS) < 5 * expected / 10
-        assert abs(found[:, i, j].std() / expected - 1) < 5 / np.sqrt(200)
+        assert abs(estimates[:, i, j].mean() - RECORDS) < 5 * expected / 10
+        assert abs(estimates[:, i, j].std() / expected - 1) < 5 / np.sqrt(200)
 
 
 def test_different_people_are_told_and_counted():
@@ -119,14 +117,14 @@ def test_different_people_are_told_and_counted():
     codes[0, :600] |= rng.random(600) < 0.8
     codes[2, 2400:] |= rng.random(600) < 0.8
     records = np.array([2400.0, 2400.0, 2400.0])
-    residuals, told = {pair: [] for pair in PAIRS}, []
+    residuals, estimates = {pair: [] for pair in PAIRS}, []
     for _ in range(RELEASES):
-        cells, held = estimate_overlapping(
+        cells, overlaps = estimate_overlapping(
             PLAN, release(codes, rng, HELD), PARTIES, records, np.zeros(3)
         )
-        told.append(
+        estimates.append(
             [
-                (held.records[p, q], held.errors[p, q])
+                (overlaps.records[p, q], overlaps.errors[p, q])
                 for p, q in itertools.combinations(range(3), 2)
             ]
         )
@@ -134,9 +132,9 @@ def test_different_people_are_told_and_counted():
             rows = common(HELD[PARTIES[i]], HELD[PARTIES[j]])
             left = block(cells.counts, i, j) - exact(codes, i, j, rows)
             residuals[i, j].append(left / np.hypot(block(cells.errors, i, j), 1))
-    found, errors = np.moveaxis(np.array(told), 2, 0)
+    counts, errors = np.moveaxis(np.array(estimates), 2, 0)
     truth = [1800, 2100, 2100]
-    z = (found - truth) / errors
+    z = (counts - truth) / errors
     assert (np.abs(z.mean(axis=0)) < 5 / np.sqrt(RELEASES)).all()
     assert (np.abs(z.std(axis=0) - 1) < 5 / np.sqrt(2 * RELEASES)).all()
     for pair in PAIRS:

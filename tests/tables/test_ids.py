@@ -1,9 +1,5 @@
 """Keys of the digests of ids: shared where ids are to meet, and unknown to whoever chooses an id."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -19,7 +15,6 @@ from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, id_keys
 from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.plan import Plan
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
@@ -32,7 +27,7 @@ OTHERS = [f"patient-{i:06d}" for i in range(500, 560)]
 MOST = 2
 
 
-def plan(nonce: str = "ids", most: int = 1) -> Plan:
+def plan(nonce="ids", most=1):
     how = {
         "encoder": "count-sketch",
         "message_bytes": 20_000,
@@ -42,21 +37,21 @@ def plan(nonce: str = "ids", most: int = 1) -> Plan:
     return plan_with(SCHEMA, epsilon=1.0, expected_records=100, **how)
 
 
-def table_of(ids: list[str], persons: list[str] | None = None) -> pa.Table:
+def table_of(ids, persons=None):
     columns = {"id": ids, "a": [0] * len(ids)} | ({} if persons is None else {"who": persons})
     return pa.table(columns)
 
 
-def test_a_twin_of_the_digest_that_parties_once_computed() -> None:
+def test_a_twin_of_the_digest_that_parties_once_computed():
     """The attack does what it says, or else the tests below would prove nothing."""
-    found = twin(VICTIM)
-    assert found != VICTIM
-    assert len(found) == 24
-    assert found.isprintable()
-    assert len(set(unkeyed([found, VICTIM, *OTHERS]).tolist())) == 1 + len(OTHERS)
+    other = twin(VICTIM)
+    assert other != VICTIM
+    assert len(other) == 24
+    assert other.isprintable()
+    assert len(set(unkeyed([other, VICTIM, *OTHERS]).tolist())) == 1 + len(OTHERS)
 
 
-def test_a_twin_that_is_planted_does_not_tell_whether_the_victim_is_there() -> None:
+def test_a_twin_that_is_planted_does_not_tell_whether_the_victim_is_there():
     for secret in (SECRET, Secret.new()):
         party = Party(plan(), "one", secret)
         for ids in ([*OTHERS, twin(VICTIM)], [*OTHERS, twin(VICTIM), VICTIM]):
@@ -64,7 +59,7 @@ def test_a_twin_that_is_planted_does_not_tell_whether_the_victim_is_there() -> N
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_twin_person_is_another_person(seed: int) -> None:
+def test_a_twin_person_is_another_person(seed):
     """Removing a person with as many records as the plan allows changes those, and nobody else's."""
     persons = [VICTIM] * MOST + [twin(VICTIM)] * MOST
     visits = [f"visit-{seed}-{i}" for i in range(2 * MOST)]
@@ -74,11 +69,11 @@ def test_a_twin_person_is_another_person(seed: int) -> None:
             table_of(visits[some], persons[some]), "id", read=ReadOptions(person="who")
         )
         of_all = set(party._checked(records).table.digests.tolist())  # type: ignore[union-attr]
-        kept.append(np.array([own in of_all for own in records.digests.tolist()]))
+        kept.append(np.array([digest in of_all for digest in records.digests.tolist()]))
     assert changed_records(*kept) == MOST
 
 
-def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path: Path) -> None:
+def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path):
     ids = [*OTHERS, twin(VICTIM), VICTIM]
     one, two = table_of(ids), pa.table({"id": ids, "b": [i % 3 for i in range(len(ids))]})
     assert not check_table(one, "id", OpenSchema(SCHEMA, {}), "one", "t").problems
@@ -91,7 +86,7 @@ def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path: Path) -> None:
     assert Synthesizer(SCHEMA, id="id").fit(both, epsilon=1.0).sample(3).num_rows == 3
 
 
-def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else() -> None:
+def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else():
     ids = pd.DataFrame({"id": range(50), "a": 0, "b": 0})
     texts = ids.assign(id=[str(i) for i in range(50)])
     first = Party(plan(), "one", SECRET).encode(ids[["id", "a"]], "id").digests
@@ -105,7 +100,7 @@ def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else() -> None:
     assert not np.isin(first, np.concatenate(others)).any()
 
 
-def test_persons_have_a_key_of_their_own() -> None:
+def test_persons_have_a_key_of_their_own():
     records = Party(plan(most=MOST), "one", SECRET).encode(
         table_of(OTHERS, OTHERS), "id", read=ReadOptions(person="who")
     )
@@ -113,21 +108,21 @@ def test_persons_have_a_key_of_their_own() -> None:
     keys = id_keys(SECRET, plan(most=MOST).digest())
     assert keys.records == derive(SECRET, plan(most=MOST).digest(), purpose="record ids")[:16]
     for key, digests in ((keys.records, records.digests), (keys.persons, records.persons)):
-        assert digests.tolist() == [siphash(key, own.encode()) for own in OTHERS]
+        assert digests.tolist() == [siphash(key, person.encode()) for person in OTHERS]
     assert not np.isin(records.digests, records.persons).any()
 
 
-def test_without_a_secret_every_call_draws_keys_for_all_its_tables() -> None:
+def test_without_a_secret_every_call_draws_keys_for_all_its_tables():
     tables = [table_of(OTHERS), pa.table({"id": OTHERS[::-1], "b": [0] * len(OTHERS)})]
     drawn = [open_tables(tables, "id", SCHEMA)[1] for _ in range(2)]
     for one, two in drawn:
         assert np.array_equal(one.digests, two.digests[::-1])
     assert not np.isin(drawn[0][0].digests, drawn[1][0].digests).any()
     keys = [IdKeys.drawn() for _ in range(50)]
-    assert len({key for own in keys for key in (own.records, own.persons)}) == 100
+    assert len({key for pair in keys for key in (pair.records, pair.persons)}) == 100
 
 
-def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws() -> None:
+def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws():
     rng = np.random.default_rng(0)
     real = pd.DataFrame(
         {"id": range(300), "a": rng.integers(0, 2, 300), "b": rng.integers(0, 3, 300)}
@@ -146,7 +141,7 @@ def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws() -> N
     assert once == again
 
 
-def test_keys_are_16_bytes_and_do_not_show() -> None:
+def test_keys_are_16_bytes_and_do_not_show():
     for records, persons in ((b"", bytes(16)), (bytes(16), bytes(32)), (bytes(15), bytes(15))):
         with pytest.raises(TableError, match="16 bytes"):
             IdKeys(records, persons)

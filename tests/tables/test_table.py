@@ -1,15 +1,11 @@
 """Tables: reading, encoding against an obvious oracle, decoding, and what bad input is told."""
 
-from __future__ import annotations
-
 import bisect
 import gzip
 import uuid
 import zlib
 from datetime import date, time
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -52,7 +48,7 @@ CODES = [[0, 2, 4, 3], [0, 1, 1, 0], [0, 3, 2, 3], [0, 3, 1, 2], [1, 0, 0, 1]]
 IDS = ["007", "7", "a é", 'x,"y"\nz']
 
 
-def people() -> pa.Table:
+def people():
     """The records of CSV, typed."""
     return pa.table(
         {
@@ -66,12 +62,12 @@ def people() -> pa.Table:
     )
 
 
-def write(path: Path, content: str | bytes) -> Path:
+def write(path, content):
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
-def sources(folder: Path) -> dict[str, Any]:
+def sources(folder):
     """The same records in every form that is read."""
     table = people()
     frame = table.to_pandas()
@@ -79,11 +75,11 @@ def sources(folder: Path) -> dict[str, Any]:
         write_table(table, folder / f"written.{suffix}")
 
     class Interchange:
-        def __dataframe__(self, **options: Any) -> Any:
+        def __dataframe__(self, **options):
             return table.__dataframe__(**options)
 
     class Stream:
-        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        def __arrow_c_stream__(self, requested_schema=None):
             return table.__arrow_c_stream__(requested_schema)
 
     # The line break inside the quotes is part of an id.
@@ -154,7 +150,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_same_records_encode_alike_in_every_form(tmp_path: Path, form: str) -> None:
+def test_the_same_records_encode_alike_in_every_form(tmp_path, form):
     table = encode_table(sources(tmp_path)[form], "id", PEOPLE, keys=KEYS)
     assert table.codes.tolist() == CODES
     assert table.codes.dtype == np.uint16
@@ -167,7 +163,7 @@ def test_the_same_records_encode_alike_in_every_form(tmp_path: Path, form: str) 
     )
 
 
-def test_queries_that_fail_are_told_in_one_sentence() -> None:
+def test_queries_that_fail_are_told_in_one_sentence():
     for query in (
         pl.LazyFrame({"x": [1]}).select("y"),
         duckdb.sql("select cast(x as int) as x from (values ('a')) t(x)"),
@@ -177,16 +173,16 @@ def test_queries_that_fail_are_told_in_one_sentence() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_every_form_is_tried(tmp_path: Path) -> None:
+def test_every_form_is_tried(tmp_path):
     assert sorted(sources(tmp_path)) == sorted(FORMS)
 
 
-def digests(ids: Any) -> list[int]:
+def digests(ids):
     column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids)
     return encode_table(pa.table({"id": column}), "id", (), keys=KEYS).digests.tolist()
 
 
-def test_numbers_and_their_text_are_the_same_id() -> None:
+def test_numbers_and_their_text_are_the_same_id():
     numbers = [0, 42, -7, 2**63 - 1, -(2**63)]
     texts = [str(number) for number in numbers]
     assert digests(numbers) == digests(texts)
@@ -202,7 +198,7 @@ def test_numbers_and_their_text_are_the_same_id() -> None:
     assert digests(texts) == [siphash(KEYS.records, text.encode()) for text in texts]
 
 
-def test_uuids_have_the_digests_of_their_text() -> None:
+def test_uuids_have_the_digests_of_their_text():
     rng = np.random.default_rng(5)
     ids = [uuid.UUID(bytes=rng.bytes(16)) for _ in range(50)]
     texts = digests([str(value) for value in ids])
@@ -211,7 +207,7 @@ def test_uuids_have_the_digests_of_their_text() -> None:
     assert digests(pa.concat_arrays([column, column]).slice(50)) == texts
 
 
-def test_digests_are_distinct_and_do_not_depend_on_chunks() -> None:
+def test_digests_are_distinct_and_do_not_depend_on_chunks():
     ids = pa.array([f"R{i:07}" for i in range(20_000)])
     whole = digests(ids)
     assert len(set(whole)) == 20_000
@@ -220,7 +216,7 @@ def test_digests_are_distinct_and_do_not_depend_on_chunks() -> None:
     assert digests(ids.slice(11, 5)) == whole[11:16]
 
 
-def oracle(attribute: Attribute, value: Any) -> int | None:
+def oracle(attribute, value):
     """One value's code, by the definition of the domain; None if it has none."""
     absent = value is None or value != value or (isinstance(value, str) and value in MISSING_TEXT)
     if attribute.kind == "categorical":
@@ -261,9 +257,7 @@ ATTRIBUTES = [
     ),
     st.booleans(),
 )
-def test_encoding_agrees_with_the_definition(
-    attribute: Attribute, values: list, as_text: bool
-) -> None:
+def test_encoding_agrees_with_the_definition(attribute, values, as_text):
     expected = [oracle(attribute, value) for value in values]
     cells = [value if value is None else repr(value) for value in values] if as_text else values
     table = pa.table({"x": pa.array(cells, pa.string() if as_text else pa.float64())})
@@ -274,19 +268,19 @@ def test_encoding_agrees_with_the_definition(
         assert encode_columns(table, [attribute], "t").tolist() == [expected]
 
 
-def test_declared_values_win_over_missing_marks() -> None:
+def test_declared_values_win_over_missing_marks():
     attribute = Attribute.categorical("country", ["NA", "US", ""], missing=True)
     table = pa.table({"country": ["NA", "US", "", "null", None]})
     assert encode_columns(table, [attribute], "t").tolist() == [[0, 1, 2, 3, 3]]
 
 
-def test_large_whole_numbers_are_exact() -> None:
+def test_large_whole_numbers_are_exact():
     attribute = Attribute.categorical("x", [2**60, 2**60 + 1])
     for cells in ([2**60 + 1, 2**60], [str(2**60 + 1), str(2**60)]):
         assert encode_columns(pa.table({"x": cells}), [attribute], "t").tolist() == [[1, 0]]
 
 
-def test_text_categories_keep_their_zeros() -> None:
+def test_text_categories_keep_their_zeros():
     attribute = Attribute.categorical("zip", ["007", "7", "7.0"])
     assert encode_columns(pa.table({"zip": ["7", "007", "7.0"]}), [attribute], "t").tolist() == [
         [1, 0, 2]
@@ -294,7 +288,7 @@ def test_text_categories_keep_their_zeros() -> None:
     assert encode_columns(pa.table({"zip": [7]}), [attribute], "t").tolist() == [[1]]
 
 
-def random_codes(rng: np.random.Generator, attributes: tuple[Attribute, ...], n: int) -> np.ndarray:
+def random_codes(rng, attributes, n):
     return np.stack([rng.integers(attribute.size, size=n) for attribute in attributes]).astype(
         np.uint16
     )
@@ -327,7 +321,7 @@ WIDE = (
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
-def test_decoding_then_encoding_is_the_identity(tmp_path: Path, suffix: str) -> None:
+def test_decoding_then_encoding_is_the_identity(tmp_path, suffix):
     rng = np.random.default_rng(1)
     codes = random_codes(rng, WIDE, 3000)
     table = decode(codes, WIDE, rng)
@@ -337,7 +331,7 @@ def test_decoding_then_encoding_is_the_identity(tmp_path: Path, suffix: str) -> 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_decoded_values_have_the_declared_kinds() -> None:
+def test_decoded_values_have_the_declared_kinds():
     rng = np.random.default_rng(2)
     codes = random_codes(rng, WIDE, 500)
     table = decode(codes, WIDE, rng)
@@ -370,7 +364,7 @@ def test_decoded_values_have_the_declared_kinds() -> None:
         )
 
 
-def test_numbers_are_even_inside_a_bin_on_its_own() -> None:
+def test_numbers_are_even_inside_a_bin_on_its_own():
     rng = np.random.default_rng(3)
     n = 40_000
     attributes = (
@@ -390,7 +384,7 @@ def test_numbers_are_even_inside_a_bin_on_its_own() -> None:
     assert np.abs(shares[1:] - 0.2).max() < 5 * 0.4 / np.sqrt(n)
 
 
-def test_numbers_slope_towards_the_fuller_neighbour() -> None:
+def test_numbers_slope_towards_the_fuller_neighbour():
     """Counts 300, 200, 100 in bins of one: the middle one's density falls from 250 to 150; its mean is 1.5 - 1/24."""
     rng = np.random.default_rng(4)
     codes = np.repeat(np.array([[0, 1, 2]], np.uint16), [30_000, 20_000, 10_000], axis=1)
@@ -420,7 +414,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_a_table_keeps_its_moments_through_drafted_bins(name: str) -> None:
+def test_a_table_keeps_its_moments_through_drafted_bins(name):
     """Means to 2 % of a standard deviation, standard deviations to 2 %: no noise here, so this is what binning costs."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     values = LOOKS[name](rng, 30_000)
@@ -433,7 +427,7 @@ def test_a_table_keeps_its_moments_through_drafted_bins(name: str) -> None:
     assert abs(back.std() / values.std() - 1) < 0.02
 
 
-def test_dates_and_times_of_every_kind_of_file(tmp_path: Path) -> None:
+def test_dates_and_times_of_every_kind_of_file(tmp_path):
     zone = "America/New_York"
     attributes = [
         Attribute.temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-02-01"]),
@@ -491,12 +485,12 @@ def test_dates_and_times_of_every_kind_of_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_ids_written_another_way(formats: tuple[str, ...], written: list) -> None:
+def test_ids_written_another_way(formats, written):
     ids = pa.chunked_array([[" Ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]])
     assert format_ids(ids, formats).to_pylist() == written
 
 
-def test_ids_of_every_type_have_formats() -> None:
+def test_ids_of_every_type_have_formats():
     some = uuid.UUID(int=5)
     assert format_ids(pa.chunked_array([[7, 8]]), ["unpad"]).to_pylist() == ["7", "8"]
     assert format_ids(pa.chunked_array([[7.0, None]]), ["strip"]).to_pylist() == ["7", None]
@@ -537,7 +531,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_ids_have_the_digest_of_their_text(kind: str) -> None:
+def test_ids_have_the_digest_of_their_text(kind):
     """A format that changes nothing changes no digest, whatever the ids are stored as."""
     ids = WRITTEN[kind]
     texts = as_texts(ids, "ids")
@@ -556,7 +550,7 @@ def test_ids_have_the_digest_of_their_text(kind: str) -> None:
         (pa.chunked_array([[Decimal("1.5")]]), "ids are of the type decimal128"),
     ],
 )
-def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str) -> None:
+def test_no_format_lets_ids_pass_that_are_none(ids, words):
     for formats in (["strip"], ["whole", "unpad"]):
         with pytest.raises(TableError, match=words):
             encode_table(
@@ -573,25 +567,23 @@ def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str)
         (pa.chunked_array([pa.array([b"", b"\xff", b"u"]).view(pa.string())]), [1, 2]),
     ],
 )
-def test_single_ids_that_cannot_be_written_another_way_are_none(
-    ids: pa.ChunkedArray, stay: list[int]
-) -> None:
+def test_single_ids_that_cannot_be_written_another_way_are_none(ids, stay):
     for formats in (["strip"], ["whole", "unpad"]):
-        found = encode_table(
+        encoded = encode_table(
             pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS
         )
-        assert found.records == len(stay)
-        assert found.dropped.records == len(ids) - len(stay)
+        assert encoded.records == len(stay)
+        assert encoded.dropped.records == len(ids) - len(stay)
 
 
-def test_missing_uuids_are_missing_texts() -> None:
+def test_missing_uuids_are_missing_texts():
     some = uuid.UUID(int=9)
     ids = pa.chunked_array([pa.array([None, some.bytes], pa.uuid())])
     assert as_texts(ids, "ids").to_pylist() == [None, str(some)]
     assert id_shapes(pa.chunked_array([[b"\xff", b"a"]])) == {"(bytes)": 2}
 
 
-def test_shapes_of_ids_tell_no_id() -> None:
+def test_shapes_of_ids_tell_no_id():
     ids = ["5", "57", "007", "00", "a-12", "B12", " x", "x" * 100, "12.0", None]
     assert id_shapes(pa.chunked_array([ids])) == {
         "0": 2,
@@ -626,12 +618,12 @@ DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
         ),
     ],
 )
-def test_cells_that_are_no_such_date(column: list, attribute: Attribute, message: str) -> None:
+def test_cells_that_are_no_such_date(column, attribute, message):
     with pytest.raises(SchemaError, match=message):
         encode_columns(pa.table({"x": column}), [attribute], "t")
 
 
-def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path: Path) -> None:
+def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path):
     n = 300
     moments = pd.date_range("2020-01-01", periods=n, freq="7h")
     columns = {
@@ -657,18 +649,18 @@ def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path: Path) -> No
         assert schema.attributes[1].edge_text(0) == "2020-01-01 00:00:00"
 
 
-def test_decoding_refuses_codes_without_a_value() -> None:
+def test_decoding_refuses_codes_without_a_value():
     with pytest.raises(TableError, match="'claims' has the codes 0 to 3, not 0 to 4"):
         decode(np.array([[0, 4]]), [PEOPLE[3]], np.random.default_rng(0))
 
 
-def test_decoding_no_records() -> None:
+def test_decoding_no_records():
     table = decode(np.empty((len(WIDE), 0), np.uint16), WIDE, np.random.default_rng(0))
     assert table.num_rows == 0
     assert table.column_names == [attribute.name for attribute in WIDE]
 
 
-def cell(**columns: Any) -> pa.Table:
+def cell(**columns):
     return pa.table({"id": pa.array(range(3)), **columns})
 
 
@@ -792,7 +784,7 @@ UNFIT = [
 @pytest.mark.parametrize(
     ("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES]
 )
-def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, message: str) -> None:
+def test_bad_tables_are_told_apart(table, attributes, kind, message):
     with pytest.raises(kind) as caught:
         encode_table(table, "id", attributes, name="people", keys=KEYS)
     assert message in str(caught.value)
@@ -803,26 +795,26 @@ def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, me
     ("table", "attributes", "stay", "message"), UNFIT, ids=[case[-1] for case in UNFIT]
 )
 def test_records_that_do_not_fit_are_dropped_and_told_of(
-    table: Any, attributes: tuple, stay: list[int], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    table, attributes, stay, message, monkeypatch
+):
     rows = read_arrow(table)
     every = encode_table(
         rows.select(["id"]).take(pa.array(stay, pa.int64())), "id", (), keys=KEYS
     ).digests
-    told = []
+    lines = []
     for size in (1000, 2, 1):
         in_pieces_of(size, monkeypatch)
-        found = encode_table(table, "id", attributes, name="people", keys=KEYS)
-        assert found.digests.tolist() == every.tolist()
-        assert found.codes.shape == (len(attributes), len(stay))
-        assert (found.codes < max(attribute.size for attribute in attributes)).all()
-        assert found.dropped.records == rows.num_rows - len(stay)
-        told.append(found.dropped.lines())
-    assert told[0] == told[1] == told[2]
-    assert message in " ".join(told[0])
-    assert not any("\n" in line for line in told[0])
+        encoded = encode_table(table, "id", attributes, name="people", keys=KEYS)
+        assert encoded.digests.tolist() == every.tolist()
+        assert encoded.codes.shape == (len(attributes), len(stay))
+        assert (encoded.codes < max(attribute.size for attribute in attributes)).all()
+        assert encoded.dropped.records == rows.num_rows - len(stay)
+        lines.append(encoded.dropped.lines())
+    assert lines[0] == lines[1] == lines[2]
+    assert message in " ".join(lines[0])
+    assert not any("\n" in line for line in lines[0])
     if stay == list(range(rows.num_rows)):
-        assert told[0] == ()
+        assert lines[0] == ()
 
 
 BAD_FILES = [
@@ -844,7 +836,7 @@ BAD_FILES = [
 @pytest.mark.parametrize(
     ("name", "content", "message"), BAD_FILES, ids=[case[0] for case in BAD_FILES]
 )
-def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_bad_files_are_named(tmp_path, name, content, message):
     path = write(tmp_path / name, content)
     with pytest.raises(TableError) as caught:
         encode_table(path, "id", X, keys=KEYS)
@@ -853,14 +845,14 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message:
     assert "\n" not in str(caught.value)
 
 
-def test_absent_files_are_named(tmp_path: Path) -> None:
+def test_absent_files_are_named(tmp_path):
     with pytest.raises(TableError, match=r"There is no file .*absent\.csv"):
         read_arrow(tmp_path / "absent.csv")
     with pytest.raises(TableError, match="it is a folder, not a file"):
         read_arrow(tmp_path)
 
 
-def test_same_records_in_any_order() -> None:
+def test_same_records_in_any_order():
     ids = pa.array([f"{i}" for i in range(100)])
     order = np.random.default_rng(4).permutation(100)
     first = encode_table(
@@ -880,7 +872,7 @@ def test_same_records_in_any_order() -> None:
     assert joined.flags.c_contiguous
 
 
-def test_different_records_are_counted() -> None:
+def test_different_records_are_counted():
     tables = [
         encode_table(pa.table({"id": ids}), "id", (), keys=KEYS)
         for ids in (range(100), range(100), range(10, 95))
@@ -898,22 +890,20 @@ def test_different_records_are_counted() -> None:
         )
 
 
-def in_pieces_of(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_pieces_of(rows, monkeypatch):
     monkeypatch.setattr("vertimrf.tables.arrow.PIECE_ROWS", rows)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "frame"])
 @pytest.mark.parametrize("rows", [4, 7, 1000])
-def test_pieces_are_the_whole(
-    tmp_path: Path, suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_are_the_whole(tmp_path, suffix, rows, monkeypatch):
     rng = np.random.default_rng(6)
     n = 100
     table = decode(random_codes(rng, WIDE, n), WIDE, rng).append_column(
         "id", pa.array([f"r{i}" for i in range(n)])
     )
     table = table.append_column("who", pa.array(rng.integers(0, 40, n)))
-    path: Any = tmp_path / f"table.{suffix}"
+    path = tmp_path / f"table.{suffix}"
     if suffix == "frame":
         path = table.to_pandas()
     else:
@@ -923,10 +913,10 @@ def test_pieces_are_the_whole(
     assert [piece.num_rows for piece in open_pieces(path).read()] == [
         min(rows, n - start) for start in range(0, n, rows)
     ]
-    found = encode_table(path, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
-    assert (found.codes == whole.codes).all()
-    assert (found.digests == whole.digests).all()
-    assert (found.persons == whole.persons).all()
+    encoded = encode_table(path, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
+    assert (encoded.codes == whole.codes).all()
+    assert (encoded.digests == whole.digests).all()
+    assert (encoded.persons == whole.persons).all()
     assert [cell.as_py() for cell in open_pieces(path).cells("id", [0, 41, 99])] == [
         "r0",
         "r41",
@@ -934,7 +924,7 @@ def test_pieces_are_the_whole(
     ]
 
 
-def test_wide_tables_are_read_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_tables_are_read_in_fewer_rows(monkeypatch):
     monkeypatch.setattr("vertimrf.tables.arrow.PIECE_CELLS", 60)
     table = pa.table({f"x{i}": range(100) for i in range(6)})
     assert {piece.num_rows for piece in open_pieces(table).read()} == {10}
@@ -942,49 +932,45 @@ def test_wide_tables_are_read_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
-def test_what_is_said_of_late_pieces_names_rows_of_the_table(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_said_of_late_pieces_names_rows_of_the_table(tmp_path, suffix, monkeypatch):
     in_pieces_of(4, monkeypatch)
 
-    def told(**columns: list) -> str:
+    def message(**columns):
         ids = columns.pop("id", [f"r{i}" for i in range(30)])
         write_table(pa.table({"id": ids, "x": ["a"] * 30} | columns), tmp_path / f"t.{suffix}")
-        found = encode_table(
+        encoded = encode_table(
             tmp_path / f"t.{suffix}",
             "id",
             X,
             read=ReadOptions(person="who" if "who" in columns else None),
             keys=KEYS,
         )
-        return " ".join(found.dropped.lines())
+        return " ".join(encoded.dropped.lines())
 
     ids = [f"r{i % 21}" for i in range(30)]
-    assert "9 records repeat an id that another has (such as 'r0', 'r1', 'r2')" in told(id=ids)
+    assert "9 records repeat an id that another has (such as 'r0', 'r1', 'r2')" in message(id=ids)
     holes = [None if i in (9, 17, 21, 28) else f"r{i}" for i in range(30)]
-    assert "4 records have no id (row 10, 18, 22, ...)" in told(id=holes)
-    assert "4 records have no id (row 10, 18, 22, ...)" in told(who=holes)
-    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in told(
+    assert "4 records have no id (row 10, 18, 22, ...)" in message(id=holes)
+    assert "4 records have no id (row 10, 18, 22, ...)" in message(who=holes)
+    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in message(
         x=["a"] * 13 + ["z"] * 2 + ["a"] * 15
     )
-    assert "1 record (id 'r29') without a value" in told(x=["a"] * 29 + [None])
+    assert "1 record (id 'r29') without a value" in message(x=["a"] * 29 + [None])
 
 
 def test_rows_without_ids_are_numbered_through_the_whole_table(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     in_pieces_of(4, monkeypatch)
     table = pa.table({"x": ["a"] * 10 + ["z"]})
-    found = encode_table(table, None, X, keys=KEYS)
-    assert "in 1 record (row 11)" in found.dropped.reasons[0].sentence
-    assert found.records == 10
+    encoded = encode_table(table, None, X, keys=KEYS)
+    assert "in 1 record (row 11)" in encoded.dropped.reasons[0].sentence
+    assert encoded.records == 10
     assert encode_table(table.slice(0, 10), None, X, keys=KEYS).digests.tolist() == list(range(10))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
-def test_tables_are_decoded_and_written_in_pieces(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_are_decoded_and_written_in_pieces(tmp_path, suffix, monkeypatch):
     codes = random_codes(np.random.default_rng(2), WIDE, 100)
     whole, path = decode(codes, WIDE, np.random.default_rng(3)), tmp_path / f"t.{suffix}"
     monkeypatch.setattr("vertimrf.server.rows.PIECE_ROWS", 7)
@@ -997,8 +983,8 @@ def test_tables_are_decoded_and_written_in_pieces(
 
 
 def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Bins that a piece alone would take for even: the mean inside the middle one follows the slope of all rows."""
     attribute = Attribute.numeric("x", [0, 1, 2, 3])
     codes = np.repeat(np.array([2, 1, 0], np.uint16), [30_000, 20_000, 10_000])[None]
@@ -1009,7 +995,7 @@ def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(
     assert abs(middle.mean() - (1.5 + 1 / 24)) < 5 * 0.29 / np.sqrt(20_000)
 
 
-def test_output_names() -> None:
+def test_output_names():
     for name in ("a.csv", "a.b.csv.gz", "a.parquet", "a.arrow", "a.feather"):
         assert name.endswith(check_output(name))
     for name in ("a", "a.txt", "a.gz", "a.parquet.gz"):
@@ -1017,7 +1003,7 @@ def test_output_names() -> None:
             check_output(name)
 
 
-def test_failed_writes_leave_nothing(tmp_path: Path) -> None:
+def test_failed_writes_leave_nothing(tmp_path):
     with pytest.raises(TableError, match="cannot be written"):
         write_table(pa.table({"x": [[1]]}), tmp_path / "nested.csv")
     with pytest.raises(TableError, match="cannot be written"):
@@ -1025,7 +1011,7 @@ def test_failed_writes_leave_nothing(tmp_path: Path) -> None:
     kept = tmp_path / "kept.txt"
     write_text(kept, "old")
 
-    def stop_half_way() -> None:
+    def stop_half_way():
         with replacing(kept) as draft:
             draft.write(b"half of the new")
             raise KeyboardInterrupt
@@ -1036,7 +1022,7 @@ def test_failed_writes_leave_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [kept]
 
 
-def test_tables_check_their_shape() -> None:
+def test_tables_check_their_shape():
     good = np.zeros((1, 2), np.uint16)
     for codes in (good.T, good.astype(np.int64), np.zeros((1, 4), np.uint16)[:, ::2]):
         with pytest.raises(TableError, match="needs C-contiguous uint16 codes"):
@@ -1044,7 +1030,7 @@ def test_tables_check_their_shape() -> None:
 
 
 @pytest.mark.data
-def test_the_papers_tables_decode_to_themselves(paper_data: Path) -> None:
+def test_the_papers_tables_decode_to_themselves(paper_data):
     from vertimrf.plan.schema import Schema
 
     schema = Schema.load(paper_data / "nltcs-domain.json")
@@ -1059,7 +1045,7 @@ PRIVATE = Standing(0.55, 1e-6, notes=("seconds follow the data",))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "feather"])
-def test_a_table_carries_its_standing(tmp_path: Path, suffix: str) -> None:
+def test_a_table_carries_its_standing(tmp_path, suffix):
     path = tmp_path / f"t.{suffix}"
     write_table(people(), path)
     assert read_standing(path) == UNSTATED
@@ -1076,7 +1062,7 @@ def test_a_table_carries_its_standing(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     "stated", ["", "{}", "[1]", '{"standing": 1}', "[" * 100_000, '{"standing": {}, "sha256": "0"}']
 )
-def test_a_table_whose_standing_is_malformed_is_not_private(tmp_path: Path, stated: str) -> None:
+def test_a_table_whose_standing_is_malformed_is_not_private(tmp_path, stated):
     write_table(people(), tmp_path / "t.csv", PRIVATE)
     (tmp_path / "t.csv.standing.json").write_text(stated)
     assert not read_standing(tmp_path / "t.csv").private

@@ -37,18 +37,16 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, conclude, show
-from tools.fuzzed.readers import KINDS, RELEASE, Kind, Use
+from benchmarks.verdict import FULL, QUICK, SMOKE, arguments, at_most, conclude, show
+from tools.fuzzed.readers import KINDS, RELEASE, Use
 from tools.fuzzed.seeds import Seeds, build
 from vertimrf.errors import VertiMRFError
 from vertimrf.plan import plan as plan_module
@@ -125,21 +123,21 @@ class Counts:
     left: int = 0
 
     @property
-    def count(self) -> int:
+    def count(self):
         """Cases."""
         return sum(self.outcomes.values())
 
 
 def fuzz(
-    count: int,
-    seed: int = 0,
+    count,
+    seed=0,
     *,
-    jobs: int | None = None,
-    only: Iterable[str] | None = None,
-    keep: Path | None = None,
-    case: int | None = None,
-    seeds: Path | None = None,
-) -> Counts:
+    jobs=None,
+    only=None,
+    keep=None,
+    case=None,
+    seeds=None,
+):
     """Damage files and read them, in processes of their own.
 
     Args:
@@ -190,7 +188,7 @@ def fuzz(
     return counts
 
 
-def _seed(folder: Path) -> None:
+def _seed(folder):
     build(folder)
     (record,) = (folder / "releases").glob("*.release")
     (folder / RELEASE).write_bytes(record.read_bytes())
@@ -199,26 +197,24 @@ def _seed(folder: Path) -> None:
 class _Worker:
     """A process, started again where it was ended."""
 
-    def __init__(
-        self, folder: Path, scratch: Path, kept: Path, seed: int, cases: Sequence[tuple[str, int]]
-    ) -> None:
+    def __init__(self, folder, scratch, kept, seed, cases):
         self._rest = (folder, scratch, kept, seed)
         self._cases = list(cases)
         self._done = 0
         self._start()
 
-    def _start(self) -> None:
+    def _start(self):
         context = multiprocessing.get_context("spawn")
         self.results, writer = context.Pipe(duplex=False)
         self._last = time.monotonic() + STARTS
         self._ready = False
-        self.process: Any = context.Process(
+        self.process = context.Process(
             target=_work, args=(*self._rest, self._cases[self._done :], writer), daemon=True
         )
         self.process.start()
         writer.close()
 
-    def collect(self, counts: Counts) -> None:
+    def collect(self, counts):
         """What has come since, and whether the process still lives."""
         if self.process is None:
             return
@@ -246,7 +242,7 @@ class _Worker:
             else:
                 self.process = None
 
-    def end(self) -> None:
+    def end(self):
         """Stop, and leave no draft."""
         if self.process is not None:
             self.process.kill()
@@ -254,7 +250,7 @@ class _Worker:
             for path in self._rest[2].glob(f"{self.process.pid}-*"):
                 path.unlink()
 
-    def _lost(self, counts: Counts, what: str, words: str) -> None:
+    def _lost(self, counts, what, words):
         self.process.join()
         kind, case = self._cases[self._done]
         left = [path for path in self._rest[2].glob(f"{self.process.pid}-*")]
@@ -273,14 +269,14 @@ class _Worker:
 
 
 def _count(
-    counts: Counts,
-    kind: str,
-    case: int,
-    outcome: str,
-    seconds: float,
-    size: float,
-    wrong: list[Wrong],
-) -> None:
+    counts,
+    kind,
+    case,
+    outcome,
+    seconds,
+    size,
+    wrong,
+):
     counts.outcomes[kind, outcome] += 1
     counts.wrong += wrong
     counts.seconds[kind] = max(counts.seconds.get(kind, 0.0), seconds)
@@ -288,13 +284,13 @@ def _count(
 
 
 def _work(
-    folder: Path,
-    scratch: Path,
-    kept: Path,
-    seed: int,
-    cases: Sequence[tuple[str, int]],
-    results: Any,
-) -> None:
+    folder,
+    scratch,
+    kept,
+    seed,
+    cases,
+    results,
+):
     """A process: one case after the other."""
     # The system's memory is given back at once, so that what a case takes shows.
     ctypes.CDLL(None).mallopt(-3, 1 << 23)
@@ -318,7 +314,7 @@ def _work(
     results.close()
 
 
-def _remember() -> None:
+def _remember():
     """Keep what composing some events gave: most damage leaves a plan's events as they are."""
     for module, name in (
         (plan_module, "composed_epsilon"),
@@ -328,26 +324,26 @@ def _remember() -> None:
         setattr(module, name, _remembering(getattr(module, name)))
 
 
-def _remembering(compose: Callable[..., Any]) -> Callable[..., Any]:
+def _remembering(compose):
     """A function of events that remembers its latest results."""
     kept = functools.lru_cache(256)(compose)
     return lambda events, *rest: kept(tuple(events), *rest)
 
 
-def _warm(seeds: Seeds, kinds: Iterable[Kind]) -> dict[str, int]:
+def _warm(seeds, kinds):
     """Read and use every sound file a few times: kernels are compiled and libraries loaded then, and nothing is refused.
 
     Returns:
         The most memory that reading a sound file took, by kind, when everything was loaded.
     """
-    sound: dict[str, int] = {}
+    sound = {}
     for kind in sorted(kinds, key=lambda kind: kind.name):
         for name in kind.files:
             for attempt in range(3):
                 with tempfile.TemporaryDirectory() as folder:
                     path = Path(folder) / name
                     path.write_bytes(seeds.path(name).read_bytes())
-                    held = _reset()
+                    before = _reset()
                     try:
                         kind.read(path, name, Use(seeds, np.random.default_rng(attempt)))
                     except VertiMRFError:
@@ -355,13 +351,11 @@ def _warm(seeds: Seeds, kinds: Iterable[Kind]) -> dict[str, int]:
                         if kind.name != "inspect":
                             raise
                     if attempt:
-                        sound[kind.name] = max(sound.get(kind.name, 0), _status("VmHWM") - held)
+                        sound[kind.name] = max(sound.get(kind.name, 0), _status("VmHWM") - before)
     return sound
 
 
-def _case(
-    seeds: Seeds, kind: Kind, case: int, seed: int, scratch: Path, kept: Path, sound: int = 0
-) -> tuple[str, int, str, float, float, list[Wrong]]:
+def _case(seeds, kind, case, seed, scratch, kept, sound=0):
     """Damage a file and read it."""
     rng = np.random.default_rng([seed, *kind.name.encode(), case])
     name = kind.files[case % len(kind.files)]
@@ -371,8 +365,8 @@ def _case(
     draft = kept / f"{os.getpid()}-{name}"
     draft.write_bytes(data)
     use = Use(seeds, rng)
-    wrong: list[tuple[str, str]] = []
-    held = _reset()
+    wrong = []
+    before = _reset()
     clock, work = time.perf_counter(), time.process_time()
     try:
         kind.read(path, name, use)
@@ -384,12 +378,12 @@ def _case(
     except BaseException as error:
         outcome = "untyped"
         last = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in last if "vertimrf/" in frame.filename] or last
-        at = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
+        frames = [frame for frame in last if "vertimrf/" in frame.filename] or last
+        at = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
         what = "memory" if isinstance(error, MemoryError) else "untyped"
         wrong.append((what, f"{at} {type(error).__name__}: {str(error)[:200]}"))
     seconds = min(time.perf_counter() - clock, time.process_time() - work) - 2 * use.seconds
-    size = max(_status("VmHWM") - held, 0)
+    size = max(_status("VmHWM") - before, 0)
     if seconds > SECONDS:
         wrong.append(("slow", f"{seconds:.2f} s in {outcome}"))
     spare = SPARE_BYTES + (GRIDS if kind.name in WITH_EVENTS else 0)
@@ -410,7 +404,7 @@ def _case(
     return kind.name, case, outcome, seconds, size, out
 
 
-def unclear(sentence: str) -> str:
+def unclear(sentence):
     """Why an error's text is not one plain sentence; empty where it is."""
     if not sentence.strip():
         return "empty"
@@ -421,7 +415,7 @@ def unclear(sentence: str) -> str:
     return ""
 
 
-def _status(name: str) -> int:
+def _status(name):
     """A figure of this process, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
@@ -429,24 +423,24 @@ def _status(name: str) -> int:
     return 0
 
 
-def _reset() -> int:
+def _reset():
     """Start to measure the memory's peak anew, and what is held now."""
     Path("/proc/self/clear_refs").write_text("5")
     return _status("VmRSS")
 
 
-def table(counts: Counts) -> Iterator[str]:
+def table(counts):
     """Outcomes by kind, for people."""
     for kind in sorted({kind for kind, _ in counts.outcomes}):
-        own = {outcome: n for (name, outcome), n in counts.outcomes.items() if name == kind}
+        outcomes = {outcome: n for (name, outcome), n in counts.outcomes.items() if name == kind}
         listed = ", ".join(
-            f"{outcome} {n:,}" for outcome, n in sorted(own.items(), key=lambda item: -item[1])
+            f"{outcome} {n:,}" for outcome, n in sorted(outcomes.items(), key=lambda item: -item[1])
         )
         most = f"at most {counts.seconds.get(kind, 0):5.2f} s {counts.bytes.get(kind, 0) / 1e6:5.0f} MB"
-        yield f"{kind:<15}{sum(own.values()):>8,}  {most}  {listed}"
+        yield f"{kind:<15}{sum(outcomes.values()):>8,}  {most}  {listed}"
 
 
-def verdicts(counts: Counts) -> list[Verdict]:
+def verdicts(counts):
     """The figures that are held to bars."""
     by = Counter(wrong.what for wrong in counts.wrong)
     total = f"in {counts.count:,} damaged files"
@@ -464,7 +458,7 @@ def verdicts(counts: Counts) -> list[Verdict]:
     ]
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__, quick="800 damaged files")
     parser.add_argument("--count", type=int, help="how many damaged files; default 100,000")
     parser.add_argument("--seed", type=int, default=0, help="of the damage")
@@ -493,14 +487,14 @@ def main() -> None:
         seeds=options.seeds,
     )
     print(*table(counts), sep="\n")
-    alike: dict[tuple[str, str], list[Wrong]] = {}
+    groups = {}
     for wrong in counts.wrong:
         same = wrong.words if wrong.what == "untyped" else wrong.kind
-        alike.setdefault((wrong.what, same), []).append(wrong)
-    for (what, _), found in sorted(alike.items(), key=lambda item: -len(item[1])):
-        first = found[0]
+        groups.setdefault((wrong.what, same), []).append(wrong)
+    for (what, _), cases in sorted(groups.items(), key=lambda item: -len(item[1])):
+        first = cases[0]
         print(
-            f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}"
+            f"{what} × {len(cases)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}"
         )
     print(f"{counts.count:,} damaged files in {time.monotonic() - begun:.0f} s.")
     sys.exit(conclude(show(verdicts(counts), "", options.size), options.json, options.size))

@@ -27,11 +27,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -117,14 +115,12 @@ class Outcome:
     seconds: float = 0.0
 
     @property
-    def survived(self) -> bool:
+    def survived(self):
         """Whether nothing was lost, doubled or left half-written, and the run ended."""
         return self.ended and not (self.twice or self.half or self.unlike or self.untyped)
 
 
-def kill_matrix(
-    kills: int, *, full: int = 0, seed: int | None = None, timeout: float | None = None
-) -> list[Outcome]:
+def kill_matrix(kills, *, full=0, seed=None, timeout=None):
     """Play runs with a fault each, in a process of its own, which has no threads and so can fork.
 
     Args:
@@ -161,9 +157,7 @@ def kill_matrix(
         ]
 
 
-def play_all(
-    kills: int, full: int, seed: int | None, say: Callable[[str], None] = print
-) -> list[Outcome]:
+def play_all(kills, full, seed, say=print):
     """What :func:`kill_matrix` has its process do; ``say`` is told one line for each kind of run."""
     rng = random.Random(seed)
     out = []
@@ -188,7 +182,7 @@ def play_all(
     return out
 
 
-def verdicts(outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
+def verdicts(outcomes):
     """The bars."""
     for fault in (KILL, FULL):
         those = [outcome for outcome in outcomes if outcome.fault == fault]
@@ -207,7 +201,7 @@ def verdicts(outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
             yield Verdict(f"{fault}, {count} times: {name}", bad, "0", bad == 0)
 
 
-def tables(folder: Path) -> None:
+def tables(folder):
     """The parties' tables."""
     rng = np.random.default_rng(0)
     for name, columns in SCHEMA.parties:
@@ -223,11 +217,11 @@ SCHEMA = Schema.of(
 )
 
 
-def looked_up(compute: Callable[..., Any]) -> Callable[..., Any]:
+def looked_up(compute):
     """The accountant's function, computed once for the same events."""
-    known: dict[Any, Any] = {}
+    known = {}
 
-    def look_up(events: Sequence[Any], *more: Any) -> Any:
+    def look_up(events, *more):
         asked = tuple(events), more
         if asked not in known:
             known[asked] = compute(events, *more)
@@ -236,12 +230,12 @@ def looked_up(compute: Callable[..., Any]) -> Callable[..., Any]:
     return look_up
 
 
-def price_once() -> None:
+def price_once():
     """All runs of a kind have the same events: their price is computed once, before the forks, and not in every process."""
     accountant.epsilon = plans.composed_epsilon = looked_up(accountant.epsilon)
 
 
-def rehearsal(folder: Path) -> None:
+def rehearsal(folder):
     """A whole run in this process."""
     run = folder / "rehearsal"
     run.mkdir()
@@ -252,7 +246,7 @@ def rehearsal(folder: Path) -> None:
     shutil.rmtree(run)
 
 
-def turn(tables: Path, run: Path, role: str) -> bool:
+def turn(tables, run, role):
     """What an operator's command does, and then the operator; tells whether nothing is left to do."""
     place = Exchange(run / "x")
     # Every role has a machine of its own.
@@ -295,7 +289,7 @@ class Play:
     point: int = -1
     count: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 16))
 
-    def steps(self) -> list[str]:
+    def steps(self):
         """The steps of a life without a fault."""
         run = self.folder()
         self.play(run=run, keep=True)
@@ -303,13 +297,13 @@ class Play:
         shutil.rmtree(run)
         return steps
 
-    def folder(self) -> Path:
+    def folder(self):
         """For one run."""
         run = Path(tempfile.mkdtemp(dir=self.tables))
         (run / "x").mkdir()
         return run
 
-    def play(self, of: int = 0, run: Path | None = None, keep: bool = False) -> Outcome:
+    def play(self, of=0, run=None, keep=False):
         """From the first turn to the last.
 
         Args:
@@ -319,7 +313,7 @@ class Play:
         """
         start = time.perf_counter()
         run = self.folder() if run is None else run
-        untyped: list[str] = []
+        untyped = []
         ended = False
         for _ in range(MAX_TURNS):
             ends = [self.process(run, role) for role in (*NAMES, SERVER)]
@@ -348,7 +342,7 @@ class Play:
             shutil.rmtree(run)
         return outcome
 
-    def process(self, run: Path, role: str) -> int:
+    def process(self, run, role):
         """A turn as a process; its exit code, or the negative signal that ended it."""
         child = os.fork()
         if child:
@@ -365,7 +359,7 @@ class Play:
             (run / "crash").write_text("".join(traceback.format_exception(error)[-3:]))
         os._exit(code)
 
-    def watch(self, run: Path, role: str) -> None:
+    def watch(self, run, role):
         """Count this process's steps, strike at the one that is due, and put down what others can see from now on."""
         place = f"{run}/x/"
         counted = (
@@ -383,7 +377,7 @@ class Play:
         )
         inside = struck = False
 
-        def step(event: str, paths: Sequence[str], fills: bool) -> None:
+        def step(event, paths, fills):
             nonlocal inside, struck
             if inside:
                 return
@@ -409,7 +403,7 @@ class Play:
             finally:
                 inside = False
 
-        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        def hook(event, arguments):
             if event not in STEPS:
                 return
             # What takes no room works on a full disk too.
@@ -433,11 +427,11 @@ class Play:
 
         sync, opens = os.fsync, os.open
 
-        def fsync(handle: int) -> None:
+        def fsync(handle):
             step("fsync", [named(handle)], True)
             sync(handle)
 
-        def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        def opened(path, flags, mode=0o777, *, dir_fd=None):
             # Of a file in an open folder the hook is not told which folder that is.
             if dir_fd is not None and flags & WRITING:
                 step("open", [named(path, dir_fd)], not os.path.exists(named(path, dir_fd)))
@@ -446,7 +440,7 @@ class Play:
         os.fsync, os.open = fsync, opened
         sys.addaudithook(hook)
 
-    def strike(self, run: Path, event: str, paths: Sequence[str], steps: int) -> None:
+    def strike(self, run, event, paths, steps):
         """The fault."""
         (run / "struck").write_text(f"{event} {paths[-1][len(str(run)) + 1 :]}")
         if self.fault == FULL:
@@ -456,7 +450,7 @@ class Play:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def named(path: Any, folder: int = -1) -> str:
+def named(path, folder=-1):
     """A file's name, whether it is given as one, as one in an open folder, or as a number."""
     if folder >= 0:
         return f"{named(folder)}/{os.fsdecode(path)}"
@@ -468,9 +462,9 @@ def named(path: Any, folder: int = -1) -> str:
     return os.fsdecode(path)
 
 
-def twice(run: Path) -> Iterator[str]:
+def twice(run):
     """Names in the place between roles that ever had two contents."""
-    contents: dict[str, set[str]] = {}
+    contents = {}
     for line in (run / "seen").read_text().splitlines():
         digest, name = line.split(" ", 1)
         contents.setdefault(name, set()).add(digest)
@@ -481,7 +475,7 @@ def twice(run: Path) -> Iterator[str]:
     yield from sorted(name for name, digests in contents.items() if len(digests) > 1)
 
 
-def half_written(run: Path) -> Iterator[str]:
+def half_written(run):
     """Drafts that are left when all is over, and files that are not whole."""
     for path in sorted(run.rglob("*")):
         if DRAFT.fullmatch(path.name):
@@ -497,7 +491,7 @@ def half_written(run: Path) -> Iterator[str]:
         yield str(result.relative_to(run))
 
 
-def unlike_record(run: Path) -> Iterator[str]:
+def unlike_record(run):
     """Messages in the place between roles that are not the ones on record."""
     for index, name in enumerate(NAMES):
         party = PartyRun(run / name)
@@ -513,7 +507,7 @@ def unlike_record(run: Path) -> Iterator[str]:
                 yield f"{name}/message"
 
 
-def main() -> int:
+def main():
     parser = arguments(__doc__, quick="24 kills and 8 full disks")
     parser.add_argument("--kills", type=int, help="how many; default 200")
     parser.add_argument("--full", type=int, help="how many full disks; default 80")

@@ -4,8 +4,6 @@ What tests and `benchmarks/network.py` run over, and a rehearsal of what docs/fl
 certificate authority made here. Nothing leaves the machine: telemetry, update checks and installs at run time are off.
 """
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import json
@@ -15,10 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -46,10 +41,10 @@ class Loopback:
         simulation: a SuperLink that simulates its nodes, without TLS, instead of one that nodes connect to.
     """
 
-    def __init__(self, folder: Path, *, simulation: bool = False) -> None:
+    def __init__(self, folder, *, simulation=False):
         self.folder, self.simulation = folder, simulation
         self.address = f"127.0.0.1:{free_port()}"
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes = {}
         commands = Path(sys.executable).parent
         self.environment = {
             **os.environ,
@@ -63,7 +58,7 @@ class Loopback:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def __enter__(self) -> Loopback:
+    def __enter__(self):
         (self.folder / "flower").mkdir(parents=True)
         trust = (
             "insecure = true"
@@ -104,13 +99,13 @@ class Loopback:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+        kind,
+        error,
+        trace,
+    ):
         self.stop()
 
-    def start(self, name: str, *words: Any, **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, name, *words, **environment):
         """Start a command whose output goes to ``NAME.log``, appended; it leads a session of its own."""
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
@@ -124,7 +119,7 @@ class Loopback:
         self.processes[name] = process
         return process
 
-    def flwr(self, *words: Any) -> str:
+    def flwr(self, *words):
         """What a ``flwr`` command prints.
 
         Raises:
@@ -144,7 +139,7 @@ class Loopback:
             )
         return run.stdout
 
-    def register(self, name: str) -> None:
+    def register(self, name):
         """Make a node's key pair and have the SuperLink know its public half under a name."""
         key = ec.generate_private_key(ec.SECP384R1())
         write(
@@ -155,7 +150,7 @@ class Loopback:
         public.write_bytes(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
         self.flwr("supernode", "register", public, "here", "--name", name)
 
-    def start_node(self, name: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def start_node(self, name, settings):
         """Start a registered node's SuperNode with its ``--node-config``."""
         config = " ".join(f'{key}="{value}"' for key, value in settings.items())
         return self.start(
@@ -173,7 +168,7 @@ class Loopback:
             config,
         )
 
-    def revive(self, name: str, settings: Mapping[str, str]) -> None:
+    def revive(self, name, settings):
         """Start a killed node again, as often as it takes, as a service manager would.
 
         For up to a minute the SuperLink takes a node that did not say goodbye for online, and refuses another with its key.
@@ -188,7 +183,7 @@ class Loopback:
                 raise RuntimeError(f"The node {name} does not come back:\n{self.log_of(name)}")
             time.sleep(0.5)
 
-    def kill(self, name: str) -> None:
+    def kill(self, name):
         """SIGKILL a process and all that it started, as a power cut would."""
         process = self.processes.pop(name)
         for pid in [process.pid, *descendants(process.pid)]:
@@ -198,10 +193,10 @@ class Loopback:
                 continue
         process.wait()
 
-    def run_app(self, settings: Mapping[str, Any], *words: str) -> str:
+    def run_app(self, settings, *words):
         """Start the app of examples/flower with a ``--run-config``; the run's id."""
         config = " ".join(f"{key}={json.dumps(value)}" for key, value in settings.items())
-        told = self.flwr(
+        output = self.flwr(
             "run",
             ROOT / "examples" / "flower",
             "here",
@@ -211,27 +206,27 @@ class Loopback:
             "json",
             *words,
         )
-        return str(json.loads(told[told.index("{") :])["run-id"])
+        return str(json.loads(output[output.index("{") :])["run-id"])
 
-    def run_state(self, run: str) -> dict[str, Any]:
+    def run_state(self, run):
         """What Flower says of a run: "status", traffic, times."""
-        told = self.flwr("list", "here", "--run-id", run, "--format", "json")
-        return dict(json.loads(told[told.index("{") :])["runs"][0])
+        output = self.flwr("list", "here", "--run-id", run, "--format", "json")
+        return dict(json.loads(output[output.index("{") :])["runs"][0])
 
-    def log_of(self, name: str) -> str:
+    def log_of(self, name):
         """What a process has printed so far."""
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def run_log(self, run: str) -> str:
+    def run_log(self, run):
         """What the apps of a finished run printed."""
         return self.flwr("log", run, "here", "--show")
 
-    def stop(self) -> None:
+    def stop(self):
         """End everything that was started."""
         for name in list(self.processes):
             self.kill(name)
 
-    def _until_it_listens(self) -> None:
+    def _until_it_listens(self):
         host, port = self.address.split(":")
         end = time.monotonic() + START
         while self.processes["superlink"].poll() is None and time.monotonic() < end:
@@ -243,16 +238,16 @@ class Loopback:
         raise RuntimeError(f"The SuperLink does not start:\n{self.log_of('superlink')}")
 
 
-def free_port() -> int:
+def free_port():
     """A port of the loopback interface that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def descendants(pid: int) -> list[int]:
+def descendants(pid):
     """Processes that a process started, and theirs."""
-    children: dict[int, list[int]] = {}
+    children = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
@@ -261,13 +256,13 @@ def descendants(pid: int) -> list[int]:
         children.setdefault(parent, []).append(int(entry.name))
     out, left = [], [pid]
     while left:
-        found = children.get(left.pop(), [])
-        out += found
-        left += found
+        process = children.get(left.pop(), [])
+        out += process
+        left += process
     return out
 
 
-def certify(folder: Path) -> None:
+def certify(folder):
     """Make a certificate authority, ``ca.pem``, and the SuperLink's key and certificate, ``server.key`` and ``server.pem``."""
     authority, server = (
         ec.generate_private_key(ec.SECP256R1()),
@@ -281,15 +276,17 @@ def certify(folder: Path) -> None:
     known = x509.SubjectKeyIdentifier.from_public_key(authority.public_key())
     by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
     leaf = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "superlink")])
-    own = builder(issuer, issuer, authority.public_key()).add_extension(
+    certificate = builder(issuer, issuer, authority.public_key()).add_extension(
         x509.BasicConstraints(True, 0), True
     )
-    own = own.add_extension(usage, True).add_extension(known, False)
+    certificate = certificate.add_extension(usage, True).add_extension(known, False)
     its = builder(leaf, issuer, server.public_key()).add_extension(
         x509.BasicConstraints(False, None), True
     )
     its = its.add_extension(here, False).add_extension(by, False)
-    write(folder / "ca.pem", own.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM))
+    write(
+        folder / "ca.pem", certificate.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM)
+    )
     write(folder / "server.pem", its.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM))
     write(
         folder / "server.key",
@@ -297,9 +294,7 @@ def certify(folder: Path) -> None:
     )
 
 
-def builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+def builder(subject, issuer, key):
     now = datetime.datetime.now(datetime.UTC)
     return x509.CertificateBuilder(
         issuer,
@@ -311,7 +306,7 @@ def builder(
     )
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path, data):
     """A file for its owner alone."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)

@@ -31,7 +31,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import forkserver
@@ -62,7 +61,7 @@ LIBRARIES += [
 SECONDS = 180.0
 
 # Which tests are about a file, the quickest to notice first. The first entry that a file's path begins with counts.
-TESTS: dict[str, tuple[str, ...]] = {
+TESTS = {
     "privacy/accountant.py": (
         "privacy/test_prices.py",
         "privacy/test_accountant.py",
@@ -93,6 +92,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "test_trial.py",
     ),
     "plan/": ("plan/test_plan.py", "privacy/test_prices.py", "test_leaks.py"),
+    "encrypted/paillier.py": ("encrypted/test_paillier.py", "encrypted/test_counts.py"),
+    "encrypted/packing.py": ("encrypted/test_packing.py", "encrypted/test_counts.py"),
+    "encrypted/": ("encrypted/test_counts.py", "encrypted/test_positions.py"),
     "message.py": (
         "test_leaks.py",
         "party/test_local_model.py",
@@ -177,18 +179,18 @@ TOKEN = re.compile(
 
 
 @functools.cache
-def lexed(code: str) -> list[tuple[str, int, int]]:
+def lexed(code):
     """Tokens of a piece of Python, each with its begin and end in the text.
 
     Layout, comments and the kind of quotes are left out, and commas right before a closing bracket.
     """
-    found = [
+    tokens = [
         (one[0], one.start(), one.end()) for one in TOKEN.finditer(code) if one.lastgroup is None
     ]
-    following = [*(token for token, *_ in found[1:]), ""]
+    following = [*(token for token, *_ in tokens[1:]), ""]
     kept = [
         one
-        for one, after in zip(found, following, strict=True)
+        for one, after in zip(tokens, following, strict=True)
         if one[0] != "," or after not in list(")]}")
     ]
     return [
@@ -197,7 +199,7 @@ def lexed(code: str) -> list[tuple[str, int, int]]:
     ]
 
 
-def places(text: str, code: str) -> Iterator[tuple[int, int, str]]:
+def places(text, code):
     """Begin and end of every place in a text that has the same tokens as a piece of code, and what stays behind the code.
 
     The text may have pairs of brackets besides that a formatter puts around what it breaks into lines. Where such a pair begins
@@ -249,7 +251,7 @@ class Mutation:
     tests: tuple[str, ...] = ()
     at: int = -1
 
-    def apply(self, text: str) -> str:
+    def apply(self, text):
         """The file's text, mutated.
 
         Raises:
@@ -258,18 +260,18 @@ class Mutation:
         if self.at >= 0:
             mutated = text[: self.at] + self.after + text[self.at + len(self.before) :]
         else:
-            found = list(places(text, self.before))
-            if len(found) != 1:
+            matches = list(places(text, self.before))
+            if len(matches) != 1:
                 sys.exit(
-                    f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(found)} times, not once."
+                    f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(matches)} times, not once."
                 )
-            ((begin, end, rest),) = found
+            ((begin, end, rest),) = matches
             mutated = text[:begin] + self.after.strip() + rest + text[end:]
         ast.parse(mutated)
         return mutated
 
     @property
-    def chosen_tests(self) -> tuple[str, ...]:
+    def chosen_tests(self):
         """Tests to run."""
         return self.tests or next(
             tests for path, tests in TESTS.items() if self.file.startswith(path)
@@ -296,7 +298,7 @@ class Outcome:
     seconds: float
 
 
-NAMED: tuple[Mutation, ...] = (
+NAMED = (
     Mutation(
         "a party releases before its operator has accepted the plan",
         "runs/party_run.py",
@@ -629,8 +631,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "all records are counted to plan with, however many a person has",
         "trial.py",
-        "return limited(table, records_per_person, secrets.token_bytes(16)).records",
-        "return table.records",
+        "records = limited(parts[0], several, secrets.token_bytes(16)).records",
+        "records = parts[0].records",
         ("party/test_persons.py",),
     ),
     Mutation(
@@ -951,15 +953,15 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "records without an id take part",
         "tables/table.py",
-        "absent = absent.then(Absent.of(present, records))\n                fits &= present",
-        "absent = absent.then(Absent.of(present, records))",
+        'add("no id", self.id, Tally.of(~present, records))\n                fits &= present',
+        'add("no id", self.id, Tally.of(~present, records))',
         ("tables/test_table.py", "test_refusals.py"),
     ),
     Mutation(
         "records that are nobody's take part",
         "tables/table.py",
-        "ownerless = ownerless.then(Absent.of(present, records))\n                fits &= present",
-        "ownerless = ownerless.then(Absent.of(present, records))",
+        'add("no person", self.person, Tally.of(~present, records))\n                fits &= present',
+        'add("no person", self.person, Tally.of(~present, records))',
         ("party/test_persons.py",),
     ),
     Mutation(
@@ -1424,8 +1426,98 @@ NAMED: tuple[Mutation, ...] = (
         ),
     ),
 )
+NAMED += (
+    Mutation(
+        "a selector forgets its noise",
+        "encrypted/counts.py",
+        "added = layout.pack(noise)",
+        "added = layout.pack(0 * noise)",
+    ),
+    Mutation(
+        "counters have no offset, so that noise below zero borrows from the next counter",
+        "encrypted/packing.py",
+        "for row in (noise + self.offset).tolist()",
+        "for row in noise.tolist()",
+    ),
+    Mutation(
+        "all rows are encrypted with one random factor",
+        "encrypted/paillier.py",
+        "secrets.token_bytes(EXPONENT_BYTES)",
+        "bytes(range(EXPONENT_BYTES))",
+        ("encrypted/test_counts.py::test_equal_rows_have_different_ciphertexts",),
+    ),
+    Mutation(
+        "random exponents have 64 bits",
+        "encrypted/paillier.py",
+        "EXPONENT_BYTES = 64",
+        "EXPONENT_BYTES = 8",
+    ),
+    Mutation(
+        "a selector does not re-randomise its answers",
+        "encrypted/counts.py",
+        "public.encrypt(plaintext)",
+        "1 + plaintext * public.n",
+        ("encrypted/test_counts.py::test_an_answer_depends_on_its_plaintext_alone",),
+    ),
+    Mutation(
+        "a selector re-randomises all answers by one factor",
+        "encrypted/paillier.py",
+        "powmod(_random_unit(self.modulus), self.n, self.square)",
+        "powmod(2, self.n, self.square)",
+    ),
+    Mutation(
+        "a selector adds the rows of other records",
+        "encrypted/counts.py",
+        "pieces = [(rows[at], codes[:, at]) for at in cuts]",
+        "pieces = [(rows[at], codes[:, : at.stop - at.start]) for at in cuts]",
+    ),
+    Mutation(
+        "a blank counts as a selector's last value",
+        "encrypted/counts.py",
+        "if value >= 0:",
+        "if True:",
+        ("encrypted/test_counts.py::test_many_rows_in_several_pieces_and_processes",),
+    ),
+    Mutation(
+        "a blank counts as a packer's first value",
+        "encrypted/packing.py",
+        "return np.where(codes < 0, -1, codes + np.cumsum(sizes)[:, None] - sizes)",
+        "return np.maximum(codes, 0) + np.cumsum(sizes)[:, None] - sizes",
+    ),
+    Mutation(
+        "counters have no room for noise",
+        "encrypted/packing.py",
+        "return (self.capacity + 2 * self.offset).bit_length()",
+        "return self.capacity.bit_length()",
+    ),
+    Mutation(
+        "numbers that share a factor with the modulus pass as ciphertexts",
+        "encrypted/paillier.py",
+        "if wrong or _gmpy2().gcd(product, self.n) != 1:",
+        "if wrong:",
+    ),
+    Mutation(
+        "a prime passes as a modulus",
+        "encrypted/paillier.py",
+        "elif gmpy2.is_prime(n, ROUNDS):",
+        "elif False:",
+    ),
+    Mutation(
+        "primes are not 3 modulo 4",
+        "encrypted/paillier.py",
+        "secrets.randbits(bits) | 3 << (bits - 2) | 3",
+        "secrets.randbits(bits) | 3 << (bits - 2) | 1",
+    ),
+    Mutation(
+        "records beyond the capacity are kept by their order in the table",
+        "encrypted/positions.py",
+        'kept = np.argsort(digests, kind="stable")[:capacity]',
+        'kept = np.argsort(digests[:capacity], kind="stable")',
+        ("encrypted/test_positions.py",),
+    ),
+)
 # Systematic mutants that change nothing that counts: file, line of code and change, and why.
-EQUIVALENT: dict[tuple[str, str, str], str] = {
+EQUIVALENT = {
     (
         "privacy/events.py",
         "noise = np.arange(-reach, reach + 1, dtype=np.float64)",
@@ -1441,7 +1533,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
 
 # --- systematic mutations ---
 
-FLIPPED: dict[type, tuple[str, str]] = {
+FLIPPED = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
     ast.Gt: (">", ">="),
@@ -1453,7 +1545,7 @@ FLIPPED: dict[type, tuple[str, str]] = {
     ast.In: ("in", "not in"),
     ast.NotIn: ("not in", "in"),
 }
-OTHER_OPERATOR: dict[type, tuple[str, str]] = {
+OTHER_OPERATOR = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
     ast.Mult: ("*", "/"),
@@ -1463,31 +1555,31 @@ OTHER_OPERATOR: dict[type, tuple[str, str]] = {
 }
 
 
-def systematic(file: str) -> Iterator[Mutation]:
+def systematic(file):
     """Every systematic mutation of a file of the package."""
     text = (ROOT / "vertimrf" / file).read_text()
     lines = [0]
     for line in text.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
 
-    def offset(line: int, column: int) -> int:
+    def offset(line, column):
         # The parser counts columns in UTF-8 bytes.
         begin = lines[line - 1]
         return begin + len(text[begin : lines[line]].encode()[:column].decode())
 
-    def span(node: ast.AST) -> tuple[int, int]:
+    def span(node):
         return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
-    def source(node: ast.AST) -> str:
+    def source(node):
         begin, end = span(node)
         return text[begin:end]
 
-    def change(begin: int, end: int, after: str, line: int) -> Mutation:
+    def change(begin, end, after, line):
         before = text[begin:end]
         shown = " ".join(f"{before} -> {after}".split())
         return Mutation(f"{file}:{line} {shown}", file, before, after, at=begin)
 
-    def between(left: ast.AST, right: ast.AST, old: str, new: str, line: int) -> Iterator[Mutation]:
+    def between(left, right, old, new, line):
         """An operator between two operands, wherever brackets stand."""
         begin, end = span(left)[1], span(right)[0]
         at = text.find(old, begin, end)
@@ -1496,7 +1588,7 @@ def systematic(file: str) -> Iterator[Mutation]:
             shown = " ".join(f"{source(left)} [{old} -> {new}] {source(right)}".split())
             yield Mutation(f"{file}:{line} {shown}", file, around.before, around.after, at=at)
 
-    def visit(node: ast.AST) -> Iterator[Mutation]:
+    def visit(node):
         line = getattr(node, "lineno", 0)
         match node:
             case ast.Raise() | ast.Import() | ast.ImportFrom() | ast.JoinedStr():
@@ -1556,7 +1648,7 @@ def systematic(file: str) -> Iterator[Mutation]:
                         yield change(span(args[0])[0], span(args[1])[1], f"{second}, {first}", line)
         if isinstance(node, ast.FunctionDef):
             # Not its annotations, nor its decorators.
-            inner: Sequence[ast.AST] = [*node.args.defaults, *node.body]
+            inner = [*node.args.defaults, *node.body]
         elif isinstance(node, ast.Compare | ast.BinOp | ast.Call | ast.Expr):
             inner = [child for child in ast.iter_child_nodes(node) if not _is_text(child)]
         else:
@@ -1571,14 +1663,14 @@ def systematic(file: str) -> Iterator[Mutation]:
             yield mutation
 
 
-def _is_text(node: ast.AST) -> bool:
+def _is_text(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
 
 
 # --- running them ---
 
 
-def copy_project(folder: Path) -> None:
+def copy_project(folder):
     """A copy of what the tests need, with modification times, so that compiled kernels stay valid."""
     for name in ("vertimrf", "tests", "benchmarks", "examples", "docs"):
         if (ROOT / name).is_dir():
@@ -1590,19 +1682,19 @@ def copy_project(folder: Path) -> None:
 class FirstFailure:
     """A plugin that remembers the first test that fails."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.name = ""
 
-    def pytest_runtest_logreport(self, report) -> None:  # type: ignore[no-untyped-def]
+    def pytest_runtest_logreport(self, report):  # type: ignore[no-untyped-def]
         if report.failed and not self.name:
             self.name = report.nodeid
 
-    def pytest_collectreport(self, report) -> None:  # type: ignore[no-untyped-def]
+    def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
         if report.failed and not self.name:
             self.name = f"{report.nodeid} (does not import)"
 
 
-def run_tests(folder: str, tests: Sequence[str], result: str) -> None:
+def run_tests(folder, tests, result):
     """In a process of its own: run tests of a copy until one fails; the exit code and its name go to a file."""
     os.setsid()
     out = os.open(
@@ -1611,8 +1703,8 @@ def run_tests(folder: str, tests: Sequence[str], result: str) -> None:
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.chdir(folder)
-    own = (ROOT, ROOT / "tests", ROOT / "tests" / "tools")
-    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() not in own)]
+    paths = (ROOT, ROOT / "tests", ROOT / "tests" / "tools")
+    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() not in paths)]
     sys.modules.pop("tools", None)
     os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
@@ -1644,7 +1736,7 @@ class Field:
         seconds: longest a mutant's tests may take.
     """
 
-    def __init__(self, folder: Path, jobs: int, seconds: float) -> None:
+    def __init__(self, folder, jobs, seconds):
         self._seconds = seconds
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(LIBRARIES)
@@ -1656,13 +1748,13 @@ class Field:
         del os.environ["NUMBA_NUM_THREADS"]
         if before is not None:
             os.environ["NUMBA_NUM_THREADS"] = before
-        self._free: SimpleQueue[Path] = SimpleQueue()
+        self._free = SimpleQueue()
         self._jobs = jobs
         for i in range(jobs):
             copy_project(folder / str(i))
             self._free.put(folder / str(i))
 
-    def check(self, tests: Sequence[str]) -> None:
+    def check(self, tests):
         """The tests pass on the unmutated copies, whose kernels are then compiled.
 
         Raises:
@@ -1678,7 +1770,7 @@ class Field:
         for copy in copies:
             self._free.put(copy)
 
-    def try_out(self, mutation: Mutation) -> Outcome:
+    def try_out(self, mutation):
         """Whether the tests notice a mutation."""
         copy = self._free.get()
         path = copy / "vertimrf" / mutation.file
@@ -1697,7 +1789,7 @@ class Field:
             mutation.name, mutation.file, mutation.before, mutation.after, bool(by), by, seconds
         )
 
-    def _run(self, copy: Path, tests: Sequence[str], seconds: float) -> tuple[str, float]:
+    def _run(self, copy, tests, seconds):
         """Name of the first failing test, or "", and how long it took."""
         start = time.perf_counter()
         result = copy / "result.json"
@@ -1721,10 +1813,10 @@ class Field:
         return ("" if code == 0 else name or f"pytest ended with {code}"), took
 
 
-def chosen(options: argparse.Namespace) -> list[Mutation]:
+def chosen(options):
     """The mutations that the command line asks for; all named ones are applied to their files, so that none is stale."""
 
-    def asked(mutation: Mutation) -> bool:
+    def asked(mutation):
         return not options.only or any(text in mutation.name for text in options.only)
 
     mutations = list(NAMED)
@@ -1735,29 +1827,29 @@ def chosen(options: argparse.Namespace) -> list[Mutation]:
         files = sorted(
             str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py")
         )
-        found = [
+        kept = [
             mutation
             for file in files
             if file.startswith(SYSTEMATIC)
             for mutation in systematic(file)
             if asked(mutation)
         ]
-        found = [mutation for mutation in found if _place(mutation) not in EQUIVALENT]
-        if options.sample and options.sample < len(found):
+        kept = [mutation for mutation in kept if _place(mutation) not in EQUIVALENT]
+        if options.sample and options.sample < len(kept):
             # In random order, so that a run that is cut short is still a fair sample.
-            found = random.Random(options.seed).sample(found, options.sample)
-        mutations += found
+            kept = random.Random(options.seed).sample(kept, options.sample)
+        mutations += kept
     return mutations
 
 
-def _place(mutation: Mutation) -> tuple[str, str, str]:
+def _place(mutation):
     """A systematic mutation as EQUIVALENT has it."""
     text = (ROOT / "vertimrf" / mutation.file).read_text()
     line = text[text.rfind("\n", 0, mutation.at) + 1 : text.find("\n", mutation.at)]
     return mutation.file, line.strip(), mutation.name.partition(" ")[2]
 
 
-def main() -> None:
+def main():
     """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -1786,9 +1878,9 @@ def main() -> None:
             print(mutation.name)
         return
     begun = time.perf_counter()
-    outcomes: list[Outcome] = []
+    outcomes = []
 
-    def attempt(mutation: Mutation) -> Outcome | None:
+    def attempt(mutation):
         return (
             field.try_out(mutation) if time.perf_counter() - begun < 60 * options.minutes else None
         )

@@ -3,8 +3,6 @@
 `tests/tools/kills.py` plays; here it is also held that it would notice.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

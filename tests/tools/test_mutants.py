@@ -1,9 +1,6 @@
 """Mutation testing: the list of mutations keeps up with the code, and a mutant is killed or survives as it should."""
 
-from __future__ import annotations
-
 import ast
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ PACKAGE = ROOT / "vertimrf"
 
 
 @pytest.mark.parametrize("mutation", NAMED, ids=lambda mutation: mutation.name)
-def test_named_mutations_apply_to_the_code_as_it_is(mutation: Mutation) -> None:
+def test_named_mutations_apply_to_the_code_as_it_is(mutation):
     """Whoever changes such a line changes the mutation with it, and sees what the line is there for."""
     text = (PACKAGE / mutation.file).read_text()
     assert mutation.apply(text) != text
@@ -22,7 +19,7 @@ def test_named_mutations_apply_to_the_code_as_it_is(mutation: Mutation) -> None:
     )
 
 
-def test_a_mutation_whose_text_is_gone_says_so() -> None:
+def test_a_mutation_whose_text_is_gone_says_so():
     with pytest.raises(SystemExit, match="no longer applies"):
         Mutation("stale", "plan/plan.py", "no such text", "").apply(
             (PACKAGE / "plan/plan.py").read_text()
@@ -37,7 +34,7 @@ def test_a_mutation_whose_text_is_gone_says_so() -> None:
         "a = f(b,\n      (c + d))  if e else 'x'\n",
     ],
 )
-def test_a_mutation_applies_however_the_code_is_laid_out(laid_out: str) -> None:
+def test_a_mutation_applies_however_the_code_is_laid_out(laid_out):
     """A formatter breaks lines, adds brackets and commas, and changes quotes."""
     for before, after, wanted in (
         ("a = f(b, c + d) if e", "a = f(b, c - d) if e", "a = f(b, c - d) if e else 'x'"),
@@ -48,7 +45,7 @@ def test_a_mutation_applies_however_the_code_is_laid_out(laid_out: str) -> None:
         assert ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(wanted))
 
 
-def test_systematic_mutations_are_programs_each_different_from_all_others() -> None:
+def test_systematic_mutations_are_programs_each_different_from_all_others():
     files = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
     assert all(any(file.startswith(start) for file in files) for start in (*SYSTEMATIC, *TESTS))
     text = (PACKAGE / "privacy/ledger.py").read_text()
@@ -59,7 +56,7 @@ def test_systematic_mutations_are_programs_each_different_from_all_others() -> N
 
 
 @pytest.mark.slow
-def test_a_mutant_is_killed_and_a_harmless_one_survives(tmp_path: Path) -> None:
+def test_a_mutant_is_killed_and_a_harmless_one_survives(tmp_path):
     harmful = next(
         one for one in NAMED if one.name == "the ledger prices one sketch a key instead of two"
     )

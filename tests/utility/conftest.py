@@ -1,9 +1,6 @@
 """Small tables, and fits that do not wait for each other's threads."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
 
 import pytest
 import sklearn.ensemble  # noqa: F401  (so that the limit below finds its threads)
@@ -11,14 +8,14 @@ from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Small fits on a busy machine spend their time waiting for each other's threads."""
     with threadpool_limits(1):
         yield
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+def bare(monkeypatch):
     """A machine without the packages that are not needed."""
     monkeypatch.setitem(sys.modules, "catboost", None)
     monkeypatch.setitem(sys.modules, "sdmetrics.reports", None)

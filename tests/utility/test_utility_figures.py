@@ -1,10 +1,7 @@
 """Utility: what rows of the same law, and of none, are found to be good for; and what the command tells of it."""
 
-from __future__ import annotations
-
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,13 +23,13 @@ ATTRIBUTES = (
 )
 
 
-def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+def draw(rng, n):
     age, job = rng.integers(0, 8, n), rng.integers(0, 3, n)
     ill = rng.random(n) < np.where(job == 1, 0.9, 0.1)
     return np.array([age, job, ill, np.minimum(age // 3, 2)]).astype(np.uint16)
 
 
-def shuffled(rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
+def shuffled(rng, codes):
     return np.array([rng.permutation(row) for row in codes])
 
 
@@ -65,19 +62,19 @@ def test_records_of_the_same_law_are_as_good_as_real_ones_and_independent_column
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_label_of_several_values_and_of_one_that_no_synthetic_record_has() -> None:
+def test_a_label_of_several_values_and_of_one_that_no_synthetic_record_has():
     rng = np.random.default_rng(2)
     real, made = draw(rng, 4000), draw(rng, 3000)
-    found = utility(real, made[:, made[3] < 2], ATTRIBUTES, "grade")["trees"][SCIKIT]
-    assert found["real"]["accuracy"] > 0.99
-    assert found["synthetic"]["accuracy"] == pytest.approx(6 / 8, abs=0.05)
+    scores = utility(real, made[:, made[3] < 2], ATTRIBUTES, "grade")["trees"][SCIKIT]
+    assert scores["real"]["accuracy"] > 0.99
+    assert scores["synthetic"]["accuracy"] == pytest.approx(6 / 8, abs=0.05)
     one = utility(real, np.zeros_like(made), ATTRIBUTES, "ill")
     assert one["trees"][SCIKIT]["synthetic"]["auc"] == 0.5
     assert one["absent"] == ["CatBoost", "SDMetrics"]
     assert "quality" not in one
 
 
-def test_what_cannot_be_a_label() -> None:
+def test_what_cannot_be_a_label():
     rng = np.random.default_rng(4)
     real = draw(rng, 400)
     with pytest.raises(SchemaError, match="no attribute 'sex'"):
@@ -93,7 +90,7 @@ def test_what_cannot_be_a_label() -> None:
         utility(real, real, ATTRIBUTES, "ill")
 
 
-def asked_of(folder: Path) -> str:
+def asked_of(folder):
     """A command on two tables of the same law."""
     rng = np.random.default_rng(5)
     Schema.of({"all": ATTRIBUTES}).save(folder / "schema.json")
@@ -106,24 +103,24 @@ def asked_of(folder: Path) -> str:
     )
 
 
-def test_the_command_tells_all_that_is_installed(tmp_path: Path) -> None:
+def test_the_command_tells_all_that_is_installed(tmp_path):
     answer = good(asked_of(tmp_path), f"--json {tmp_path}/found.json")
     assert "Trees trained on 500 synthetic records predict ill of 500 real ones" in answer
-    found = json.loads((tmp_path / "found.json").read_text())["utility"]
-    assert found["label"] == "ill"
-    for name, trees in found["trees"].items():
+    scores = json.loads((tmp_path / "found.json").read_text())["utility"]
+    assert scores["label"] == "ill"
+    for name, trees in scores["trees"].items():
         assert (
             f"  {name}: AUC {trees['synthetic']['auc']:.3f} (real {trees['real']['auc']:.3f})"
             in answer
         )
-    assert f"of 3 attributes {found['k_marginal']['synthetic']['3']:.0f}" in answer
-    assert ("SDMetrics' quality score" in answer) == ("quality" in found)
+    assert f"of 3 attributes {scores['k_marginal']['synthetic']['3']:.0f}" in answer
+    assert ("SDMetrics' quality score" in answer) == ("quality" in scores)
 
 
 @pytest.mark.usefixtures("bare")
 def test_the_command_says_what_it_left_out_and_refuses_where_there_are_no_trees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     answer = good(asked_of(tmp_path))
     assert (
         "Left out because the package is not installed: CatBoost, SDMetrics (pip install catboost sdmetrics)."

@@ -1,7 +1,5 @@
 """Scores that others defined, against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 
@@ -12,7 +10,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.scores import k_marginal, quality
 
 
-def test_a_k_marginal_score_worked_out_by_hand() -> None:
+def test_a_k_marginal_score_worked_out_by_hand():
     # Real: 000, 000, 110, 111; synthetic: 000, 000, 000, 110.
     real = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]], np.uint16)
     synthetic = np.array([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]], np.uint16)
@@ -26,14 +24,14 @@ def test_a_k_marginal_score_worked_out_by_hand() -> None:
     assert k_marginal(real[:2], real[:2], (2, 2)) == {"2": 1000.0}
 
 
-def test_the_k_marginal_score_is_the_definition_of_its_code() -> None:
+def test_the_k_marginal_score_is_the_definition_of_its_code():
     rng = np.random.default_rng(5)
     sizes = (3, 4, 2, 5, 3)
     real, synthetic = (
         np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
         for n in (150, 210)
     )
-    found = k_marginal(real, synthetic, sizes)
+    scores = k_marginal(real, synthetic, sizes)
     for k in (2, 3):
         differences = []
         for chosen in map(list, itertools.combinations(range(5), k)):
@@ -43,10 +41,10 @@ def test_the_k_marginal_score_is_the_definition_of_its_code() -> None:
             differences.append(
                 sum(abs(p[cell] / 150 - q[cell] / 210) for cell in p.keys() | q.keys())
             )
-        assert found[str(k)] == pytest.approx((2 - np.mean(differences)) * 500)
+        assert scores[str(k)] == pytest.approx((2 - np.mean(differences)) * 500)
 
 
-def test_quality_of_shapes_worked_out_by_hand() -> None:
+def test_quality_of_shapes_worked_out_by_hand():
     pytest.importorskip("sdmetrics.reports", reason="SDMetrics is not installed")
     attributes = [
         Attribute.integer("age", 4),
@@ -68,16 +66,16 @@ def test_quality_of_shapes_worked_out_by_hand() -> None:
             np.arange(200) % 2,
         ]
     )
-    found = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
+    scores = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
     # Of an order one less the largest difference of the distribution functions, 1/4; of categories one less the total variation
     # distance, 1/2.
-    assert found is not None
-    assert found["column_shapes"] == pytest.approx((0.75 + 0.5 + 1) / 3)
+    assert scores is not None
+    assert scores["column_shapes"] == pytest.approx((0.75 + 0.5 + 1) / 3)
     # No pair depends on each other in the real table.
-    assert "pair_trends" not in found
+    assert "pair_trends" not in scores
 
 
-def test_quality_of_pairs_and_of_missing_values() -> None:
+def test_quality_of_pairs_and_of_missing_values():
     pytest.importorskip("sdmetrics.reports", reason="SDMetrics is not installed")
     rng = np.random.default_rng(7)
     attributes = [
@@ -86,11 +84,11 @@ def test_quality_of_pairs_and_of_missing_values() -> None:
     ]
     x = rng.integers(0, 3, 3000)
     real, made = np.array([x, x]), np.array([x, rng.permutation(x)])
-    found = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
+    scores = quality(real.astype(np.uint16), made.astype(np.uint16), attributes)
     # A correlation of 1 for one of 0 within a standard error of 0.02: half the scale.
-    assert found is not None
-    assert found["pair_trends"] == pytest.approx(0.5, abs=0.06)
-    assert found["column_shapes"] == pytest.approx(1)
+    assert scores is not None
+    assert scores["pair_trends"] == pytest.approx(0.5, abs=0.06)
+    assert scores["column_shapes"] == pytest.approx(1)
     # Were what is missing a number, the largest one, it would put the shape off.
     real[0, ::2] = 3
     made[0, 1::2] = 3
@@ -103,6 +101,6 @@ def test_quality_of_pairs_and_of_missing_values() -> None:
 
 
 @pytest.mark.usefixtures("bare")
-def test_without_sdmetrics_there_is_no_quality() -> None:
+def test_without_sdmetrics_there_is_no_quality():
     codes = np.zeros((1, 5), np.uint16)
     assert quality(codes, codes, [Attribute.integer("x", 2)]) is None

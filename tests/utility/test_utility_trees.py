@@ -1,7 +1,5 @@
 """Trees: what they take for categories, and the areas that they are judged by."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.trees import CATBOOST, SCIKIT, area, categories, learners, predict
 
 
-def test_the_area_is_that_of_pairs_in_the_right_order() -> None:
+def test_the_area_is_that_of_pairs_in_the_right_order():
     rng = np.random.default_rng(3)
     truth, scores = rng.integers(0, 3, 60).astype(np.uint16), rng.random((60, 3))
     expected = 0.0
@@ -19,7 +17,7 @@ def test_the_area_is_that_of_pairs_in_the_right_order() -> None:
     assert area(scores, truth) == pytest.approx(expected)
 
 
-def test_what_has_an_order_is_no_category() -> None:
+def test_what_has_an_order_is_no_category():
     listed = [
         Attribute.integer("age", 8),
         Attribute.categorical("job", ["a", "b", "c"]),
@@ -31,12 +29,12 @@ def test_what_has_an_order_is_no_category() -> None:
 
 
 @pytest.mark.usefixtures("bare")
-def test_scikit_learn_alone_will_do() -> None:
+def test_scikit_learn_alone_will_do():
     assert list(learners()) == [SCIKIT]
 
 
 @pytest.mark.parametrize("name", [SCIKIT, CATBOOST])
-def test_every_kind_of_trees_learns_categories_and_several_values(name: str) -> None:
+def test_every_kind_of_trees_learns_categories_and_several_values(name):
     if name not in learners():
         pytest.skip("CatBoost is not installed")
     rng = np.random.default_rng(4)
@@ -49,6 +47,6 @@ def test_every_kind_of_trees_learns_categories_and_several_values(name: str) -> 
         Attribute.integer("grade", 5),
         Attribute.integer("age", 10),
     ]
-    found = predict(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
-    assert found["auc"] > 0.99
-    assert found["accuracy"] > 0.98
+    predicted = predict(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
+    assert predicted["auc"] > 0.99
+    assert predicted["accuracy"] > 0.98

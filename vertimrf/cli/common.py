@@ -15,8 +15,6 @@ from ..progress import for_terminal
 __all__ = [
     "SCHEMA_FILE",
     "compile_kernels",
-    "load_open_schema",
-    "load_schema",
     "party_run",
     "print_dropped",
     "print_findings",
@@ -65,30 +63,21 @@ def print_findings(result: Any) -> None:
             click.echo(disagreement.sentence(result.plan), err=True)
 
 
-def load_open_schema(path: str | None) -> Any:
-    """Load a schema that may have private domains. None without a path."""
-    from ..plan.open_schema import OpenSchema
-
-    return None if path is None else OpenSchema.load(path)
-
-
-def load_schema(path: str | None) -> Any:
-    """Load a schema. None without a path."""
-    from ..plan.schema import Schema
-
-    return None if path is None else Schema.load(path)
-
-
 def schema_of(table: str, path: str | None) -> Any:
     """The schema of a synthetic table.
 
     It is that of a schema file. Without one, or if it has private domains, it is the schema that
     the synthesis wrote beside the table.
     """
-    beside, opened = table + SCHEMA_FILE, load_open_schema(path)
-    if path is None and not Path(beside).exists():
+    from ..plan.open_schema import OpenSchema
+    from ..plan.schema import Schema
+
+    beside = table + SCHEMA_FILE
+    if Path(beside).exists() and (path is None or OpenSchema.load(path).wanted):
+        return Schema.load(beside)
+    if path is None:
         raise PlanError(f"There is no {beside}, so name the schema of the synthesis with --schema.")
-    return load_schema(beside if Path(beside).exists() and (not opened or opened.wanted) else path)
+    return Schema.load(path)
 
 
 def party_run(table: str, *given: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +13,7 @@ from ..plan.defaults import ENCODER
 from ..progress import for_terminal
 from .common import compile_kernels
 from .group import main
+from .options import runs
 from .outputs import check_writable, write_json
 
 __all__ = ["bench", "demo", "warmup"]
@@ -54,15 +57,11 @@ def warmup() -> None:
     "--folder", default="vertimrf-demo", help="Folder for tables, messages and the synthetic table."
 )
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed for the synthetic rows.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+@runs("seed", "num_threads")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
-def demo(
-    folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None
-) -> None:
+def demo(folder: str, epsilon: float, options: Any, json_file: str | None) -> None:
     """Run a real case: a year of flights of an airline, a weather office and a registry."""
     from ..demo.run import check_installed, run_demo
-    from ..options import RunOptions
 
     check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():
@@ -73,6 +72,7 @@ def demo(
         Path(folder),
         epsilon,
         say=lambda line: click.echo(line, err=json_file == "-"),
-        options=RunOptions(seed=seed, num_threads=threads, progress=for_terminal()),
+        # The same demo every time.
+        options=replace(options, seed=options.seed or 0),
     )
     write_json(json_file, figures)

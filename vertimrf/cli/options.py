@@ -13,9 +13,10 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..options import EvaluationOptions
+from ..options import EvaluationOptions, RunOptions
 from ..plan.defaults import POPULATIONS
 from ..plan.options import PlanOptions, flag
+from ..progress import for_terminal
 from ..tables.read_options import ReadOptions
 
 __all__ = ["compares", "makes_plan", "missing_options", "parse_numbers", "reads_tables", "runs"]
@@ -29,27 +30,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "id_format": {"default": ""},
     "label": {"type": str, "metavar": "LABEL"},
     "message_bytes": {"type": float},
+    "num_threads": {"type": click.IntRange(min=1)},
     "party": {"type": str},
     "population": {"type": click.Choice(POPULATIONS)},
     "records_per_person": {"type": click.IntRange(min=1)},
+    "rows": {"type": click.IntRange(min=1)},
     "seed": {"type": click.IntRange(min=0)},
     "split": {"type": str},
     "ways": {"type": str},
     "workload": {"multiple": True, "default": ()},
 }
-EVERY_TABLE = ("person", "id_format", "delimiter", "encoding")
-EVERY_PLAN = (
-    "expected_records",
-    "delta",
-    "tau",
-    "message_bytes",
-    "collusion_epsilon",
-    "encoder",
-    "claim_as_published",
-    "workload",
-    "records_per_person",
-    "population",
-)
 
 
 def parse_numbers(text: str, option: str) -> list[int]:
@@ -70,7 +60,7 @@ def reads_tables(*names: str) -> Callable[[Any], Any]:
     """Options of a command that reads tables. The command receives a ``ReadOptions`` as `read`.
 
     Args:
-        names: attributes of ``ReadOptions``. None are all.
+        names: attributes of ``ReadOptions``; default all.
     """
 
     def made(given: dict[str, Any]) -> ReadOptions:
@@ -81,14 +71,14 @@ def reads_tables(*names: str) -> Callable[[Any], Any]:
             )
         return ReadOptions(**given)
 
-    return _options("read", ReadOptions, names or EVERY_TABLE, made)
+    return _options("read", ReadOptions, made, names)
 
 
-def makes_plan(*names: str) -> Callable[[Any], Any]:
+def makes_plan(*without: str) -> Callable[[Any], Any]:
     """Options of a command that makes a plan. The command receives a ``PlanOptions`` as `planning`.
 
     Args:
-        names: attributes of ``PlanOptions``, in addition to those that every such command has.
+        without: attributes of ``PlanOptions`` that the command has no use for.
     """
 
     def made(given: dict[str, Any]) -> PlanOptions:
@@ -98,7 +88,8 @@ def makes_plan(*names: str) -> Callable[[Any], Any]:
             given["split"] = tuple(parse_numbers(given["split"], "--split"))
         return PlanOptions(**given)
 
-    return _options("planning", PlanOptions, (*EVERY_PLAN, *names), made)
+    names = [attribute.name for attribute in fields(PlanOptions) if attribute.name not in without]
+    return _options("planning", PlanOptions, made, names)
 
 
 def compares(command: Any) -> Any:
@@ -112,65 +103,50 @@ def compares(command: Any) -> Any:
             given["ways"] = tuple(parse_numbers(given["ways"], "--ways"))
         return EvaluationOptions(**given)
 
-    names = [attribute.name for attribute in fields(EvaluationOptions)]
-    return _options("options", EvaluationOptions, names, made)(command)
+    return _options("options", EvaluationOptions, made)(command)
 
 
-def runs(command: Any) -> Any:
-    """Options of a command that draws synthetic rows.
+def runs(*names: str) -> Callable[[Any], Any]:
+    """Options of a command that runs kernels. The command receives a ``RunOptions`` as `options`.
 
-    The command receives a ``RunOptions`` as `options`.
+    Args:
+        names: attributes of ``RunOptions``; default all.
     """
 
-    @click.option(
-        "--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count."
-    )
-    @click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        help="Seed for the synthetic rows; privacy noise has no seed.",
-    )
-    @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
-    @functools.wraps(command)
-    def with_options(
-        *args: Any, rows: int | None, seed: int | None, threads: int | None, **given: Any
-    ) -> Any:
-        from ..options import RunOptions
-        from ..progress import for_terminal
+    def made(given: dict[str, Any]) -> RunOptions:
+        return RunOptions(**given, progress=for_terminal())
 
-        return command(
-            *args,
-            options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
-            **given,
-        )
-
-    return with_options
+    return _options("options", RunOptions, made, names)
 
 
 def _options(
-    into: str, kind: type, names: Sequence[str], made: Callable[[dict[str, Any]], Any]
+    into: str, kind: type, made: Callable[[dict[str, Any]], Any], names: Sequence[str] = ()
 ) -> Callable[[Any], Any]:
     """A decorator that adds options for attributes of a dataclass, with their help texts.
 
     Args:
         into: name of the command's parameter.
         kind: the dataclass.
-        names: its attributes.
         made: makes the value from the options by attribute.
+        names: its attributes; default all. Those without help are no options.
     """
+    attributes = [
+        attribute
+        for attribute in fields(kind)
+        if attribute.metadata and (not names or attribute.name in names)
+    ]
 
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
         def wrapped(*args: Any, **given: Any) -> Any:
-            value = made({name: given.pop(name) for name in names})
+            value = made({attribute.name: given.pop(attribute.name) for attribute in attributes})
             return command(*args, **{into: value}, **given)
 
         out: Any = wrapped
-        for attribute in reversed(fields(kind)):
-            if attribute.name in names:
-                settings = {"default": attribute.default} | SETTINGS.get(attribute.name, {})
-                declared = (flag(attribute.name), attribute.name)
-                out = click.option(*declared, help=attribute.metadata["help"], **settings)(out)
+        for attribute in reversed(attributes):
+            settings = {"default": attribute.default} | SETTINGS.get(attribute.name, {})
+            declared = (flag(attribute.name), attribute.name)
+            out = click.option(*declared, help=attribute.metadata["help"], **settings)(out)
         return out
 
     return decorate

@@ -18,7 +18,6 @@ from .common import SCHEMA_FILE
 __all__ = [
     "Outputs",
     "check_new",
-    "check_room",
     "check_schema_file",
     "check_writable",
     "write_json",
@@ -118,27 +117,6 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
             raise PlanError(
                 f"Cannot write {path}: its folder is read-only; name a file in another folder."
             )
-
-
-def check_room(*files: tuple[str | Path | None, float]) -> None:
-    """Check before the work that disks have room for files.
-
-    Args:
-        files: pairs of a path and a size in bytes. "-" and None are skipped.
-
-    Raises:
-        PlanError: a disk is too full.
-    """
-    from ..files.atomic import check_space
-
-    needed: dict[Path, float] = {}
-    for path, size in files:
-        if path not in (None, "-"):
-            folder = Path(str(path)).absolute().parent
-            needed[folder] = needed.get(folder, 0.0) + size
-    for folder, size in needed.items():
-        if short := check_space(folder, size):
-            raise PlanError(short)
 
 
 def check_new(path: str, kept: str) -> None:

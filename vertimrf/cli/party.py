@@ -9,7 +9,7 @@ import click
 
 from ..errors import PlanError
 from ..tables.read_options import ReadOptions
-from .common import load_open_schema, party_run
+from .common import party_run
 from .group import main
 from .options import missing_options, reads_tables
 from .outputs import check_writable, write_json
@@ -49,7 +49,7 @@ def check(
         raise PlanError(f"{table} is no run folder; to check a table, give --schema or --plan.")
     else:
         plan = None if plan_file is None else Plan.load(plan_file)
-    schema = load_open_schema(schema_file) if plan is None else OpenSchema(plan.schema, {})
+    schema = OpenSchema.load(str(schema_file)) if plan is None else OpenSchema(plan.schema, {})
     names = schema.schema.party_names
     if len(names) == 1:
         party = party or names[0]

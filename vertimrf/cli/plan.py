@@ -10,7 +10,7 @@ import click
 
 from ..errors import PlanError
 from ..plan.options import PlanOptions
-from .common import load_schema, print_warnings
+from .common import print_warnings
 from .group import main
 from .options import makes_plan, missing_options
 from .outputs import check_new, check_writable, write_json
@@ -31,7 +31,7 @@ __all__ = ["plan"]
     "--out", help="Plan file to write (JSON, public). Without it, the plan is only priced."
 )
 @click.option("--json", "json_file", help="Write the ledger as JSON; - for standard output.")
-@makes_plan("split")
+@makes_plan("domain_share")
 def plan(
     plans: Sequence[str],
     planning: PlanOptions,
@@ -50,6 +50,9 @@ def plan(
     --delta sets the delta (default: the sum of theirs). --records-per-person adds the epsilon of a
     person with so many records in every table.
     """
+    from ..plan.planner import make_plan, split_parties
+    from ..plan.schema import Schema
+
     check_writable(out, json_file, read=(*plans, schema_file))
     if plans:
         kept = PlanOptions(delta=planning.delta, records_per_person=planning.records_per_person)
@@ -70,13 +73,9 @@ def plan(
         )
     if out is not None:
         check_new(out, "other plans may be priced with it")
-    loaded = load_schema(schema_file)
+    loaded = Schema.load(schema_file)
     if planning.split is not None:
-        from ..plan.planner import split_parties
-
         loaded, planning = split_parties(loaded, planning.split), replace(planning, split=None)
-    from ..plan.planner import make_plan
-
     made = make_plan(loaded, epsilon, planning)
     if out is not None:
         made.save(out)

@@ -12,9 +12,8 @@ import click
 
 from ..errors import ExchangeError, PlanError
 from ..plan.options import PlanOptions
-from ..progress import for_terminal
 from ..tables.read_options import ReadOptions
-from .common import compile_kernels, load_schema
+from .common import compile_kernels
 from .group import main
 from .options import makes_plan, missing_options, reads_tables, runs
 from .outputs import check_writable, write_json
@@ -46,17 +45,17 @@ def run() -> None:
 @click.option("--table", help="Table of the party.")
 @click.option("--id", "id_column", help="Column of record ids.")
 @click.option("--exchange", help=EXCHANGE)
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
+@runs("num_threads")
 @reads_tables()
 def run_party(
     read: Any,
+    options: Any,
     folder: str,
     name: str | None,
     table: str | None,
     id_column: str | None,
     exchange: str | None,
-    threads: int | None,
     wait: bool,
 ) -> None:
     """Run a party, which holds data: from its key pair to its message.
@@ -65,10 +64,8 @@ def run_party(
 
     Nothing is released before you accept the plan (`vertimrf accept`).
     """
-    from ..options import RunOptions
     from ..runs.party_run import PartyRun
 
-    options = RunOptions(num_threads=threads, progress=for_terminal())
     if name is None and table is None and id_column is None:
         role = PartyRun(folder, options)
         if read != ReadOptions():
@@ -100,8 +97,8 @@ def run_party(
 )
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--wait", is_flag=True, help=WAIT)
-@makes_plan()
-@runs
+@makes_plan("split", "domain_share")
+@runs()
 def run_server(
     folder: str,
     planning: PlanOptions,
@@ -116,6 +113,7 @@ def run_server(
 
     To continue a run, name only its FOLDER.
     """
+    from ..plan.schema import Schema
     from ..runs.server_run import ServerRun
 
     expected_records = planning.expected_records
@@ -129,7 +127,7 @@ def run_server(
     else:
         role = ServerRun.create(
             folder,
-            schema=load_schema(schema_file),
+            schema=Schema.load(schema_file),
             epsilon=epsilon,
             planning=planning,
             out=out,

@@ -179,7 +179,7 @@ def domains(
     for name in part.wanted:
         attribute = closed.attributes[closed.index(name)]
         if attribute.kind == "numeric":
-            what = f"{attribute.edge_text(0)} to {attribute.edge_text(len(attribute.edges) - 1)}, {len(attribute.edges) - 1} bins"
+            what = f"{attribute.bounds_text}, {len(attribute.edges) - 1} bins"
         else:
             what = f"{len(attribute.values) - 1} values, {attribute.other!r} for the rest"
         click.echo(f"  {name}: {what}{' (on record)' if name in recorded else ''}.")

@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+from ..errors import PlanError
+from ..files.atomic import check_space
 from ..plan.defaults import PAIRS_BYTES
 from ..plan.options import PlanOptions
 from ..tables.read_options import ReadOptions
 from .common import (
     compile_kernels,
-    load_open_schema,
     party_run,
     print_dropped,
     print_findings,
@@ -24,7 +25,7 @@ from .common import (
 )
 from .group import main
 from .options import compares, makes_plan, reads_tables, runs
-from .outputs import Outputs, check_room, check_writable, write_json, writes_results
+from .outputs import Outputs, check_writable, write_json, writes_results
 
 __all__ = ["evaluate", "synthesize"]
 
@@ -41,8 +42,8 @@ __all__ = ["evaluate", "synthesize"]
 )
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @reads_tables()
-@makes_plan("split", "domain_share")
-@runs
+@makes_plan()
+@runs()
 @writes_results
 def synthesize(
     read: Any,
@@ -55,10 +56,11 @@ def synthesize(
     outputs: Outputs,
 ) -> None:
     """Synthesise a table on one machine, from one TABLE or in a trial with all roles."""
+    from ..plan.open_schema import OpenSchema
     from ..plan.plan import target_in_words
 
     outputs.check(read=(*tables, schema))
-    domains = load_open_schema(schema)
+    domains = None if schema is None else OpenSchema.load(schema)
     if domains is not None and domains.wanted:
         click.echo(
             f"Domains of {len(domains.wanted)} attributes are found with {100 * planning.domain_share:g} % of epsilon: "
@@ -84,12 +86,9 @@ def synthesize(
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), len(planning.split or ()))
-    check_room(
-        (
-            Path(tempfile.gettempdir()) / "message",
-            messages * (planning.message_bytes or PAIRS_BYTES),
-        )
-    )
+    needed = messages * (planning.message_bytes or PAIRS_BYTES)
+    if short := check_space(Path(tempfile.gettempdir()), needed):
+        raise PlanError(short)
     compile_kernels("party", "server", planning.encoder)
     from ..trial import synthesize as run_trial
 

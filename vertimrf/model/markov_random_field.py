@@ -104,7 +104,7 @@ class MarkovRandomField:
         self.off_tree = tuple(off_tree)
         self._engine = engine
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Domain size of every attribute, in values."""
         return tuple(

@@ -19,8 +19,8 @@ from ..tables.arrow import Source, open_pieces
 from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, check_columns, column_numbers, extra_columns, without_person
-from .persons import beyond
+from ..tables.table import Columns, column_numbers, extra_columns
+from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
 
@@ -78,19 +78,20 @@ def check_table(
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
     pieces = open_pieces(source, read)
-    names: Sequence[str] = pieces.names
     attributes = schema.schema.part(party)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
     most = 1 if plan is None else plan.records_per_person
-    problems = _of_columns(columns, names, most)
-    columns = _present(columns, [name for name in names if name not in schema.wanted])
+    problems = [str(error) for error in columns.errors(pieces.names)]
+    if read.person is None and most > 1:
+        problems.append(str(unnamed(most)))
+    columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
     watched = _Watched(columns)
     try:
         encoded = columns.encode(pieces, watched.take)
     except TableError as error:
         return Check((*problems, str(error)), (), ())
-    problems += [column.wrong for column in encoded.uncoded if column.wrong]
+    problems += encoded.wrong.values()
     table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
@@ -120,24 +121,6 @@ def check_table(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
-
-
-def _of_columns(columns: Columns, names: Sequence[str], most: int) -> list[str]:
-    """Problems of a table with columns of these names, if a person has ``most`` records."""
-    problems, where = [], columns.where
-    try:
-        check_columns(names, columns.id, columns.attributes, where, columns.person)
-    except SchemaError as error:
-        problems.append(str(error))
-    if columns.id is not None and columns.id not in names:
-        problems.append(f"{where} has no id column {columns.id!r}.")
-    if columns.person is None and most > 1:
-        problems.append(
-            f"The plan is for persons with up to {most} records: name the column that says whose a record is (--person)."
-        )
-    elif columns.person is not None and columns.person not in names:
-        problems.append(str(without_person(where, columns.person, names)))
-    return problems
 
 
 def _shapes_in_words(shapes: Mapping[str, int]) -> str:
@@ -204,9 +187,8 @@ class _Watched:
             self._columns.attributes, self._counts.T.tolist(), strict=True
         ):
             if clipped > CLIPPED * present:
-                low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
                 out.append(
-                    f"{100 * clipped / present:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} "
+                    f"{100 * clipped / present:.0f} % of column {attribute.name!r} lie beyond the bounds {attribute.bounds_text} "
                     "and count as the nearest one: means and tails will be off; give it wider bounds."
                 )
             elif other > MOSTLY_OTHER * self._records:

@@ -2,6 +2,7 @@
 
 1. LocMRF measures noisy local marginals.
 2. LocEnc encodes sketches of groups of attributes, in bins that follow from the local marginals.
+   With encrypted counts, parties exchange encrypted rows and answers instead.
 3. The message is sealed for the server and recorded as released.
 """
 
@@ -10,12 +11,13 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
+from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
@@ -35,6 +37,7 @@ from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import (
     CountSketchPlan,
     CrossPartyRelease,
+    EncryptedCountsPlan,
     ResponsePlan,
     SharedKeyPlan,
     SketchPlan,
@@ -44,6 +47,7 @@ from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Table, encode_table
 from .check import check_memory
+from .encrypted_counts import Steps, noisy_count
 from .local_model import release_local_model
 from .records import Composite, InMemory, Records
 from .releases import Release, Releases, table_digest
@@ -52,6 +56,21 @@ from .secret import Secret, derive, id_keys
 __all__ = ["Party"]
 
 BinMaps = tuple[npt.NDArray[np.int64], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRelease:
+    """A party's released local model.
+
+    Attributes:
+        marginals: noisy marginals, attributes by their position in the schema.
+        one_way: by attribute, its released counts [shape=(size,), float64].
+        bins: per group and attribute, the map code -> bin.
+    """
+
+    marginals: tuple[LocalMarginal, ...]
+    one_way: Mapping[int, npt.NDArray[np.float64]]
+    bins: tuple[BinMaps, ...]
 
 
 class Party:
@@ -66,6 +85,7 @@ class Party:
         options: threads and progress.
         key: the party's private key, which :meth:`release` needs. Noise is then a function of the
             key, the plan and the table; without a key, noise comes from the operating system.
+        counting_key: its private key of encrypted counts, which only these need.
 
     Raises:
         PlanError: the plan has no party of that name or has another key for it, or its tables
@@ -82,6 +102,7 @@ class Party:
         options: RunOptions | None = None,
         *,
         key: PrivateKey | None = None,
+        counting_key: CountingKey | None = None,
     ) -> None:
         if name not in plan.party_names:
             raise PlanError(
@@ -102,6 +123,8 @@ class Party:
         self._options = options or RunOptions()
         self._fixed = noise
         self._key = key
+        self._counting_key = counting_key
+        self._measured: tuple[int, LocalRelease] | None = None
 
     def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
         """Encode this party's records from a file or data frame, for :meth:`release`.
@@ -129,7 +152,47 @@ class Party:
         keys = id_keys(self._secret, self._plan.digest())
         return encode_table(source, id, mine, read, keys=keys, impossible=ruled)
 
-    def run(self, table: Table | Records) -> Message:
+    def rows(self, table: Table | Records) -> bytes:
+        """Step 1 of encrypted counts: this party's rows, encrypted, for all later parties.
+
+        Args:
+            table: the party's records, as for :meth:`release`.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+        """
+        return self._steps(self._checked(table)).rows()
+
+    def answers(self, table: Table | Records, rows: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Step 2 of encrypted counts: sums of the rows of earlier parties, with noise.
+
+        Two answers to one party's rows would let it average the noise away. Send only one.
+
+        Args:
+            table: the party's records, as for :meth:`release`.
+            rows: by name, the results of :meth:`rows` of earlier parties.
+
+        Returns:
+            By name, the answer for that party alone.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            MessageError: rows are not of this plan, not of the same people, or damaged.
+        """
+        records = self._checked(table)
+        steps, digest = self._steps(records), self._digest(records)
+        names = self._plan.party_names
+        with self._clock("LocEnc"), threads(self._options.num_threads):
+            return {
+                name: steps.answer(
+                    names.index(name),
+                    data,
+                    functools.partial(self._noise, digest, f"answer to {name}"),
+                )
+                for name, data in rows.items()
+            }
+
+    def run(self, table: Table | Records, answers: Mapping[str, bytes] | None = None) -> Message:
         """Measure the local marginals and encode the sketches (LocMRF and LocEnc).
 
         Everything read from the table is an event of the plan's ledger. Two different messages for
@@ -139,6 +202,8 @@ class Party:
         Args:
             table: the party's records, encoded by its part of the schema; on one machine, or as
                 :class:`Records`.
+            answers: for encrypted counts, by name the results of :meth:`answers` of all later
+                parties.
 
         Returns:
             The message.
@@ -147,7 +212,7 @@ class Party:
             TableError: the table's attributes are not those of this party.
         """
         records = self._checked(table)
-        return self._run(records, self._noise(self._digest(records)))
+        return self._run(records, self._digest(records), answers)
 
     def _digest(self, records: Records) -> bytes:
         """Keyed digest of the table; empty without a private key."""
@@ -156,26 +221,83 @@ class Party:
         with threads(self._options.num_threads):
             return table_digest(records, self._key, self._plan.digest())
 
-    def _noise(self, table: bytes) -> Noise:
-        """The message's noise. Different tables have independent noise, also for equal counts."""
+    def _noise(self, table: bytes, of: str = "message", exact: bytes = b"") -> Noise:
+        """Noise of a release. Different tables have independent noise, also for equal counts.
+
+        Args:
+            table: keyed digest of the table.
+            of: what is released.
+            exact: digest of what else the release depends on.
+        """
         if self._fixed is not None:
             return self._fixed
         if self._key is None:
             return SystemNoise()
-        return KeyedNoise(
-            self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}")
+        known = ", ".join([table.hex(), *([exact.hex()] if exact else [])])
+        return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))
+
+    def _run(
+        self, records: Records, digest: bytes, answers: Mapping[str, bytes] | None = None
+    ) -> Message:
+        with threads(self._options.num_threads):
+            if isinstance(self._plan.sketch, EncryptedCountsPlan):
+                return self._message_of_counts(records, digest, answers or {})
+            return self._message(records, self._noise(digest))
+
+    def _steps(self, records: Records) -> Steps:
+        """The steps of encrypted counts. They need the bins, and so the local model."""
+        plan, sketch = self._plan, self._plan.sketch
+        if not isinstance(sketch, EncryptedCountsPlan):
+            raise PlanError(
+                f"The plan's encoder is {plan.encoder}: only encrypted counts are exchanged between parties."
+            )
+        with threads(self._options.num_threads):
+            local = self._local_once(records)
+        published = [plan.groups[g] for g in plan.groups_of(self._index)]
+        digests, values = records.with_blanks(self._composites(published, local.bins))
+        return Steps(
+            plan,
+            sketch,
+            self._index,
+            self._secret,
+            digests,
+            values,
+            self._counting_key,
+            self._options.progress,
         )
 
-    def _run(self, records: Records, noise: Noise) -> Message:
-        with threads(self._options.num_threads):
-            return self._message(records, noise)
+    def _local_once(self, records: Records) -> LocalRelease:
+        """The local model, released once for one table: all steps have the same bins."""
+        identity = records.keyed_sum(bytes(16))
+        if self._measured is None or self._measured[0] != identity:
+            self._measured = identity, self._local(records, self._noise(self._digest(records)))
+        return self._measured[1]
 
-    def _message(self, records: Records, noise: Noise) -> Message:
-        plan = self._plan
+    def _message_of_counts(
+        self, records: Records, digest: bytes, answers: Mapping[str, bytes]
+    ) -> Message:
+        """The message with encrypted counts (step 3)."""
+        plan, steps, local = self._plan, self._steps(records), self._local_once(records)
         count = None
         if self._index == 0:
-            exact = np.array([records.count], np.int64)
-            count = int(noise.gaussian(exact, plan.count_sigma)[0])
+            count = noisy_count(plan, self._secret, len(steps.digests))
+        named = {plan.party_names.index(name): data for name, data in answers.items()}
+        with self._clock("LocEnc"):
+            tables = steps.tables(named, functools.partial(self._noise, digest, "counts"))
+        return Message(
+            plan_digest=plan.digest(),
+            party=self._index,
+            private=self._noise(digest).private,
+            count=count,
+            marginals=local.marginals,
+            bins=local.bins,
+            sketches=(),
+            tables=tables,
+        )
+
+    def _local(self, records: Records, noise: Noise) -> LocalRelease:
+        """LocMRF: the noisy local marginals, and the bins that follow from them."""
+        plan = self._plan
         with self._clock("LocMRF"):
             rows = [self._attributes.index(a) for a in self._varying]
             sizes = [plan.schema.sizes[a] for a in self._varying]
@@ -201,7 +323,20 @@ class Party:
                 long,
             )
             one_way = self._one_way(released)
-            bins = self._bins(one_way)
+            marginals = tuple(
+                replace(m, attributes=tuple(self._varying[a] for a in m.attributes))
+                for m in released
+            )
+            return LocalRelease(marginals, one_way, self._bins(one_way))
+
+    def _message(self, records: Records, noise: Noise) -> Message:
+        plan = self._plan
+        count = None
+        if self._index == 0:
+            exact = np.array([records.count], np.int64)
+            count = int(noise.gaussian(exact, plan.count_sigma)[0])
+        local = self._local(records, noise)
+        one_way, bins = local.one_way, local.bins
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
         groups = plan.groups_of(self._index)
         if plan.sketch is not None and groups:
@@ -225,10 +360,7 @@ class Party:
             party=self._index,
             private=noise.private,
             count=count,
-            marginals=tuple(
-                replace(m, attributes=tuple(self._varying[a] for a in m.attributes))
-                for m in released
-            ),
+            marginals=local.marginals,
             bins=bins,
             sketches=sketches,
             agreement=self._agreement(records, one_way, noise),
@@ -259,7 +391,7 @@ class Party:
                 out.append(sums)
         return tuple(out)
 
-    def release(self, table: Table | Records) -> bytes:
+    def release(self, table: Table | Records, answers: Mapping[str, bytes] | None = None) -> bytes:
         """Make the sealed message and record the release on this machine.
 
         The same table and plan give the same bytes.
@@ -267,6 +399,7 @@ class Party:
         Args:
             table: the party's records, encoded by its part of the schema; on one machine, or as
                 :class:`Records`.
+            answers: as for :meth:`run`.
 
         Returns:
             The sealed message.
@@ -280,7 +413,7 @@ class Party:
         digest = self._digest(records)
         return Releases.of(key).once(
             self._release(digest),
-            lambda: self._run(records, self._noise(digest)).seal(self._plan, key),
+            lambda: self._run(records, digest, answers).seal(self._plan, key),
             lambda: price_in_words(self._plan, self._index),
         )
 

@@ -98,8 +98,8 @@ def limited(table: Table, most: int, key: bytes) -> Table:
 def unnamed(most: int) -> TableError:
     """The error of a table without a column of persons."""
     return TableError(
-        f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name "
-        "that column (--person)."
+        f"The plan is for persons with up to {most} records, so every table must say whose a record is: name that column "
+        "(--person)."
     )
 
 

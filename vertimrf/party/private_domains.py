@@ -25,8 +25,9 @@ from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind, LedgerEntry
 from ..privacy.noise import Noise, SystemNoise
+from ..tables.dropped import Tally
 from ..tables.ids import shown
-from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, in_records, some
+from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, some
 from .number_range import find_edges
 
 __all__ = ["Finding", "close", "find_domains", "unfit"]
@@ -178,14 +179,14 @@ def _cells(
     sentences = []
     if missing.any() and not domain.known.missing:
         sentences.append(
-            f"{where} has {_records(missing)} without a value, left out here; set missing = true for it in the schema, or remove "
+            f"{where} has {Tally.of(missing).records} without a value, left out here; set missing = true for it in the schema, or remove "
             "them."
         )
     if wrong.any():
         what = "within the public bounds" if domain.bounded else domain.known.calendar or "a number"
         value = shown(table[domain.name][int(np.argmax(wrong))])
         sentences.append(
-            f"{where} holds {value}, which is not {what}, in {_records(wrong)}, left out here; correct it, or change the schema."
+            f"{where} holds {value}, which is not {what}, in {Tally.of(wrong).records}, left out here; correct it, or change the schema."
         )
     return cells, sentences
 
@@ -223,10 +224,6 @@ def _texts(
         if count and text != domain.known.other:
             out[text] = out.get(text, 0) + count
     return out, missing, np.zeros(len(missing), bool)
-
-
-def _records(marked: npt.NDArray[np.bool_]) -> str:
-    return in_records(int(marked.sum()), f"row {int(np.argmax(marked)) + 1}")
 
 
 def _find_edges(

@@ -29,6 +29,7 @@ __all__ = ["Composite", "InMemory", "Records", "count_marginals", "take_in"]
 Codes = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
+Values = npt.NDArray[np.int32]
 # Values of groups that are computed at a time: 128 MB. Fewer pieces make the encoding of scheduled
 # pairs faster.
 CELLS_AT_ONCE = 1 << 26
@@ -129,6 +130,15 @@ class Records(Protocol):
             PlanError: the records do not fit in memory.
         """
 
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Digests, Values]:
+        """Digests of all ids [shape=(n,), uint64], and their values [shape=(composites, n), int32].
+
+        The values are -1 for an id whose record does not fit.
+
+        Raises:
+            PlanError: the records do not fit in memory.
+        """
+
     def keyed_sum(self, key: bytes) -> int:
         """A keyed sum that is equal for tables of the same records
         (:mod:`vertimrf.kernels.multiset`).
@@ -189,6 +199,13 @@ class InMemory:
     def gathered(self, composites: Sequence[Composite]) -> tuple[Digests, Codes]:
         """See :class:`Records`."""
         return self.table.digests, _values(self.table.codes, composites)
+
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Digests, Values]:
+        """See :class:`Records`."""
+        digests, codes = self.gathered(composites)
+        blanks = self.table.blanks
+        values = np.pad(codes.astype(np.int32), ((0, 0), (0, len(blanks))), constant_values=-1)
+        return np.concatenate([digests, blanks]), values
 
     def keyed_sum(self, key: bytes) -> int:
         """See :class:`Records`."""

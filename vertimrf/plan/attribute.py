@@ -379,6 +379,11 @@ class Attribute:
         edge = self.edges[index]
         return f"{edge:g}" if self.calendar is None else to_text(self.calendar, edge, self.timezone)
 
+    @property
+    def bounds_text(self) -> str:
+        """The bounds of a numeric attribute as text."""
+        return f"{self.edge_text(0)} to {self.edge_text(len(self.edges) - 1)}"
+
     def code_text(self, code: int) -> str:
         """The value or bin of a code as text."""
         if self.missing and code == self.size - 1:

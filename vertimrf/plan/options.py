@@ -13,6 +13,7 @@ from .defaults import (
     DOMAIN_SHARE,
     ENCODER,
     ENCODERS,
+    ENCRYPTED,
     INNER,
     MESSAGE_BYTES,
     PAIRS_BYTES,
@@ -22,7 +23,7 @@ from .defaults import (
     TAU,
 )
 
-__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "flag"]
+__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "check_population", "flag"]
 
 # Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000
@@ -32,6 +33,7 @@ MIN_MESSAGE_BYTES = 1000
 FLAGS = {
     "label": "--utility",
     "message_bytes": "--message-mb",
+    "num_threads": "--threads",
     "party": "--name",
 }
 
@@ -39,6 +41,16 @@ FLAGS = {
 def flag(name: str) -> str:
     """The command-line option of an attribute of an options class, such as ``PlanOptions``."""
     return FLAGS.get(name, "--" + name.replace("_", "-"))
+
+
+def check_population(population: str) -> None:
+    """Check that a population is known.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if population not in POPULATIONS:
+        raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {population!r}.")
 
 
 def _option(default: Any, text: str) -> Any:
@@ -57,7 +69,8 @@ class PlanOptions:
         delta: privacy target; default 1 / expected_records squared, at most 1e-6
             (:func:`~.defaults.default_delta`).
         tau: largest clique of the global model, in cells (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch"; "scheduled-pairs", which needs larger messages; "grr", the paper's
+        encoder: "count-sketch"; "encrypted", whose epsilon holds if parties collude with the
+            server, for parties with the same people; "scheduled-pairs", which needs larger messages; "grr", the paper's
             baseline of randomised responses, whose target is about replacing one record; or
             "published", the paper's encoder, whose privacy claim does not hold.
         claim_as_published: must be True for the published encoder.
@@ -93,7 +106,7 @@ class PlanOptions:
     tau: int = _option(TAU, "Largest clique of the global model, cells.")
     encoder: str = _option(
         ENCODER,
-        "count-sketch; scheduled-pairs; grr (baseline, replace one record); published (not private).",
+        "count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
     )
     claim_as_published: bool = _option(
         False, "Needed for the published encoder: its claim does not hold."
@@ -130,7 +143,7 @@ class PlanOptions:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
         if self.encoder not in ENCODERS:
             raise PlanError(
-                f"Unknown encoder {self.encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
+                f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
         if self.message_bytes is not None and self.message_bytes < MIN_MESSAGE_BYTES:
             raise PlanError(
@@ -156,8 +169,12 @@ class PlanOptions:
             raise PlanError(
                 f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero."
             )
-        if self.population not in POPULATIONS:
-            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        for name in ("collusion_epsilon", "keys", "message_bytes"):
+            if self.encoder == ENCRYPTED and getattr(self, name) is not None:
+                raise PlanError(
+                    f"Encrypted counts have a fixed size, and their epsilon holds if parties collude: leave {flag(name)} out."
+                )
+        check_population(self.population)
         if not 0 < self.domain_share < 1:
             raise PlanError(
                 f"The share of epsilon that domains are found with must lie between 0 and 1, not {self.domain_share}."

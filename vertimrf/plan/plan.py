@@ -32,11 +32,19 @@ from ..privacy.events import (
     ThresholdEvent,
     under_replacement,
 )
-from ..privacy.ledger import Kind, Ledger, LedgerEntry, Part, spent_beforehand
+from ..privacy.ledger import (
+    Kind,
+    Ledger,
+    LedgerEntry,
+    Part,
+    spent_beforehand,
+    worst_coalitions,
+)
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import (
     CountSketchPlan,
     CrossPartyRelease,
+    EncryptedCountsPlan,
     packed_bytes,
     release_from_json,
     release_to_json,
@@ -236,11 +244,17 @@ class Plan:
         parties = self.group_parties
         if self.sketch is not None:
             self.sketch.check([group.size for group in self.groups], parties)
-        contrasted = self.sketch.contrasts if isinstance(self.sketch, CountSketchPlan) else ()
+        contrasted = (
+            self.sketch.contrasts
+            if isinstance(self.sketch, CountSketchPlan | EncryptedCountsPlan)
+            else ()
+        )
         if any(
             group.parity and number not in contrasted for number, group in enumerate(self.groups)
         ):
-            raise PlanError("Parities are published by count sketches alone, as contrasts.")
+            raise PlanError(
+                "Parities are published as contrasts, by count sketches or encrypted counts."
+            )
         if self.agreement:
             if self.records_per_person > 1:
                 raise PlanError(
@@ -315,6 +329,21 @@ class Plan:
         """Indices of the groups that a party publishes, in order."""
         return tuple(g for g, publisher in enumerate(self.group_parties) if publisher == party)
 
+    def counted_pairs(self, party: int) -> list[tuple[int, int]]:
+        """Pairs of groups whose encrypted counts a party publishes: a later party's, and its own.
+
+        They are in publishing order; empty for other encoders.
+        """
+        if not isinstance(self.sketch, EncryptedCountsPlan):
+            return []
+        later = range(party + 1, len(self.party_names))
+        return [
+            (g, own)
+            for other in later
+            for g in self.groups_of(other)
+            for own in self.groups_of(party)
+        ]
+
     @property
     def encoder(self) -> str:
         """The kind of ``sketch``, as users ask for it."""
@@ -329,14 +358,8 @@ class Plan:
         """Every event of the run, in order. All are fixed before any data is touched."""
         if self.sketch is None:
             return tuple(self._other_entries())
-        sketch, person, parts = self.sketch, self.records_per_person, []
-        for number, name in enumerate(self.party_names):
-            if (event := sketch.part(self.groups_of(number), person)) is not None:
-                parts.append(Part(name, event))
-        sketches = [
-            replace(entry, parts=tuple(parts))
-            for entry in sketch.entries(self.epsilon, self.delta, person)
-        ]
+        parties = {name: self.groups_of(i) for i, name in enumerate(self.party_names)}
+        sketches = self.sketch.entries(parties, self.epsilon, self.delta, self.records_per_person)
         return (*self._other_entries(), *sketches)
 
     @property
@@ -415,7 +438,9 @@ class Plan:
 
         These are all events and the whole target. If the sketches' part is only a claim, as for the
         published encoder, these are the other events and the rest of the target. The cost of making
-        the plan is taken off the target first.
+        the plan is taken off the target first. With encrypted counts, the target holds against the
+        server and against any parties that collude with it; these are the events that such a view
+        costs most by.
         """
         share = 0.0 if self.sketch is None else self.sketch.claimed_share
         entries = self._other_entries() if share else self.entries()
@@ -427,7 +452,16 @@ class Plan:
                 f"What was released beforehand has spent epsilon {epsilon:.3g} and delta {exposed:.3g}, and nothing is left of "
                 f"the target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
             )
-        return [entry.event for entry in rest], left, delta
+        views = [tuple(rest)]
+        if isinstance(self.sketch, EncryptedCountsPlan):
+            views += [
+                tuple(kept for entry in rest for kept in entry.against(coalition))
+                for coalition in worst_coalitions(rest, self.party_names)
+            ]
+        events = [[entry.event for entry in view] for view in views]
+        if len(events) == 1:
+            return events[0], left, delta
+        return max(events, key=lambda each: composed_epsilon(each, delta).epsilon), left, delta
 
     def _check_target(self) -> None:
         """Refuse a plan whose events cost more than its target."""
@@ -600,13 +634,16 @@ class Plan:
         }
 
     def message_size(self, party: int) -> int:
-        """Bytes of the sketches in a party's message, or approximate bytes of its responses."""
+        """Bytes of the sketches or counts in a party's message, or approximately of its responses."""
         agreement = sum(
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
         )
         if self.sketch is None:
             return agreement
+        if isinstance(self.sketch, EncryptedCountsPlan):
+            rows = self.sketch.rows
+            return 8 * sum(rows(one) * rows(other) for one, other in self.counted_pairs(party))
         shapes = self.sketch.shapes(self.groups_of(party), self.expected_records)
         return agreement + packed_bytes(shapes, self.sketch.bits)
 

@@ -19,24 +19,30 @@ from typing import Protocol
 
 from ..errors import PlanError
 from ..keys import PublicKeys
-from ..privacy.accountant import calibrate
+from ..privacy.accountant import calibrate, gaussian_rho
 from ..privacy.events import MAX_COUNT_VARIANCE, MIN_COUNT_VARIANCE, GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..privacy.person_sketch import MIN_BUCKETS
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
     BUCKETS,
+    COUNT_REACH,
     HIGHEST_CEILING,
     KINDS,
+    MAX_CAPACITY,
+    MAX_ENCRYPTED_SIGMA,
+    MIN_ENCRYPTED_SIGMA,
+    SAMPLE_REACH,
     CountSketchPlan,
     CrossPartyRelease,
+    EncryptedCountsPlan,
     ResponsePlan,
     ScheduledPair,
     SharedKeyPlan,
     SketchPlan,
 )
 from .collusion import within_cap
-from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, default_delta
+from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, SHARES, default_delta
 from .groups import Group, crossing_pairs
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
 from .pairs import KEY_COST, schedule_pairs
@@ -86,6 +92,10 @@ AGREEMENT_VARIANCE_PER_GROUP = 20.0
 # this share of the records. They are those of this number of rings of attribute pairs.
 CONTRAST_NOISE = 0.003
 PARITY_RINGS = 3
+# The same of encrypted counts, whose contrasts have less noise. A table of counts costs the same
+# whatever its size, and two parties have a table for every two groups, so that fewer are worth it.
+ENCRYPTED_CONTRAST_NOISE = 0.01
+ENCRYPTED_PARITY_RINGS = 1
 # The paper's encoder: keys, bins of an attribute, and levels above the floor, which one sketch in
 # 30,000 exceeds.
 PUBLISHED_KEYS = 2000
@@ -239,6 +249,38 @@ def _count_sketch_plan(
         contrasts=contrasts,
         weights=weights,
     )
+
+
+@dataclass(frozen=True)
+class EncryptedCounts:
+    """Encrypted counts: a table of every two groups of different parties.
+
+    Attributes:
+        groups: the counted groups.
+        contrasts: indices of groups that are counted as contrasts.
+        tables: number of tables.
+        records: expected number of records.
+        count_share: budget of the record count, as a multiple of that of the counts.
+    """
+
+    groups: tuple[Group, ...]
+    contrasts: tuple[int, ...]
+    tables: int
+    records: int
+    count_share: float
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """See :class:`SketchChoice`; ``rho`` is what the server's view costs."""
+        # The server sees the noise of two parties.
+        sigma = math.sqrt(self.tables / (4 * rho))
+        filled = self.records + COUNT_REACH * math.sqrt(0.5 / (self.count_share * rho))
+        capacity = (SAMPLE_REACH + math.sqrt(SAMPLE_REACH**2 + 4 * filled)) ** 2 / 4
+        return self.groups, EncryptedCountsPlan(
+            sigma=min(max(sigma, MIN_ENCRYPTED_SIGMA), MAX_ENCRYPTED_SIGMA),
+            capacity=min(math.ceil(capacity), MAX_CAPACITY),
+            sizes=tuple(group.size for group in self.groups),
+            contrasts=self.contrasts,
+        )
 
 
 @dataclass(frozen=True)
@@ -456,6 +498,8 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
         return Choice(published, (), _without_sketches(shares))
     if encoder == ResponsePlan.encoder:
         return Choice(Responses(varying, sizes), (), shares)
+    if encoder == EncryptedCountsPlan.encoder:
+        return _encrypted_counts(schema, planning, target)
     # The sketches get their share of the rho that one Gaussian mechanism would have.
     rho = shares[2] * calibrate(
         lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta
@@ -476,6 +520,71 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
         else:
             choice = _count_sketches(schema, rho, planning, target)
     return Choice(choice, tuple(agreement), shares)
+
+
+def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
+    """Choose groups and budget shares of encrypted counts.
+
+    Every attribute is a group, and one of two values is a contrast. If one clique contains all
+    attributes, and noise is small compared to the records, parities are added, as for count
+    sketches.
+    """
+    if schema.shared:
+        names = ", ".join(schema.names[a] for a in schema.shared)
+        raise PlanError(
+            f"Encrypted counts are for columns that one party holds, and several hold {names}: use count sketches, or drop "
+            "the column at all parties but one."
+        )
+    columns = [schema.varying(name) for name in schema.party_names]
+
+    def chosen(parities: int) -> tuple[Choice, float]:
+        groups, contrasts = _groups_of(schema, columns, parities=parities, values=False)
+        parties = [group.party(schema) for group in groups]
+        counts = [parties.count(party) for party in range(len(columns))]
+        tables = (len(groups) ** 2 - sum(count**2 for count in counts)) // 2
+        shares = planning.shares
+        if shares == SHARES:
+            shares = _encrypted_shares([len(some) for some in columns], counts)
+        release = EncryptedCounts(groups, contrasts, tables, target.records, shares[0] / shares[2])
+        # The noise of both parties, at the rho that one Gaussian mechanism would have.
+        rho = shares[2] * gaussian_rho(target.epsilon, target.delta)
+        return Choice(release, (), shares), math.sqrt(tables / (2 * rho))
+
+    if math.prod(schema.sizes) <= planning.tau:
+        with_parities, noise = chosen(ENCRYPTED_PARITY_RINGS)
+        if noise <= ENCRYPTED_CONTRAST_NOISE * target.records:
+            return with_parities
+    return chosen(0)[0]
+
+
+def _encrypted_shares(
+    attributes: Sequence[int], groups: Sequence[int]
+) -> tuple[float, float, float]:
+    """Shares of the budget at which the server's view costs as much as that of the worst coalition.
+
+    The server alone sees everything with the noise of two parties. A coalition sees what is the
+    others', and knows one of the two noises of their tables with its parties. A smaller share of
+    the tables would leave their noise larger than the coalitions need it. A larger one would leave
+    part of the budget against the server unused.
+
+    Args:
+        attributes: number of attributes of each party that vary; local models are paid by it.
+        groups: number of groups of each party.
+    """
+    count = SHARES[0]
+    tables = (sum(groups) ** 2 - sum(some**2 for some in groups)) / 2
+    crossing = 1 - count
+    for size in range(1, len(groups)):
+        for others in itertools.combinations(range(len(groups)), size):
+            among = sum(groups[i] for i in others)
+            inside = (among**2 - sum(groups[i] ** 2 for i in others)) / 2
+            # Tables of the others and the coalition have one noise, which costs twice as much.
+            cost = (2 * among * (sum(groups) - among) + inside) / tables
+            local = sum(attributes[i] for i in others) / sum(attributes)
+            if cost > local:
+                left = 1 - count * (0 in others) - (1 - count) * local
+                crossing = min(crossing, left / (cost - local))
+    return count, 1 - count - crossing, crossing
 
 
 def _publishing_parties(schema: Schema) -> int:
@@ -676,7 +785,7 @@ def _count_groups(
     if everybody:
         return groups, ()
     if math.prod(schema.sizes) <= planning.tau and not person:
-        with_parities = _groups_of(schema, columns, presence=True, parities=True)
+        with_parities = _groups_of(schema, columns, presence=True, parities=PARITY_RINGS)
         if _equal_groups(with_parities[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
             return with_parities
     return groups, contrasts
@@ -687,12 +796,14 @@ def _groups_of(
     columns: Sequence[Sequence[int]],
     *,
     presence: bool = False,
-    parities: bool = False,
+    parities: int = 0,
+    values: bool = True,
 ) -> tuple[tuple[Group, ...], tuple[int, ...]]:
     """One group for each attribute that parties sketch, and the indices of contrasts.
 
-    ``parities`` adds groups of two attributes of two values; ``presence`` adds groups of one value
-    for parties with one contrast alone, if there are several.
+    ``parities`` adds groups of two attributes of two values, those of so many rings; ``presence``
+    adds groups of one value for parties with one contrast alone, if there are several; ``values``
+    keeps one group of every party as values.
     """
     lone = [len(attributes) == 1 and schema.sizes[attributes[0]] == 2 for attributes in columns]
     groups: list[Group] = []
@@ -703,17 +814,17 @@ def _groups_of(
         groups += [Group((a,), (sizes[a],)) for a in attributes]
         two = [g for g in range(first, len(groups)) if groups[g].size == 2]
         present = presence and alone and sum(lone) > 1
-        contrasts += two[len(two) == len(groups) - first and not present :]
+        contrasts += two[values and len(two) == len(groups) - first and not present :]
         if present:
             groups.append(Group((attributes[0],), (1,)))
         if parities:
-            crossed = _far_apart([groups[g].attributes[0] for g in two])
+            crossed = _far_apart([groups[g].attributes[0] for g in two], parities)
             contrasts += range(len(groups), len(groups) + len(crossed))
             groups += [Group(pair, (2, 2)) for pair in crossed]
     return tuple(groups), tuple(contrasts)
 
 
-def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
+def _far_apart(attributes: Sequence[int], rings: int) -> list[tuple[int, int]]:
     """Pairs of attributes whose parities are released: those that are farthest apart on a ring.
 
     Adjacent attributes tend to be correlated, and their parity then has little information.
@@ -722,7 +833,7 @@ def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
     farthest = n // 2
     places = [
         sorted((i, (i + apart) % n))
-        for apart in range(farthest, max(farthest - PARITY_RINGS, 0), -1)
+        for apart in range(farthest, max(farthest - rings, 0), -1)
         for i in range(n)
     ]
     return list(dict.fromkeys((attributes[i], attributes[j]) for i, j in places))

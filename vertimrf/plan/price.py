@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ..errors import PlanError, PrivacyError
 from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
-from ..privacy.ledger import Ledger, LedgerEntry
+from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .plan import Plan
 
@@ -65,6 +65,12 @@ def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
                 size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])
             ]
             events = [GRREvent(event.epsilon, tuple(repeated))]
+        elif entry.kind is Kind.ENCRYPTED_COUNTS:
+            # Two releases of either party might average one of the two noises away.
+            most = max(by_name[part.party] for part in entry.parts)
+            single = entry.parts[0].event
+            assert isinstance(single, GaussianEvent)
+            events = [structs.replace(single, count=single.count * most) if most > 1 else event]
         elif isinstance(event, GaussianEvent):
             events = [structs.replace(event, count=event.count * by_name[entry.party])]
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -21,6 +22,7 @@ from .accountant import epsilon as composed_epsilon
 from .events import (
     CountSketchEvent,
     Event,
+    GaussianEvent,
     GeometricEvent,
     GRREvent,
     SketchEvent,
@@ -28,9 +30,19 @@ from .events import (
 )
 from .standing import REPLACE, Standing, neighbours_of
 
-__all__ = ["Kind", "Ledger", "LedgerEntry", "Part", "distinct_releases", "spent_beforehand"]
+__all__ = [
+    "Kind",
+    "Ledger",
+    "LedgerEntry",
+    "Part",
+    "distinct_releases",
+    "spent_beforehand",
+    "worst_coalitions",
+]
 
 REMEDY = "use the file that the run wrote"
+# Discrete Gaussian events of nearly the same weight may differ in the order of their epsilons.
+NEAR_WORST = 0.99
 
 
 class Kind(StrEnum):
@@ -45,6 +57,7 @@ class Kind(StrEnum):
     LARGER_MARGINALS = "larger marginals"
     AGREEMENT = "agreement"
     COUNT_SKETCHES = "count sketches"
+    ENCRYPTED_COUNTS = "encrypted counts"
     PAIR_SKETCHES = "pair sketches"
     SHARED_KEY_SKETCHES = "shared-key sketches"
     RESPONSES = "responses"
@@ -74,8 +87,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         release: random text that identifies a release in the ledgers of several plans, so that it
             is paid for once. Empty if every run makes its own release.
         parts: for an entry of several parties, the event of each, priced against an adversary who
-            knows the parties' secret. Given the secret, they are independent. Empty if there is no
-            such price, or if the entry belongs to one party.
+            knows the parties' secret. Given the secret, they are independent. For encrypted counts
+            of two parties, each is priced against the other, who knows one of the two noises. Empty
+            if there is no such price, or if the entry belongs to one party.
         kind: what was released. ``released`` says the same in words.
         column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other
             kinds.
@@ -98,15 +112,24 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the cost against an adversary who knows the parties' secret is unbounded."""
         return isinstance(self.event, SketchEvent | CountSketchEvent) and not self.parts
 
-    def against(self, colluder: str) -> tuple[LedgerEntry, ...]:
-        """Entries that reveal something about other parties' records to a party with the secret."""
+    def against(self, coalition: Collection[str]) -> tuple[LedgerEntry, ...]:
+        """Entries that reveal something about other parties' records to parties with the secret.
+
+        Args:
+            coalition: names of the parties that collude with the server.
+        """
+        if self.kind is Kind.ENCRYPTED_COUNTS and not any(
+            part.party in coalition for part in self.parts
+        ):
+            # They know neither of the two noises.
+            return (self,)
         if self.parts:
             return tuple(
                 structs.replace(self, event=part.event, party=part.party, parts=())
                 for part in self.parts
-                if part.party != colluder
+                if part.party not in coalition
             )
-        return () if self.party == colluder else (self,)
+        return () if self.party in coalition else (self,)
 
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON fields."""
@@ -269,15 +292,14 @@ class Ledger:
 
     @cached_property
     def colluding_epsilon(self) -> float | None:
-        """Largest epsilon at the same delta if one party colludes with the server.
+        """Largest epsilon at the same delta if parties collude with the server.
 
-        These two know all messages, the party's table and the parties' secret. Given these, the
-        releases of the other parties are independent mechanisms on their own tables: their own
-        entries as they are, and their parts of the sketches at known hashes. The total is about one
-        record, or one person, added or removed at all *other* parties. The colluding party knows
-        its own data about a person anyway. The bound also holds if several parties collude, because
-        fewer releases then remain to protect. It also bounds what a party learns from the synthetic
-        table, which is computed from the messages.
+        They know all messages, their tables and the parties' secret. Given these, the releases of
+        the other parties are independent mechanisms on their own tables: their own entries as they
+        are, and their parts of the sketches at known hashes. The total is about one record, or one
+        person, added or removed at all *other* parties. Colluding parties know their own data about
+        a person anyway. It also bounds what a party learns from the synthetic table, which is
+        computed from the messages.
 
         The total is infinite if sketches depend on the secret alone. A geometric sketch with the
         record never shows a level below the record's known level; without the record it may. The
@@ -289,11 +311,11 @@ class Ledger:
             return math.inf
         before, after = self.entries[: self.prior], self.entries[self.prior :]
         worst, seen = 0.0, set()
-        for colluder in self.parties:
+        for coalition in worst_coalitions(self.entries, self.parties):
             prior, exposed = spent_beforehand(
-                [kept for entry in before for kept in entry.against(colluder)]
+                [kept for entry in before for kept in entry.against(coalition)]
             )
-            events = tuple(kept.event for entry in after for kept in entry.against(colluder))
+            events = tuple(kept.event for entry in after for kept in entry.against(coalition))
             if (prior, exposed, events) in seen:
                 continue
             seen.add((prior, exposed, events))
@@ -413,6 +435,37 @@ def colluding_in_words(epsilon: float) -> str:
     if math.isinf(epsilon):
         return "If a party colludes with the server: no epsilon; these sketches rest on the parties' secret alone."
     return f"If a party colludes with the server: epsilon {epsilon:.4g} at the same delta, for what the other parties hold."
+
+
+def worst_coalitions(
+    entries: Sequence[LedgerEntry], parties: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Sets of parties, one of which costs most if it colludes with the server.
+
+    A larger set sees fewer releases of others, so that one party is the worst case. Encrypted
+    counts are the exception: of two parties that do not collude, nobody knows either noise, and
+    each of a set of parties adds tables of which it knows one. So every set is tried. Kept are
+    those whose Gaussian events cost nearly as much as those of any set with the same other events.
+
+    Args:
+        entries: entries of the ledger.
+        parties: the parties that take part.
+    """
+    if not any(entry.kind is Kind.ENCRYPTED_COUNTS for entry in entries):
+        return [(party,) for party in parties]
+    costs: dict[tuple[tuple[Event, ...], float], tuple[str, ...]] = {}
+    most: dict[tuple[Event, ...], float] = {}
+    for size in range(1, len(parties)):
+        for coalition in itertools.combinations(parties, size):
+            events = [kept.event for entry in entries for kept in entry.against(coalition)]
+            others = tuple(event for event in events if not isinstance(event, GaussianEvent))
+            rho = sum(event.rho for event in events if isinstance(event, GaussianEvent))
+            # Sets of equal cost, up to rounding, need one representative.
+            costs.setdefault((others, float(f"{rho:.12g}")), coalition)
+            most[others] = max(rho, most.get(others, 0.0))
+    return [
+        coalition for (others, rho), coalition in costs.items() if rho >= NEAR_WORST * most[others]
+    ]
 
 
 def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:

@@ -84,6 +84,16 @@ class Column:
     truth: Array | None
     off: float | None
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """Smallest and largest share that a chart shows."""
+        every = [self.model, *(series.shares for series in self.released)]
+        every += [] if self.truth is None else [self.truth]
+        return (
+            min(0.0, *(float(shares.min()) for shares in every)),
+            max(1e-9, *(float(shares.max()) for shares in every)),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
@@ -99,6 +109,8 @@ class Dependence:
             NaN for pairs that were not measured.
         beyond: distance between estimate and model, less the expected contribution of noise. NaN as
             in ``estimate``.
+        predicted, stated: standard error of a cell, by the plan and by the estimate, records. NaN
+            as in ``estimate``.
         truth: dependence in the real tables. None without real tables.
         off: half the sum of absolute differences between model and truth. None without real tables.
         across: whether no party holds both attributes [bool].
@@ -109,6 +121,8 @@ class Dependence:
     model: Array
     estimate: Array
     beyond: Array
+    predicted: Array
+    stated: Array
     truth: Array | None
     off: Array | None
     across: npt.NDArray[np.bool_]
@@ -311,11 +325,13 @@ def _dependence(
     truth: Truth | None,
 ) -> Dependence:
     d = len(schema.sizes)
-    model, estimate, beyond = (np.full((d, d), np.nan) for _ in range(3))
+    model, estimate, beyond, predicted, stated = (np.full((d, d), np.nan) for _ in range(5))
     if pairs is not None and len(pairs.places):
         _enter(model, pairs.places, pairs.model_dependence)
         _enter(estimate, pairs.places, pairs.dependence)
         _enter(beyond, pairs.places, pairs.distance - pairs.noise)
+        _enter(predicted, pairs.places, pairs.predicted)
+        _enter(stated, pairs.places, pairs.error)
     all_pairs = list(itertools.combinations(range(d), 2))
     # All pairs of a wide model take seconds. Pairs that the report has are computed again only if
     # the truth is given.
@@ -348,7 +364,7 @@ def _dependence(
     across = np.array(
         [[not set(one) & set(other) for other in schema.holders] for one in schema.holders]
     )
-    return Dependence(model, estimate, beyond, true, off, across, resampled)
+    return Dependence(model, estimate, beyond, predicted, stated, true, off, across, resampled)
 
 
 def _enter(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import __version__
 from ..errors import PlanError
@@ -21,7 +21,7 @@ from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
 from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
-from .content import Column, Content, Truth, content
+from .content import Array, Content, Truth, content
 from .figures import shown
 from .run import Run
 
@@ -65,7 +65,8 @@ def write_report(
     Raises:
         MessageError: files cannot be read, or belong to different runs.
         TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
-        PlanError: there is a label without real tables; or Matplotlib, Jinja or, with a label, scikit-learn is not installed.
+        PlanError: there is a label without real tables; or Jinja or, with a label, scikit-learn is
+            not installed.
 
     Example:
         >>> vertimrf.write_report("results/", "report.html")  # doctest: +SKIP
@@ -105,7 +106,7 @@ def write_page(
         The privacy label of the page.
 
     Raises:
-        PlanError: Matplotlib or Jinja is not installed.
+        PlanError: Jinja is not installed.
         OSError: the file cannot be written.
     """
     check_tools()
@@ -122,20 +123,15 @@ def standing_of(run: Run, truth: bool) -> Standing:
 
 
 def check_tools() -> None:
-    """Check before the work that the packages that draw a page are installed.
+    """Check before the work that the package that fills a page's template is installed.
 
     Raises:
-        PlanError: one is not. The message says how to install it.
+        PlanError: it is not. The message says how to install it.
     """
-    try:
-        import jinja2
-
-        figures.tools()
-        _ = jinja2
-    except ImportError as error:
+    if importlib.util.find_spec("jinja2") is None:
         raise PlanError(
-            f"A report needs {error.name}, which is not installed: pip install 'vertimrf[report]'."
-        ) from None
+            "A report needs jinja2, which is not installed: pip install 'vertimrf[report]'."
+        )
 
 
 def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
@@ -158,244 +154,90 @@ def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
     return environment.from_string(source).render(_context(run, content(run, truth, label)))
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure drawn by this package. Nothing else goes into a page unescaped.
-
-    Attributes:
-        svg: the SVG element.
-    """
-
-    svg: str
-
-    def __html__(self) -> str:
-        return self.svg
-
-
-@dataclass(frozen=True, eq=False)
-class Chart:
-    """An attribute's figure and numbers.
-
-    Attributes:
-        name: name of the attribute.
-        column: figures of the attribute.
-        drawing: chart of the attribute.
-    """
-
-    name: str
-    column: Column
-    drawing: Drawing
-
-
-@dataclass(frozen=True)
-class Line:
-    """A pair of attributes in a table. Shares of records; None where unknown.
-
-    Attributes:
-        names, parties: names of both attributes, and of their holders.
-        model, estimate, truth: dependence in the model, in the estimates and in the real tables.
-        beyond: distance between estimate and model, less noise.
-        off: distance between model and truth.
-        predicted, error: standard error of a cell, by the plan and by the estimate, records.
-    """
-
-    names: tuple[str, str]
-    parties: tuple[str, str]
-    model: float | None
-    estimate: float | None
-    truth: float | None
-    beyond: float | None
-    off: float | None
-    predicted: float | None
-    error: float | None
-
-
 def percent(share: float | None) -> str:
-    """A share of records with a sensible number of digits. A dash for None."""
-    if share is None:
+    """A share of records with a sensible number of digits. A dash for None and NaN."""
+    if share is None or math.isnan(share):
         return "–"
     digits = 0 if abs(share) >= 0.9995 else 1 if abs(share) >= 0.00995 else 2
     return f"{100 * share:.{digits}f} %".replace("-", "−")
 
 
 def count(number: float | None) -> str:
-    """A number of records, bytes or cells. A dash for None."""
-    if number is None:
+    """A number of records, bytes or cells. A dash for None and NaN."""
+    if number is None or math.isnan(number):
         return "–"
     return f"{number:,.0f}" if abs(number) >= 10 else f"{number:.2g}"
 
 
 def _context(run: Run, content: Content) -> dict[str, Any]:
-    model, report, schema = run.model, run.report, run.model.schema
-    ledger, names = model.ledger, schema.names
-    parties = [schema.party_of(a) for a in range(len(names))]
-    party_names = schema.party_names
-    charts = [
-        Chart(name, column, Drawing(figures.marginal_chart(column, shown(name, 60))))
-        for name, column in zip(names, content.columns, strict=True)
-    ]
-    truth = content.real is not None
-    graph = figures.attribute_graph(names, parties, party_names, content.edges, content.dependence)
-    lines = _lines(run, content)
-    seconds = sum(report.seconds.values())
-    size = model.field.summarize()
+    model, schema, pairs = run.model, run.model.schema, content.dependence
+    ledger, several, truth = model.ledger, len(schema.parties) > 1, content.real is not None
+    holders = [schema.party_of(a) for a in range(len(schema.names))]
+    apart = pairs.beyond if pairs.off is None else pairs.off
     return {
         "version": __version__,
-        "report": report,
+        "report": run.report,
         "model": model,
         "schema": schema,
         "content": content,
-        "truth": truth,
+        "pairs": pairs,
         "ledger": ledger,
-        "standing": ledger.standing,
+        "truth": truth,
+        "several": several,
         "page_standing": standing_of(run, truth),
-        "guarantee": words.guarantee(
-            ledger.standing, len(party_names) > 1, ledger.records_per_person
-        ),
-        "rests_on": words.rests_on(len(party_names) > 1, ledger.private, ledger.colluding_epsilon),
-        "colluding": _colluding(ledger.colluding_epsilon),
+        "guarantee": words.guarantee(ledger.standing, several, ledger.records_per_person),
+        "rests_on": words.rests_on(several, ledger.private, ledger.colluding_epsilon),
         "steps": words.steps(ledger),
-        "several": len(party_names) > 1,
-        "charts": {
-            name: [charts[a] for a in schema.party_attributes(name)] for name in party_names
-        },
-        "legend": Drawing(figures.legend(bool(report.released), truth)),
-        "graph": Drawing(graph),
-        "edges": len(content.edges),
-        "drawn": len(figures.drawn_edges(content.edges, content.dependence)),
-        "crossing": sum(bool(content.dependence.across[pair]) for pair in content.edges),
-        "maps": _maps(content, names, parties, report.pairs is not None),
-        "wide": len(names) > figures.WIDE,
+        "holders": holders,
+        "graph": figures.attribute_graph(schema.names, holders, content.edges, pairs),
+        "crossing": sum(bool(pairs.across[pair]) for pair in content.edges),
+        "maps": _maps(content, run.report.pairs is not None),
+        "shades": figures.shades,
         "errors": _errors(run, content),
-        "strongest": sorted(
-            (line for line in lines if _across(line)), key=lambda line: -(line.model or 0.0)
-        )[:MAX_LINES],
-        "farthest": _farthest(lines, truth),
-        "meant": words.PHASES,
-        "seconds": seconds,
-        "phases": [
-            (phase, spent, spent / seconds if seconds > 0 else 0.0)
-            for phase, spent in report.seconds.items()
-        ],
-        "size": size,
-        "figures_of": {
-            "columns": _mean([c.off for c in content.columns]),
-            "pairs": _nanmean(content.dependence.off),
-        },
-        "independent": _nanmean(content.dependence.truth),
+        "strongest": _first(np.where(pairs.across, np.nan_to_num(pairs.model), np.nan)),
+        "farthest": _first(np.where(apart > 0, apart, np.nan)),
+        "off_alone": _nanmean(np.array([column.off for column in content.columns], float)),
+        "off_in_two": _nanmean(pairs.off),
+        "independent": _nanmean(pairs.truth),
     }
 
 
-def _colluding(epsilon: float | None) -> str | None:
-    """Epsilon if a party colludes, as text.
-
-    None if nobody can collude or the ledger does not say.
-    """
-    return None if epsilon is None else "none" if math.isinf(epsilon) else f"{epsilon:.4g}"
-
-
-def _lines(run: Run, content: Content) -> list[Line]:
-    schema, pairs, dependence = run.model.schema, run.report.pairs, content.dependence
-    predicted, stated = (np.full(dependence.model.shape, np.nan) for _ in range(2))
-    if pairs is not None:
-        predicted[tuple(pairs.places.T)] = pairs.predicted
-        stated[tuple(pairs.places.T)] = pairs.error
-
-    def holders(a: int) -> str:
-        return "+".join(schema.parties[party][0] for party in schema.holders[a])
-
-    out = []
-    for a in range(len(schema.names)):
-        for b in range(a + 1, len(schema.names)):
-            out.append(
-                Line(
-                    (schema.names[a], schema.names[b]),
-                    (holders(a), holders(b)) if dependence.across[a, b] else (holders(a), ""),
-                    _number(dependence.model[a, b]),
-                    _number(dependence.estimate[a, b]),
-                    None if dependence.truth is None else _number(dependence.truth[a, b]),
-                    _number(dependence.beyond[a, b]),
-                    None if dependence.off is None else _number(dependence.off[a, b]),
-                    _number(predicted[a, b]),
-                    _number(stated[a, b]),
-                )
-            )
-    return out
-
-
-def _across(line: Line) -> bool:
-    return bool(line.parties[1])
-
-
-def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
-    """Pairs where the model is farthest from the truth.
-
-    Without the truth, farthest from the estimates beyond their noise.
-    """
-
-    def off(line: Line) -> float:
-        distance = line.off if truth else line.beyond
-        return -1.0 if distance is None else distance
-
-    return [line for line in sorted(lines, key=off, reverse=True) if off(line) > 0][:MAX_LINES]
-
-
-def _maps(
-    content: Content, names: Sequence[str], parties: Sequence[int], measured: bool
-) -> list[dict[str, Any]]:
-    """Heat maps. Maps of dependence share one scale, maps of distances another."""
-    pairs = content.dependence
-    if len(names) < 2:
-        return []
-    dependence = (
-        [pairs.model] + [pairs.estimate] * measured + ([] if pairs.truth is None else [pairs.truth])
-    )
-    distances = [pairs.beyond] * measured + ([] if pairs.off is None else [pairs.off])
-    most, far = _largest(dependence), _largest(distances)
-    scale = "Brighter is more dependent."
-    panels = [
-        (
-            "Dependence in the model",
-            f"{scale} What the synthetic rows show.",
-            pairs.model,
-            most,
-            False,
-        )
+def _first(matrix: Array) -> list[tuple[int, int]]:
+    """The pairs with the largest values, largest first. NaN is left out."""
+    pairs = [
+        pair
+        for pair in itertools.combinations(range(len(matrix)), 2)
+        if math.isfinite(matrix[pair])
     ]
+    return sorted(pairs, key=lambda pair: -matrix[pair])[:MAX_LINES]
+
+
+def _maps(content: Content, measured: bool) -> list[tuple[str, str, Array, float]]:
+    """Title, words, values and largest value of every map.
+
+    Maps of dependence share one scale, maps of distances another.
+    """
+    pairs = content.dependence
+    if len(pairs.model) < 2:
+        return []
+    scale, apart = "Darker is more dependent.", "Darker is farther, in shares of records"
+    dependence = [
+        ("Dependence in the model", f"{scale} What the synthetic rows show.", pairs.model)
+    ]
+    distances = []
     if measured:
         text = f"{scale} What the messages measured, less what noise adds."
-        panels.append(("Dependence in the estimates", text, pairs.estimate, most, True))
-    if pairs.truth is not None:
-        panels.append(
-            ("Dependence in the real tables", f"{scale} The truth.", pairs.truth, most, False)
-        )
-    if measured:
-        text = "Brighter is farther, in shares of records beyond what noise explains."
-        panels.append(("Estimates and model apart", text, pairs.beyond, far, True))
-    if pairs.off is not None:
-        panels.append(
-            (
-                "Model and truth apart",
-                "Brighter is farther, in shares of records.",
-                pairs.off,
-                far,
-                False,
-            )
-        )
+        dependence.append(("Dependence in the estimates", text, pairs.estimate))
+        text = f"{apart} beyond what noise explains."
+        distances.append(("Estimates and model apart", text, pairs.beyond))
+    if pairs.truth is not None and pairs.off is not None:
+        dependence.append(("Dependence in the real tables", f"{scale} The truth.", pairs.truth))
+        distances.append(("Model and truth apart", f"{apart}.", pairs.off))
     return [
-        {
-            "title": title,
-            "words": text,
-            "drawing": Drawing(figures.heat_map(matrix, names, parties, title, text, top, grey)),
-        }
-        for title, text, matrix, top, grey in panels
+        (*panel, max((float(np.nanmax(m)) for *_, m in kin if np.isfinite(m).any()), default=1.0))
+        for kin in (dependence, distances)
+        for panel in kin
     ]
-
-
-def _largest(matrices: Sequence[npt.NDArray[np.float64]]) -> float:
-    return max(
-        (float(np.nanmax(matrix)) for matrix in matrices if np.isfinite(matrix).any()), default=1.0
-    )
 
 
 def _errors(run: Run, content: Content) -> dict[str, Any] | None:
@@ -406,28 +248,23 @@ def _errors(run: Run, content: Content) -> dict[str, Any] | None:
     places = (pairs.places[:, 0], pairs.places[:, 1])
     across = content.dependence.across[places]
     off = None if content.dependence.off is None else content.dependence.off[places]
-    predicted = np.isfinite(pairs.predicted)
-    ratio = pairs.error[predicted] / np.maximum(pairs.predicted[predicted], 1e-300)
+    known = np.isfinite(pairs.predicted)
+    predicted, stated = pairs.predicted[known], pairs.error[known]
     return {
-        "drawing": Drawing(figures.error_chart(pairs.noise, pairs.distance, across, off)),
+        "chart": figures.error_chart(pairs.noise, pairs.distance, across, off),
         "pairs": len(pairs.places),
-        "predicted": float(np.median(pairs.predicted[predicted])) if predicted.any() else None,
-        "stated": float(np.median(pairs.error[predicted])) if predicted.any() else None,
-        "ratio": float(np.median(ratio)) if predicted.any() else None,
-        "noise": float(np.median(pairs.noise)),
-        "distance": float(np.median(pairs.distance)),
-        "off": None if off is None else float(np.nanmedian(off)),
+        "predicted": _median(predicted),
+        "stated": _median(stated),
+        "ratio": _median(stated / np.maximum(predicted, 1e-300)),
+        "noise": _median(pairs.noise),
+        "distance": _median(pairs.distance),
+        "off": None if off is None else _median(off),
     }
 
 
-def _number(figure: float) -> float | None:
-    return float(figure) if math.isfinite(figure) else None
+def _median(values: Array) -> float | None:
+    return float(np.nanmedian(values)) if np.isfinite(values).any() else None
 
 
-def _mean(figures_: Sequence[float | None]) -> float | None:
-    known = [figure for figure in figures_ if figure is not None]
-    return math.fsum(known) / len(known) if known else None
-
-
-def _nanmean(matrix: npt.NDArray[np.float64] | None) -> float | None:
-    return None if matrix is None or not np.isfinite(matrix).any() else float(np.nanmean(matrix))
+def _nanmean(values: Array | None) -> float | None:
+    return None if values is None or not np.isfinite(values).any() else float(np.nanmean(values))

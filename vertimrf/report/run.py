@@ -213,7 +213,8 @@ class Run:
         """The run of a trial or of a server's result."""
         result = made if isinstance(made, Result) else made.result
         model = Model(result.plan.schema, result.model, result.ledger, result.others)
-        return cls.matched(model, made.to_json(), "The run")
+        # As a file would have it: numbers of NumPy become plain ones.
+        return cls.matched(model, json.loads(json.dumps(made.to_json())), "The run")
 
     @classmethod
     def open(cls, *paths: str | Path) -> Run:

@@ -17,7 +17,7 @@ from ..privacy.events import (
 from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..privacy.standing import REPLACE, Standing
 
-__all__ = ["PHASES", "Step", "guarantee", "odds", "one_in", "rests_on", "steps"]
+__all__ = ["Step", "guarantee", "odds", "one_in", "rests_on", "steps"]
 
 # Judgements of an epsilon: (largest epsilon, sentence). They agree with ``plan.target_in_words``.
 JUDGED = (
@@ -26,16 +26,6 @@ JUDGED = (
     (WEAK_EPSILON, "Usual are ε of 1 and below, and seldom above 3: this protects little."),
     (math.inf, "Usual are ε of 1 and below, and seldom above 3: this is hardly any protection."),
 )
-# What the phases of a run's times measure.
-PHASES = {
-    "LocMRF": "parties: counts of their own attributes",
-    "LocEnc": "parties: sketches",
-    "InitMRF": "server: model of the parties' own counts",
-    "CarEst": "server: estimates across parties",
-    "GraphCom": "server: which attributes belong together",
-    "OptMRF": "server: the model",
-    "sampling": "server: synthetic rows",
-}
 
 
 @dataclass(frozen=True)

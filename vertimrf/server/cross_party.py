@@ -29,7 +29,13 @@ from ..sketches.count_intersections import (
     predicted_cell_errors,
 )
 from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_errors
-from ..sketches.parameters import CountSketchPlan, ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.parameters import (
+    CountSketchPlan,
+    EncryptedCountsPlan,
+    ResponsePlan,
+    SharedKeyPlan,
+    SketchPlan,
+)
 
 __all__ = [
     "CommonRecords",
@@ -109,6 +115,7 @@ def cross_party_marginals(
 
     - Scheduled pairs give the marginals of the schedule.
     - Count sketches give all pairs of groups, including pairs of one party.
+    - Encrypted counts give all pairs of groups of different parties.
     - The paper's encoders (shared keys and randomised responses) give all cross-party pairs.
       Without local models they also give the pairs within each party.
 
@@ -144,6 +151,8 @@ def cross_party_marginals(
             return _counted_marginals(
                 plan, plan.sketch, bins, messages, initial, total, options, party_counts
             )
+        case EncryptedCountsPlan():
+            return CrossParty(_encrypted_marginals(plan, plan.sketch, bins, messages, total))
     # With the paper's encoders, every attribute with several values is one group, in schema order.
     attributes = [group.attributes[0] for group in plan.groups]
     wanted = crossing_pairs(plan.schema)
@@ -333,6 +342,45 @@ def _between_groups(
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
+    return tuple(out)
+
+
+def _encrypted_marginals(
+    plan: Plan,
+    sketch: EncryptedCountsPlan,
+    bins: Sequence[BinMaps],
+    messages: Sequence[Message],
+    total: float,
+) -> tuple[Measurement, ...]:
+    """Measurements of encrypted counts: counts of the sample, scaled to all records.
+
+    The sampling variance of a count T at a share t is T (1 - t) / t.
+    """
+    count = messages[0].count
+    share = sketch.sampled(0.0 if count is None else count, plan.count_sigma)
+    noise = 2 * (sketch.sigma / share) ** 2
+    out = []
+    for message in messages:
+        for (g, own), table in zip(plan.counted_pairs(message.party), message.tables, strict=True):
+            counts = table / share
+            axes = [axis for axis, group in enumerate((g, own)) if group in sketch.contrasts]
+            # A contrast has either sign, and its records are as many as a usual value's.
+            records = np.full(counts.shape, total / counts.size) if axes else np.maximum(counts, 0)
+            errors = np.sqrt(noise + records * (1 - share) / share)
+            for axis in axes:
+                # As for contrasts of local marginals.
+                counts = np.concatenate([counts, -counts], axis) / 2
+                errors = np.concatenate([errors, errors], axis) / math.sqrt(2)
+            measured = outer_measurement(
+                (plan.groups[g].attributes, plan.groups[own].attributes),
+                (tuple(bins[g]), tuple(bins[own])),
+                counts,
+                errors,
+                (g in sketch.contrasts, own in sketch.contrasts),
+            )
+            names = " × ".join(plan.schema.names[a] for a in measured.attributes)
+            source = f"{names}, from encrypted counts"
+            out.append(replace(measured, source=source, completed=False).trimmed())
     return tuple(out)
 
 

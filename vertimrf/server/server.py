@@ -39,7 +39,7 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from ..sketches.parameters import CountSketchPlan, SketchPlan
+from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .cross_party import RecordCount, cross_party_marginals
 from .global_graph import combine_graphs
 from .parts import PartModel, Parts, of_common_people, sample_parts
@@ -440,7 +440,7 @@ class Server:
                     options=FitOptions(progress=report),
                 )
             # The paper's encoders have no off-tree factors.
-            if isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
+            if isinstance(plan.sketch, SketchPlan | CountSketchPlan | EncryptedCountsPlan | None):
                 fitted, off_tree = fit_off_tree(
                     fitted, [*local, *crossing], progress=fitting(options.progress)
                 )
@@ -541,7 +541,7 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
     for number, combination in enumerate(schema.combinations):
         ruled_out = dict(combination)
         for m in crossing:
-            if not ruled_out.keys() <= set(m.attributes):
+            if m.unknown or not ruled_out.keys() <= set(m.attributes):
                 continue
             cells = []
             for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):

@@ -1,12 +1,13 @@
-"""Public parameters of the four kinds of release across parties.
+"""Public parameters of the five kinds of release across parties.
 
-The kinds are count sketches, scheduled pairs, the published encoder's shared keys, and randomised
-responses. Each states its privacy events, the shapes of its tables, and why it may not be private.
+The kinds are count sketches, encrypted counts, scheduled pairs, the published encoder's shared
+keys, and randomised responses. Each states its privacy events, the shapes of its tables, and why it may not be private.
 Only the party that encodes and the server that estimates distinguish between them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,15 +21,24 @@ from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..files.convert import Number, from_json, to_json
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
-from ..privacy.ledger import Kind, LedgerEntry
+from ..privacy.events import (
+    MAX_COUNT_VARIANCE,
+    CountSketchEvent,
+    Event,
+    GaussianEvent,
+    GRREvent,
+    SketchEvent,
+)
+from ..privacy.ledger import Kind, LedgerEntry, Part
 from .claims import claimed_phantoms
 
 __all__ = [
     "BLOCK_KEYS",
     "CONTRAST_SIGNS",
+    "MAX_CAPACITY",
     "CountSketchPlan",
     "CrossPartyRelease",
+    "EncryptedCountsPlan",
     "ResponsePlan",
     "ScheduledPair",
     "SharedKeyPlan",
@@ -50,10 +60,21 @@ MAX_REPETITIONS = 1 << 24
 CONTRAST_SIGNS = (1, -1)
 MAX_WEIGHT = 99
 BUCKETS = tuple(1 << power for power in range(1, 16))
+# Most rows that a party encrypts. Of more records, a sample takes part.
+MAX_CAPACITY = 1 << 17
+# The error of the record count, in its standard deviations, and the spread of the sample's size, in
+# square roots of the capacity, for which rows are kept free. The chance that the sample has more
+# records than there are rows is below 2^-57 (Chernoff).
+COUNT_REACH, SAMPLE_REACH = 12.0, 9.0
+# Most parties of encrypted counts, because every set of them might collude.
+MAX_ENCRYPTED_PARTIES = 8
+# Least and largest noise of encrypted counts. Above the least, the sum of two discrete Gaussians
+# has the price of one (see LocalPlan). The largest fits into a packed counter.
+MIN_ENCRYPTED_SIGMA, MAX_ENCRYPTED_SIGMA = 4.0, 1e9
 
 
 class CrossPartyRelease(ABC):
-    """Base class of the four kinds of release.
+    """Base class of the five kinds of release.
 
     Attributes:
         encoder: the name by which users ask for this kind.
@@ -80,14 +101,26 @@ class CrossPartyRelease(ABC):
     bits: int
 
     @abstractmethod
-    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
-        """The ledger's entries of the release, for all parties together.
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
+        """The ledger's entries of the release.
 
         Args:
+            parties: by party name, its groups by the plan's numbers.
             epsilon: the run's target.
             delta: the run's target.
             person: records of a person at most; above 1 only where :attr:`prices_persons`.
         """
+
+    def parts(self, parties: Mapping[str, Sequence[int]], person: int = 1) -> tuple[Part, ...]:
+        """The parts of parties that have a price (:meth:`part`); arguments as :meth:`entries`."""
+        priced = ((name, self.part(groups, person)) for name, groups in parties.items())
+        return tuple(Part(name, event) for name, event in priced if event is not None)
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """Price one party's groups by themselves, against a reader who knows the parties' secret.
@@ -199,7 +232,13 @@ class SketchPlan(CrossPartyRelease):
         keys = sum(pair.keys for pair in self.pairs)
         return SketchEvent(self.phantoms, self.floor, self.ceiling, keys, attributes_per_key=2)
 
-    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
         released = f"sketches of {len(self.pairs)} pairs of attributes under {self.event.keys} keys"
@@ -289,11 +328,7 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
-        possible = {g for g in self.contrasts if 0 <= g < len(self.sizes) and self.sizes[g] == 2}
-        if list(self.contrasts) != sorted(possible):
-            raise PlanError(
-                f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}."
-            )
+        _check_contrasts(self.contrasts, self.sizes)
         if self.weights and len(self.weights) != len(self.sizes):
             raise PlanError(
                 f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one."
@@ -340,7 +375,13 @@ class CountSketchPlan(CrossPartyRelease):
         """Number of records that add as much variance to a group's counters as the noise does."""
         return self.variance * self.buckets / weight
 
-    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         weights = self.weights
         per_weight = (
@@ -352,11 +393,9 @@ class CountSketchPlan(CrossPartyRelease):
         released = f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         steps = (min(weights), max(weights)) if weights else None
         event = replace(self.event, records=person)
-        return [
-            LedgerEntry(
-                event, "all parties", released, noise, kind=Kind.COUNT_SKETCHES, weights=steps
-            )
-        ]
+        said = ("all parties", released, noise)
+        parts = self.parts(parties, person)
+        return [LedgerEntry(event, *said, parts=parts, kind=Kind.COUNT_SKETCHES, weights=steps)]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; who knows the secret knows the buckets and signs."""
@@ -379,6 +418,113 @@ class CountSketchPlan(CrossPartyRelease):
         return (
             f"count sketches: {len(self.sizes)} attribute groups, {self.numbers:,} numbers a value ({self.repetitions:,} "
             f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}{per_weight}, {self.bits} bits each."
+        )
+
+
+@dataclass(frozen=True)
+class EncryptedCountsPlan(CrossPartyRelease):
+    """Public parameters of encrypted counts.
+
+    Of every two parties, the earlier one encrypts its rows, and the later one adds them for each of
+    its values. The result is a table of exact counts for every two of their groups. Both parties
+    add noise to it. A group of two values may have one counter, for its contrast: records of the
+    first value minus records of the second (:data:`CONTRAST_SIGNS`).
+
+    A record moves one number of each table by 1. Its row stays, blank, where it does not fit. Rows
+    have the order of keyed digests of the ids, which all parties hold. Rows are as many as the
+    capacity, whatever the number of records.
+
+    Attributes:
+        sigma: noise of either party on every number, in records.
+        capacity: number of encrypted rows.
+        sizes: number of values of every group, of all parties.
+        contrasts: groups of two values that are counted as contrasts, in order.
+
+    Raises:
+        PlanError: parameters that no counts can have.
+    """
+
+    sigma: Number
+    capacity: int
+    sizes: tuple[int, ...]
+    contrasts: tuple[int, ...] = ()
+    encoder = "encrypted"
+    bits = 4
+    floor = 0
+
+    def __post_init__(self) -> None:
+        if not MIN_ENCRYPTED_SIGMA <= self.sigma <= MAX_ENCRYPTED_SIGMA:
+            raise PlanError(
+                f"Encrypted counts have noise of {MIN_ENCRYPTED_SIGMA:g} to {MAX_ENCRYPTED_SIGMA:g} records, not {self.sigma:g}."
+            )
+        if not 1 <= self.capacity <= MAX_CAPACITY:
+            raise PlanError(
+                f"Encrypted counts take 1 to {MAX_CAPACITY:,} rows, not {self.capacity:,}."
+            )
+        for group, size in enumerate(self.sizes):
+            _check_size(f"Group {group}", size)
+        _check_contrasts(self.contrasts, self.sizes)
+
+    def rows(self, group: int) -> int:
+        """Number of counters of a group: one for each value, or one for its contrast."""
+        return 1 if group in self.contrasts else self.sizes[group]
+
+    def sampled(self, count: float, sigma: float) -> float:
+        """Share of the records that take part.
+
+        The rest of the capacity is for the error of the count and for the spread of the sample.
+
+        Args:
+            count: the noisy record count.
+            sigma: its noise.
+        """
+        reserve = COUNT_REACH * sigma + SAMPLE_REACH * math.sqrt(self.capacity)
+        return min(max(self.capacity - reserve, 1.0) / max(count, 1.0), 1.0)
+
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
+        """See :class:`CrossPartyRelease`; an entry for every two parties.
+
+        The server sees the noise of both. Who colludes with one of them knows that one's noise.
+        """
+        noise = f"discrete Gaussian by each of the two, sigma {self.sigma:.1f}"
+        out = []
+        for (one, left), (other, right) in itertools.combinations(parties.items(), 2):
+            if tables := len(left) * len(right):
+                single = GaussianEvent(self.sigma, 1, tables)
+                both = replace(single, sigma=math.sqrt(2) * self.sigma)
+                said = (f"{one} and {other}", f"{tables} tables of counts", noise)
+                parts = (Part(one, single), Part(other, single))
+                out.append(LedgerEntry(both, *said, parts=parts, kind=Kind.ENCRYPTED_COUNTS))
+        return out
+
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; a message has counts in place of levels."""
+        return []
+
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """See :class:`CrossPartyRelease`."""
+        return []
+
+    def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`; two to eight parties have groups."""
+        super().check(sizes, parties)
+        if not 2 <= len(set(parties)) <= MAX_ENCRYPTED_PARTIES:
+            raise PlanError(
+                f"Encrypted counts are for 2 to {MAX_ENCRYPTED_PARTIES} parties with attributes, not {len(set(parties))}: use "
+                "count sketches."
+            )
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return (
+            f"encrypted counts: {len(self.sizes)} attribute groups, {self.capacity:,} encrypted rows, noise of "
+            f"{self.sigma:.1f} records by each of two parties."
         )
 
 
@@ -420,7 +566,13 @@ class SharedKeyPlan(CrossPartyRelease):
             self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes)
         )
 
-    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         claimed, at = epsilon * self.claimed_share, delta * self.claimed_share
         exact = composed_epsilon([self.event], at).epsilon
@@ -465,6 +617,12 @@ def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
         raise PlanError(
             f"Levels need 0 <= floor < ceiling <= {HIGHEST_CEILING}, not floor {floor} and ceiling {ceiling}."
         )
+
+
+def _check_contrasts(contrasts: Sequence[int], sizes: Sequence[int]) -> None:
+    possible = {g for g in contrasts if 0 <= g < len(sizes) and sizes[g] == 2}
+    if list(contrasts) != sorted(possible):
+        raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(contrasts)}.")
 
 
 def _pair(number: int, pair: ScheduledPair) -> str:
@@ -535,12 +693,21 @@ class ResponsePlan(CrossPartyRelease):
         d = len(self.sizes)
         return min(d * self.epsilon / 2, 2 * self.epsilon * math.sqrt(2 * d * math.log(1 / delta)))
 
-    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         claimed = self.claimed_epsilon(delta)
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
         released = f"every row's {len(self.sizes)} attributes, and how many rows there are"
-        return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.RESPONSES)]
+        said = ("all parties", released, noise)
+        return [
+            LedgerEntry(self.event, *said, parts=self.parts(parties, person), kind=Kind.RESPONSES)
+        ]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; responses do not depend on the secret."""
@@ -571,7 +738,8 @@ def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
 
 
 KINDS: Mapping[str, type[CrossPartyRelease]] = {
-    kind.encoder: kind for kind in (SketchPlan, CountSketchPlan, SharedKeyPlan, ResponsePlan)
+    kind.encoder: kind
+    for kind in (CountSketchPlan, EncryptedCountsPlan, SketchPlan, SharedKeyPlan, ResponsePlan)
 }
 
 

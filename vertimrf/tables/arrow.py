@@ -28,6 +28,7 @@ __all__ = [
     "Pieces",
     "Source",
     "check_output",
+    "name_of",
     "open_pieces",
     "read_arrow",
     "read_standing",
@@ -72,6 +73,11 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
+
+
+def name_of(source: Source, default: str = "The table") -> str:
+    """The name of a table in errors: its path, or the default for an object in memory."""
+    return str(source) if isinstance(source, str | os.PathLike) else default
 
 
 # Called for an unreadable row with its text and its number of cells.
@@ -223,20 +229,25 @@ def from_object(source: Source) -> pa.Table:
     """Convert an object in memory to an Arrow table."""
     if isinstance(source, pa.Table):
         return source
-    source = executed(source)
+    package, kind = type(source).__module__.partition(".")[0].lstrip("_"), type(source).__name__
     try:
-        if type(source).__module__.partition(".")[0] == "pandas":
+        if package == "pandas":
             return _from_pandas(source)
+        if package == "polars" and kind == "LazyFrame":
+            source = source.collect()
+        if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
+            # Fetch all rows at once: a relation's stream blocks its connection for other queries
+            # until it is read to the end.
+            newer = hasattr(source, "to_arrow_table")
+            source = source.to_arrow_table() if newer else source.fetch_arrow_table()
         if hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
             return pa.table(source)
         if hasattr(source, "__dataframe__"):
             from pyarrow.interchange import from_dataframe
 
             return from_dataframe(source)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise TableError(
-            f"The {type(source).__name__} cannot be read as a table ({one_line(error)})."
-        ) from None
+    except Exception as error:  # whatever a query's engine calls it
+        raise TableError(f"The {kind} cannot be read as a table ({one_line(error)}).") from None
     raise TableError(
         f"A {type(source).__name__} is not a table; pass a file, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
@@ -269,27 +280,6 @@ def _text_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def executed(source: Source) -> Source:
-    """Run a lazy polars frame or a DuckDB relation; return any other object unchanged."""
-    package = type(source).__module__.partition(".")[0].lstrip("_")
-    try:
-        if package == "polars" and type(source).__name__ == "LazyFrame":
-            return source.collect()
-        if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
-            # Fetch all rows at once: a relation's stream blocks its connection for other queries
-            # until it is read to the end.
-            return (
-                source.to_arrow_table()
-                if hasattr(source, "to_arrow_table")
-                else source.fetch_arrow_table()
-            )
-    except Exception as error:  # whatever the query's engine calls it
-        raise TableError(
-            f"The {type(source).__name__} cannot be read as a table ({one_line(error)})."
-        ) from None
-    return source
 
 
 def file_kind(path: Path) -> str:

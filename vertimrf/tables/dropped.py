@@ -5,15 +5,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import SchemaError, TableError
 
-__all__ = ["NONE", "Dropped", "Kind", "Reason"]
+__all__ = ["EXAMPLES", "NONE", "Dropped", "Kind", "Reason", "Tally"]
+
+# Number of examples of faulty records in messages.
+EXAMPLES = 3
 
 Kind = Literal[
     "unreadable", "no id", "no person", "repeated id", "missing", "outside", "impossible"
 ]
 # Reasons in the table itself; the others concern the schema as well.
 OF_THE_TABLE: tuple[Kind, ...] = ("unreadable", "no id", "no person", "repeated id")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Records that have one problem.
+
+    Attributes:
+        count: number of records.
+        rows: the first of them, counted from 0.
+        name: what the first is called; default its row.
+        value: its value that is the problem, as messages show it.
+    """
+
+    count: int = 0
+    rows: tuple[int, ...] = ()
+    name: str = ""
+    value: str = ""
+
+    @classmethod
+    def of(cls, marked: npt.NDArray[np.bool_], before: int = 0) -> Tally:
+        """Marked records of a piece that follows ``before`` records [shape=(n,), bool]."""
+        rows = np.flatnonzero(marked)
+        return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))
+
+    def then(self, later: Tally, before: int = 0) -> Tally:
+        """These, and those of a piece that follows ``before`` records."""
+        rows = (*self.rows, *(before + row for row in later.rows))
+        first = self if self.count else later
+        return Tally(self.count + later.count, rows[:EXAMPLES], first.name, first.value)
+
+    @property
+    def records(self) -> str:
+        """The number of records and the first of them, in words."""
+        several = self.count > 1
+        first = self.name or f"row {self.rows[0] + 1}"
+        return f"{self.count:,} record{'s' * several} ({'the first is ' * several}{first})"
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 __all__ = ["decimals_of", "drafted_edges", "merge_cells"]
 
+Floats = npt.NDArray[np.float64]
+
 # Candidate edges are this many quantiles, and the quantiles of the tails, halved repeatedly.
 QUANTILES = 96
 MAX_DECIMALS = 6
 
 
-def decimals_of(values: npt.NDArray[np.float64]) -> int | None:
+def decimals_of(values: Floats) -> int | None:
     """Digits after the decimal point that suffice for all numbers; None if six are too few."""
     for digits in range(MAX_DECIMALS + 1):
         scaled = values * 10.0**digits
@@ -59,17 +61,11 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
     high = edges[end] - np.where(
         edges[end] > values[-1], step, 0.0 if digits is None else step * (end < len(edges) - 1)
     )
-    records = number[end] - number[first]
-    mean = np.divide(
-        total[end] - total[first], records, out=(high + edges[first]) / 2, where=records > 0
-    )
-    cost = records * ((high - edges[first]) ** 2 / 12 + ((high + edges[first]) / 2 - mean) ** 2)
+    cost = _spread(number[end] - number[first], total[end] - total[first], edges[first], high)
     return tuple(edges[_cheapest(first, end, cost, bins)].tolist())
 
 
-def merge_cells(
-    edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int
-) -> tuple[float, ...]:
+def merge_cells(edges: Floats, mass: Floats, bins: int) -> tuple[float, ...]:
     """Merge neighbouring cells of a histogram into bins.
 
     The bins keep most of the spread and of the differences between records.
@@ -89,21 +85,29 @@ def merge_cells(
     middle = (edges[:-1] + edges[1:]) / 2
     number, total = np.append(0, np.cumsum(mass)), np.append(0, np.cumsum(mass * middle))
     first, end = np.triu_indices(len(edges), 1)
-    records, centre, width = (
-        number[end] - number[first],
-        (edges[end] + edges[first]) / 2,
-        edges[end] - edges[first],
-    )
-    mean = np.divide(total[end] - total[first], records, out=centre.copy(), where=records > 0)
-    spread = records * (width**2 / 12 + (centre - mean) ** 2)
+    records = number[end] - number[first]
+    spread = _spread(records, total[end] - total[first], edges[first], edges[end])
     cost = spread / spread[len(edges) - 2] + (records / number[-1]) ** 2
     return tuple(edges[_cheapest(first, end, cost, bins)].tolist())
+
+
+def _spread(records: Floats, total: Floats, low: Floats, high: Floats) -> Floats:
+    """Squared errors, over all records of a bin, of values drawn uniformly inside it.
+
+    Args:
+        records, total: number of records of every bin, and the sum of their values.
+        low, high: ends of every bin.
+    """
+    centre = (high + low) / 2
+    mean = np.divide(total, records, out=centre.copy(), where=records > 0)
+    spread: Floats = records * ((high - low) ** 2 / 12 + (centre - mean) ** 2)
+    return spread
 
 
 def _cheapest(
     first: npt.NDArray[np.int64],
     end: npt.NDArray[np.int64],
-    cost: npt.NDArray[np.float64],
+    cost: Floats,
     bins: int,
 ) -> npt.NDArray[np.int64]:
     """The edges with the least total cost of at most ``bins`` bins from ``first`` to ``end``."""
@@ -126,10 +130,10 @@ def _cheapest(
 
 
 def _candidates(
-    values: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.float64],
-    after: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
+    values: Floats,
+    weights: Floats,
+    after: Floats,
+) -> Floats:
     """Candidate edges; ``after`` is the next possible number after each value."""
     if len(values) <= QUANTILES:
         heavy = np.ones(len(values), bool)

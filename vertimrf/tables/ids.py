@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
+from .dropped import EXAMPLES, Tally
 from .read_options import check_formats
 
 __all__ = [
-    "Absent",
     "IdKeys",
     "cell_value",
     "digest_ids",
@@ -29,14 +29,12 @@ __all__ = [
     "most_shapes",
     "record_digests",
     "repeated",
-    "repetition",
     "shown",
+    "without_id",
 ]
 
 DIGIT, LETTER = "0", "a"
 LONGEST_SHAPE = 40
-# Number of examples of faulty rows in messages.
-EXAMPLES = 3
 # With more records an id than this, a column is not one of record ids.
 MAX_RECORDS_AN_ID = 10
 
@@ -257,47 +255,14 @@ def is_uuid(kind: pa.DataType) -> bool:
     return bool(getattr(kind, "extension_name", "") == "arrow.uuid")
 
 
-@dataclass(frozen=True)
-class Absent:
-    """Records without an id.
-
-    Attributes:
-        count: number of records.
-        rows: the first of them, counted from 0.
-    """
-
-    count: int = 0
-    rows: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, present: npt.NDArray[np.bool_], before: int = 0) -> Absent:
-        """Records without an id in a piece that follows ``before`` records.
-
-        Args:
-            present: marks records with an id [shape=(n,), bool].
-            before: number of records in earlier pieces.
-
-        """
-        rows = np.flatnonzero(~present)
-        return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))
-
-    def then(self, later: Absent, before: int = 0) -> Absent:
-        """These, and those of a piece that follows ``before`` records."""
-        if not later.count:
-            return self
-        return Absent(
-            self.count + later.count, (*self.rows, *(before + row for row in later.rows))[:EXAMPLES]
-        )
-
-    def sentence(self, where: str) -> str:
-        """A sentence with the number of records, the first of them, and the remedy."""
-        examples = ", ".join(str(row + 1) for row in self.rows) + (
-            ", ..." if self.count > EXAMPLES else ""
-        )
-        return (
-            f"{where}: {self.count:,} record{'s have' if self.count > 1 else ' has'} no id (row {examples}); "
-            "give every record an id: text, a whole number or a UUID."
-        )
+def without_id(absent: Tally, where: str) -> str:
+    """A sentence with the number of records that have no id, the first of them, and the remedy."""
+    examples = ", ".join(str(row + 1) for row in absent.rows)
+    return (
+        f"{where}: {absent.count:,} record{'s have' if absent.count > 1 else ' has'} no id "
+        f"(row {examples}{', ...' if absent.count > EXAMPLES else ''}); "
+        "give every record an id: text, a whole number or a UUID."
+    )
 
 
 def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
@@ -318,7 +283,7 @@ def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[n
     """
     digests, present = digested(key, column, where)
     if not present.all():
-        raise TableError(Absent.of(present).sentence(where))
+        raise TableError(without_id(Tally.of(~present), where))
     return digests
 
 
@@ -377,12 +342,3 @@ def few_ids(ids: int, records: int, where: str) -> str:
     if ids * MAX_RECORDS_AN_ID >= records:
         return ""
     return f"{where}: {records:,} records have only {ids:,} ids, and a record needs an id of its own; name another column."
-
-
-def repetition(count: int, examples: Sequence[str], where: str) -> str:
-    """A sentence about ``count`` records whose id another record has as well, with examples."""
-    listed = ", ".join(dict.fromkeys(examples))
-    return (
-        f"{where}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another has "
-        f"(such as {listed}); keep one record per id."
-    )

@@ -15,15 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import SchemaError, TableError
+from ..errors import SchemaError, TableError, VertiMRFError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import Pieces, Source, open_pieces
-from .dropped import NONE, Dropped, Kind, Reason
+from .dropped import EXAMPLES, NONE, Dropped, Kind, Reason, Tally
 from .ids import (
-    EXAMPLES,
-    Absent,
     IdKeys,
     cell_value,
     digested,
@@ -31,10 +29,10 @@ from .ids import (
     format_ids,
     is_text,
     repeated,
-    repetition,
     shown,
+    without_id,
 )
-from .impossible import Broken, breaking
+from .impossible import breaking
 from .read_options import DEFAULT, ReadOptions
 
 __all__ = [
@@ -63,6 +61,10 @@ LONGEST_NUMBER = 4300
 SHOWN = 60
 
 Encode = Callable[[pa.ChunkedArray], npt.NDArray[np.int32]]
+# Records by kind of problem and by column, or combination, that has it.
+Problems = dict[tuple[Kind, str], Tally]
+# Problems of a cell.
+CELL_PROBLEMS: tuple[Kind, ...] = ("missing", "outside")
 Watch = Callable[[pa.Table, Sequence[npt.NDArray[np.int32]]], None]
 
 
@@ -79,6 +81,8 @@ class Table:
             if every record is a person.
         dropped: records of the source that were left out, for their holder only. No output depends
             on it.
+        blanks: digests of the ids of which every record was left out, each once
+            [shape=(k,), uint64]. Encrypted counts keep a blank row for them.
 
     Raises:
         TableError: the arrays do not fit each other.
@@ -89,6 +93,7 @@ class Table:
     codes: npt.NDArray[np.uint16]
     persons: npt.NDArray[np.uint64] | None = None
     dropped: Dropped = NONE
+    blanks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
@@ -113,7 +118,9 @@ class Table:
         codes = np.empty((len(self.codes), np.count_nonzero(kept)), np.uint16)
         for target, row in zip(codes, self.codes, strict=True):
             target[:] = row[kept]
-        return Table(self.attributes, self.digests[kept], codes, persons, self.dropped)
+        digests = self.digests[kept]
+        blanks = np.union1d(self.blanks, np.setdiff1d(self.digests[~kept], digests))
+        return Table(self.attributes, digests, codes, persons, self.dropped, blanks)
 
     @property
     def records(self) -> int:
@@ -251,13 +258,35 @@ class Columns:
         Raises:
             TableError, SchemaError: a column is missing.
         """
+        for error in self.errors(names):
+            raise error
+
+    def errors(self, names: Sequence[str]) -> Iterator[VertiMRFError]:
+        """The errors about missing columns of a table with these names."""
         if self.id is not None and self.id not in names:
-            raise TableError(
+            yield TableError(
                 f"{self.where} has no id column {self.id!r}; its columns are {some(names)}."
             )
         if self.person is not None and self.person not in names:
-            raise without_person(self.where, self.person, names)
-        check_columns(names, self.id, self.attributes, self.where, self.person)
+            yield without_person(self.where, self.person, names)
+        try:
+            check_columns(names, self.id, self.attributes, self.where, self.person)
+        except SchemaError as error:
+            yield error
+
+    @property
+    def possible_problems(self) -> list[tuple[Kind, str]]:
+        """Kind and column, or combination, of every problem that a record may have.
+
+        They are in the order in which reasons are given.
+        """
+        return [
+            ("unreadable", ""),
+            ("no person", self.person or ""),
+            ("no id", self.id or ""),
+            *((kind, a.name) for a in self.attributes for kind in CELL_PROBLEMS),
+            *(("impossible", combination) for combination in self.impossible),
+        ]
 
     def settled(self, encoded: Encoded, pieces: Pieces) -> Table:
         """The records that fit, one per id.
@@ -273,6 +302,7 @@ class Columns:
             codes,
             encoded.persons,
             Dropped(encoded.dropped, encoded.reasons(self)),
+            np.setdiff1d(encoded.blanks, encoded.digests),
         )
         again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
         # Without an id column, ids do not repeat.
@@ -291,10 +321,40 @@ class Columns:
 
     def repeated(self, count: int, records: int, examples: Sequence[str]) -> Reason:
         """The reason for dropping ``count`` of ``records`` whose id another has, with examples."""
-        sentence = few_ids(records - count, records, self.ids) or repetition(
-            count, examples, self.ids
+        sentence = few_ids(records - count, records, self.ids) or (
+            f"{self.ids}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another has "
+            f"(such as {', '.join(dict.fromkeys(examples))}); keep one record per id."
         )
         return Reason("repeated id", str(self.id), count, sentence)
+
+    def reason(self, kind: Kind, what: str, problem: Tally) -> Reason:
+        """The reason for dropping the records that have a problem.
+
+        Args:
+            kind: kind of problem.
+            what: the column, or the impossible combination in words.
+            problem: the records, at least one.
+        """
+        several = problem.count > 1
+        match kind:
+            case "unreadable":
+                sentence = (
+                    f"{self.where}: {problem.count:,} row{'s have' if several else ' has'} more or fewer cells than the header "
+                    f"({'the first is ' * several}{problem.value!r}); correct {'them' if several else 'it'}."
+                )
+            case "no id":
+                sentence = without_id(problem, self.ids)
+            case "no person":
+                sentence = without_id(problem, self.owners)
+            case "impossible":
+                sentence = (
+                    f"{self.where}: {problem.records} {'have' if several else 'has'} what the schema calls impossible: "
+                    f"{what}; correct the record{'s' * several}, or leave the combination out of the schema."
+                )
+            case _:
+                attribute = next(a for a in self.attributes if a.name == what)
+                sentence = uncoded(kind, attribute, self.where, problem)
+        return Reason(kind, what, problem.count, sentence)
 
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
@@ -308,49 +368,50 @@ class Columns:
             TableError: ids or id formats are not usable, or the file cannot be read to its end.
         """
         encoders = [column_encoder(attribute, self.where) for attribute in self.attributes]
-        uncoded = [Uncoded()] * len(encoders)
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
         digests: list[npt.NDArray[np.uint64]] = []
         persons: list[npt.NDArray[np.uint64]] = []
         left_out: list[npt.NDArray[np.int64]] = []
-        broken = [Broken()] * len(self.impossible)
-        absent, ownerless, records, unreadable = Absent(), Absent(), 0, Ragged()
+        blanks: list[npt.NDArray[np.uint64]] = []
+        problems: Problems = {key: Tally() for key in self.possible_problems}
+        wrong: dict[str, str] = {}
+        records = 0
+
+        def add(kind: Kind, what: str | None, problem: Tally) -> None:
+            problems[kind, what or ""] = problems[kind, what or ""].then(problem)
 
         def report(text: str, cells: int) -> None:
-            nonlocal unreadable
-            unreadable = unreadable.then(Ragged(1, text[:SHOWN]))
+            add("unreadable", None, Tally(1, value=text[:SHOWN]))
 
         for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
-            ids, owners, rows = (
-                np.arange(records, records + piece.num_rows, dtype=np.uint64),
-                None,
-                [],
-            )
+            present = np.zeros(piece.num_rows, bool)
+            ids, owners = np.arange(records, records + piece.num_rows, dtype=np.uint64), None
+            rows: list[npt.NDArray[np.int32]] = []
             if self.id is not None:
-                ids, present = digested(
-                    self.keys.records,
-                    format_ids(piece[self.id], self.read.id_format, self.ids),
-                    self.ids,
-                )
-                absent = absent.then(Absent.of(present, records))
+                written = format_ids(piece[self.id], self.read.id_format, self.ids)
+                ids, present = digested(self.keys.records, written, self.ids)
+                add("no id", self.id, Tally.of(~present, records))
                 fits &= present
             if self.person is not None:
-                owners, present = digested(self.keys.persons, piece[self.person], self.owners)
-                ownerless = ownerless.then(Absent.of(present, records))
-                fits &= present
-            for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):
-                column_codes, wrong = coded(attribute, encoder, piece, self.id, records)
-                uncoded[i] = uncoded[i].then(wrong)
+                owners, owned = digested(self.keys.persons, piece[self.person], self.owners)
+                add("no person", self.person, Tally.of(~owned, records))
+                fits &= owned
+            for attribute, encoder in zip(self.attributes, encoders, strict=True):
+                try:
+                    column_codes, without = coded(attribute, encoder, piece, self.id, records)
+                except SchemaError as error:
+                    wrong.setdefault(attribute.name, str(error))
+                    column_codes, without = np.zeros(piece.num_rows, np.int32), {}
                 rows.append(column_codes)
-                if wrong != Uncoded():
+                for kind, problem in without.items():
+                    add(kind, attribute.name, problem)
                     fits &= column_codes >= 0
             if watch is not None:
                 watch(piece, rows)
-            fitting = fits.copy()
-            for i, combination in enumerate(self.impossible.values()):
-                marked = fitting & breaking(rows, combination)
-                broken[i] = broken[i].then(Broken.of(marked, records))
+            broken = {text: fits & breaking(rows, c) for text, c in self.impossible.items()}
+            for text, marked in broken.items():
+                add("impossible", text, Tally.of(marked, records))
                 fits &= ~marked
             every = bool(fits.all())
             digests.append(ids if every else ids[fits])
@@ -362,48 +423,19 @@ class Columns:
                 parts.append((row if every else row[fits]).astype(narrow))
             if not every:
                 left_out.append(records + np.flatnonzero(~fits))
+                blanks.append(ids[present & ~fits])
             records += piece.num_rows
         return Encoded(
             joined(digests, np.uint64),
             None if self.person is None else joined(persons, np.uint64),
             codes,
             joined(left_out, np.int64),
+            joined(blanks, np.uint64),
             records,
-            unreadable,
-            absent,
-            ownerless,
-            tuple(uncoded),
-            tuple(broken),
+            problems,
+            wrong,
             tuple(name for name in pieces.names if name not in self.wanted),
         )
-
-
-@dataclass(frozen=True)
-class Ragged:
-    """Rows of a CSV file with more or fewer cells than the header.
-
-    Attributes:
-        count: number of rows.
-        first: text of the first one, at most 60 characters.
-    """
-
-    count: int = 0
-    first: str = ""
-
-    def then(self, later: Ragged) -> Ragged:
-        """These, and later ones."""
-        return Ragged(self.count + later.count, self.first if self.count else later.first)
-
-    def reasons(self, where: str) -> list[Reason]:
-        """Why such rows are dropped; ``where`` names the table."""
-        if not self.count:
-            return []
-        several = self.count > 1
-        sentence = (
-            f"{where}: {self.count:,} row{'s have' if several else ' has'} more or fewer cells than the header "
-            f"({'the first is ' if several else ''}{self.first!r}); correct {'them' if several else 'it'}."
-        )
-        return [Reason("unreadable", "", self.count, sentence)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,12 +447,10 @@ class Encoded:
         persons: digests of the persons' ids [shape=(kept,), uint64], or None.
         codes: consecutive pieces of the codes, per attribute; emptied by :meth:`joined_codes`.
         left_out: rows that were left out, increasing [shape=(k,), int64].
+        blanks: digests of the ids of those that have one [shape=(b,), uint64].
         rows: number of rows read, including those left out.
-        unreadable: rows that could not be parsed.
-        absent: records without an id.
-        ownerless: records without a person.
-        uncoded: cells without a code, per attribute.
-        broken: records that have an impossible combination and no other problem, per combination.
+        problems: records left out; those of impossible combinations have no other problem.
+        wrong: by attribute, an error about its whole column.
         extra: columns outside the schema, which are left out.
     """
 
@@ -428,18 +458,16 @@ class Encoded:
     persons: npt.NDArray[np.uint64] | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
     left_out: npt.NDArray[np.int64]
+    blanks: npt.NDArray[np.uint64]
     rows: int
-    unreadable: Ragged
-    absent: Absent
-    ownerless: Absent
-    uncoded: tuple[Uncoded, ...]
-    broken: tuple[Broken, ...]
+    problems: Problems
+    wrong: Mapping[str, str]
     extra: tuple[str, ...]
 
     @property
     def dropped(self) -> int:
         """Number of records left out."""
-        return len(self.left_out) + self.unreadable.count
+        return len(self.left_out) + self.problems["unreadable", ""].count
 
     def check(self, where: str) -> None:
         """Check that no column has a type that its attribute cannot have.
@@ -451,36 +479,15 @@ class Encoded:
         """
         for sentence in extra_columns(self.extra, where):
             LOG.warning("%s", sentence)
-        for uncoded in self.uncoded:
-            if uncoded.wrong:
-                raise SchemaError(uncoded.wrong)
+        for sentence in self.wrong.values():
+            raise SchemaError(sentence)
 
     def reasons(self, columns: Columns) -> tuple[Reason, ...]:
         """Why records were left out."""
-        absences: tuple[tuple[Kind, str | None, Absent, str], ...] = (
-            ("no person", columns.person, self.ownerless, columns.owners),
-            ("no id", columns.id, self.absent, columns.ids),
-        )
-        return (
-            *self.unreadable.reasons(columns.where),
-            *(
-                Reason(kind, str(of), rows.count, rows.sentence(where))
-                for kind, of, rows, where in absences
-                if rows.count
-            ),
-            *itertools.chain(
-                *map(
-                    Uncoded.reasons,
-                    self.uncoded,
-                    columns.attributes,
-                    itertools.repeat(columns.where),
-                )
-            ),
-            *itertools.chain(
-                *map(
-                    Broken.reasons, self.broken, columns.impossible, itertools.repeat(columns.where)
-                )
-            ),
+        return tuple(
+            columns.reason(kind, what, problem)
+            for (kind, what), problem in self.problems.items()
+            if problem.count
         )
 
     def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -496,18 +503,13 @@ class Encoded:
             None,
             [],
             np.concatenate([self.left_out, self.rows + later.left_out]),
+            self.blanks[:0],
             self.rows + later.rows,
-            self.unreadable.then(later.unreadable),
-            self.absent.then(later.absent, self.rows),
-            self.ownerless.then(later.ownerless, self.rows),
-            tuple(
-                earlier.then(more)
-                for earlier, more in zip(self.uncoded, later.uncoded, strict=True)
-            ),
-            tuple(
-                earlier.then(more, self.rows)
-                for earlier, more in zip(self.broken, later.broken, strict=True)
-            ),
+            {
+                key: problem.then(later.problems[key], self.rows)
+                for key, problem in self.problems.items()
+            },
+            {**later.wrong, **self.wrong},
             tuple(dict.fromkeys(self.extra + later.extra)),
         )
 
@@ -605,65 +607,26 @@ def encode_columns(
     """
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
-        row[:], uncoded = coded(attribute, column_encoder(attribute, where), table, id)
-        if uncoded.wrong:
-            raise SchemaError(uncoded.wrong)
-        Dropped(0, tuple(uncoded.reasons(attribute, where))).refuse()
+        row[:], without = coded(attribute, column_encoder(attribute, where), table, id)
+        for kind, problem in without.items():
+            raise SchemaError(uncoded(kind, attribute, where, problem))
     return codes
 
 
-@dataclass(frozen=True)
-class Uncoded:
-    """Cells of a column that have no code.
-
-    Attributes:
-        missing: number of missing values that the schema does not allow.
-        first_missing: record of the first of them.
-        outside: number of values outside the schema.
-        first_outside: record of the first of them.
-        value: value of the first of them.
-        wrong: error about the whole column.
-    """
-
-    missing: int = 0
-    first_missing: str = ""
-    outside: int = 0
-    first_outside: str = ""
-    value: str = ""
-    wrong: str = ""
-
-    def then(self, later: Uncoded) -> Uncoded:
-        """These, and those of a later piece."""
-        return Uncoded(
-            self.missing + later.missing,
-            self.first_missing or later.first_missing,
-            self.outside + later.outside,
-            self.first_outside or later.first_outside,
-            self.value or later.value,
-            self.wrong or later.wrong,
+def uncoded(kind: Kind, attribute: Attribute, where: str, problem: Tally) -> str:
+    """A sentence about records whose cell has no code; ``where`` names the table."""
+    column = f"{where}: column {attribute.name!r}"
+    if kind == "missing":
+        return (
+            f"{column} has {problem.records} without a value; "
+            "set missing = true for it in the schema, or remove them at every party."
         )
-
-    def reasons(self, attribute: Attribute, where: str) -> list[Reason]:
-        """Why records with such cells are dropped; ``where`` names the table."""
-        out, name = [], attribute.name
-        if self.missing:
-            sentence = (
-                f"{where}: column {name!r} has {in_records(self.missing, self.first_missing)} without a value; "
-                "set missing = true for it in the schema, or remove them at every party."
-            )
-            out.append(Reason("missing", name, self.missing, sentence))
-        if self.outside:
-            sentence = (
-                f"{where}: column {name!r} holds {self.value}, outside the schema, "
-                f"in {in_records(self.outside, self.first_outside)}; {remedy(attribute)}."
-            )
-            out.append(Reason("outside", name, self.outside, sentence))
-        return out
+    return f"{column} holds {problem.value}, outside the schema, in {problem.records}; {remedy(attribute)}."
 
 
 def coded(
     attribute: Attribute, encoder: Encode, piece: pa.Table, id: str | None, before: int = 0
-) -> tuple[npt.NDArray[np.int32], Uncoded]:
+) -> tuple[npt.NDArray[np.int32], dict[Kind, Tally]]:
     """Codes of a piece of a column, and its cells without a code.
 
     Args:
@@ -674,49 +637,35 @@ def coded(
         before: number of rows before this piece.
 
     Returns:
-        Codes, below 0 for cells without one [shape=(n,), int32]; and a description of these cells.
+        Codes, below 0 for cells without one [shape=(n,), int32]; and the records of these cells by
+        problem.
+
+    Raises:
+        SchemaError: the column has a type that the attribute cannot have.
     """
-    try:
-        codes = encoder(piece[attribute.name])
-    except SchemaError as error:
-        return np.zeros(piece.num_rows, np.int32), Uncoded(wrong=str(error))
-
-    def first(marked: npt.NDArray[np.bool_]) -> str:
-        row = int(np.argmax(marked))
-        return f"row {before + row + 1}" if id is None else f"id {shown(piece[id][row])}"
-
-    out = Uncoded()
+    column = piece[attribute.name]
+    codes = encoder(column)
+    problems: dict[Kind, Tally] = {}
     # If all cells have a code, one look at the least code suffices.
     if codes.size and codes.min() < 0:
-        missing, outside = codes == MISSING, codes == OUTSIDE
         if attribute.missing:
-            codes[missing] = attribute.size - 1
-        elif missing.any():
-            out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
-        if outside.any():
-            value = shown(piece[attribute.name][int(np.argmax(outside))])
-            out = replace(
-                out, outside=int(outside.sum()), first_outside=first(outside), value=value
-            )
-    return codes, out
-
-
-def in_records(count: int, first: str) -> str:
-    """The number of records and the first of them, in words."""
-    return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{first})"
+            codes[codes == MISSING] = attribute.size - 1
+        for kind, code in zip(CELL_PROBLEMS, (MISSING, OUTSIDE), strict=True):
+            problem = Tally.of(codes == code, before)
+            if problem.count:
+                row = problem.rows[0] - before
+                name = "" if id is None else f"id {shown(piece[id][row])}"
+                problems[kind] = replace(problem, name=name, value=shown(column[row]))
+    return codes, problems
 
 
 def remedy(attribute: Attribute) -> str:
     """What to do about values outside an attribute's domain."""
     if attribute.kind == "categorical":
         return "correct the values, list them in the schema, or give it an 'other'"
-    if attribute.calendar is not None:
-        low_text, high_text = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
-        return f"the bounds are {low_text} to {high_text}: correct the values, widen the bounds, or set clamp = true"
     if attribute.kind == "integer":
         return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
-    low, high = attribute.edges[0], attribute.edges[-1]
-    return f"the bounds are {low:g} to {high:g}: correct the values, widen the bounds, or set clamp = true"
+    return f"the bounds are {attribute.bounds_text}: correct the values, widen the bounds, or set clamp = true"
 
 
 def some(names: Sequence[str]) -> str:

@@ -3,16 +3,12 @@
 Checksums are computed again and seals made with the right keys, so that the damage gets past them to whoever reads the contents.
 """
 
-from __future__ import annotations
-
 import copy
 import datetime
 import hashlib
 import json
 import string
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import tomli_w
@@ -149,7 +145,7 @@ TEXT += [
     "sketches",
 ]
 TEXT += ["threshold", "geometric"]
-DAYS: list[Any] = [
+DAYS = [
     datetime.date.min,
     datetime.date.max,
     datetime.datetime.max,
@@ -157,12 +153,12 @@ DAYS: list[Any] = [
 ]
 
 
-def picked(rng: Rng, options: Sequence[Any]) -> Any:
+def picked(rng, options):
     """One of them, as it is."""
     return options[int(rng.integers(len(options)))]
 
 
-def hostile(rng: Rng) -> Any:
+def hostile(rng):
     """A value that hardly anything should be."""
     match int(rng.integers(12)):
         case 0 | 1 | 2 | 3:
@@ -185,9 +181,9 @@ def hostile(rng: Rng) -> Any:
     return picked(rng, DAYS)
 
 
-def number_near(rng: Rng, value: float) -> Any:
+def number_near(rng, value):
     """A number made from another, or the other as something that it is not."""
-    changes: list[Callable[[], Any]] = [
+    changes = [
         lambda: value + 1,
         lambda: value - 1,
         lambda: -value,
@@ -207,7 +203,7 @@ def number_near(rng: Rng, value: float) -> Any:
         return 0
 
 
-def text_near(rng: Rng, text: str) -> Any:
+def text_near(rng, text):
     """A text made from another: digests, keys and base64 keep their letters where that is what they are made of."""
     if not text:
         return "x"
@@ -233,9 +229,9 @@ def text_near(rng: Rng, text: str) -> Any:
     return "".join(rng.choice(list(letters), len(text)))
 
 
-def nodes(tree: Any) -> list[tuple[Any, Any]]:
+def nodes(tree):
     """Every place in a tree, by what holds it and under which key or index."""
-    out: list[tuple[Any, Any]] = []
+    out = []
     waiting = [tree]
     while waiting:
         at = waiting.pop()
@@ -246,22 +242,22 @@ def nodes(tree: Any) -> list[tuple[Any, Any]]:
     return out
 
 
-def place(rng: Rng, tree: Any) -> tuple[Any, Any] | None:
+def place(rng, tree):
     """Some place in a tree: by a walk from the root, so that long lists do not draw everything to themselves."""
     if rng.random() < 0.3:
         every = nodes(tree)
         return picked(rng, every) if every else None
-    at, found = tree, None
+    at, chosen = tree, None
     while isinstance(at, dict | list) and at:
         key = picked(rng, list(at) if isinstance(at, dict) else range(len(at)))
-        found = (at, key)
+        chosen = (at, key)
         at = at[key]
         if rng.random() < 0.2:
             break
-    return found
+    return chosen
 
 
-def damaged_tree(rng: Rng, tree: Any, others: Sequence[Any] = ()) -> Any:
+def damaged_tree(rng, tree, others=()):
     """A tree of JSON with some places changed.
 
     Args:
@@ -271,10 +267,10 @@ def damaged_tree(rng: Rng, tree: Any, others: Sequence[Any] = ()) -> Any:
     """
     tree = copy.deepcopy(tree)
     for _ in range(1 + int(rng.geometric(0.6)) if rng.random() < 0.4 else 1):
-        found = place(rng, tree)
-        if found is None:
+        chosen = place(rng, tree)
+        if chosen is None:
             return hostile(rng)
-        at, key = found
+        at, key = chosen
         match int(rng.integers(14)):
             case 0 | 1 | 2 | 3:
                 at[key] = hostile(rng)
@@ -326,7 +322,7 @@ def damaged_tree(rng: Rng, tree: Any, others: Sequence[Any] = ()) -> Any:
     return tree
 
 
-def list_near(rng: Rng, values: list[Any]) -> Any:
+def list_near(rng, values):
     """A list made from another."""
     out = list(values)
     match int(rng.integers(7)):
@@ -347,19 +343,19 @@ def list_near(rng: Rng, values: list[Any]) -> Any:
     return out
 
 
-def with_raw(text: str) -> str:
+def with_raw(text):
     """The text with what no writer would write."""
     for mark, raw in RAW.items():
         text = text.replace(f'"{mark}"', raw)
     return text
 
 
-def written(tree: Any) -> bytes:
+def written(tree):
     """A tree as JSON, whatever stands in it."""
     return with_raw(json.dumps(tree, default=str)).encode(errors="surrogatepass")
 
 
-def doubled_key(rng: Rng, data: bytes) -> bytes:
+def doubled_key(rng, data):
     """JSON or the like with a key twice in one object."""
     starts = [i for i in range(len(data)) if data[i : i + 1] == b"{"]
     if not starts:
@@ -370,7 +366,7 @@ def doubled_key(rng: Rng, data: bytes) -> bytes:
     return data[:at] + name + b": " + written(hostile(rng)) + b", " + data[at:]
 
 
-def damaged_json(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
+def damaged_json(rng, data, others=()):
     """A JSON file, damaged in its content; sometimes in its bytes or keys."""
     choice = rng.random()
     if choice < 0.08:
@@ -380,7 +376,7 @@ def damaged_json(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
     return written(damaged_tree(rng, json.loads(data), [json.loads(other) for other in others]))
 
 
-def damaged_toml(rng: Rng, data: bytes, tree: Any) -> bytes:
+def damaged_toml(rng, data, tree):
     """A TOML file, damaged in its content or its bytes."""
     if rng.random() < 0.15:
         return damaged_bytes(rng, data)
@@ -393,7 +389,7 @@ def damaged_toml(rng: Rng, data: bytes, tree: Any) -> bytes:
         return damaged_bytes(rng, data)
 
 
-def without_none(tree: Any) -> Any:
+def without_none(tree):
     """A tree without null, which TOML lacks."""
     if isinstance(tree, dict):
         return {str(key): without_none(value) for key, value in tree.items() if value is not None}
@@ -404,7 +400,7 @@ def without_none(tree: Any) -> Any:
     )
 
 
-def damaged_bytes(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
+def damaged_bytes(rng, data, others=()):
     """Bits flipped, bytes cut, doubled, put in, or taken from another file."""
     out = bytearray(data)
     for _ in range(int(rng.geometric(0.6))):
@@ -440,14 +436,14 @@ def damaged_bytes(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
     return bytes(out)
 
 
-def contents(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def contents(data):
     """Description and arrays of a sound container."""
     kind, header, arrays = container.peek(data, "seed")
     listing = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
     return {"kind": kind, "header": header, "arrays": listing}, arrays
 
 
-def extreme(rng: Rng, array: np.ndarray) -> Any:
+def extreme(rng, array):
     """A value that an array's type has, and hardly any array should."""
     if array.dtype.kind == "f":
         return picked(rng, [*DECIMAL, 1e10, 700.0, -800.0])
@@ -456,7 +452,7 @@ def extreme(rng: Rng, array: np.ndarray) -> Any:
     return picked(rng, [info.min, info.max, 0, 1, info.max // 2, info.max - 1, *more])
 
 
-def damaged_array(rng: Rng, array: np.ndarray) -> np.ndarray:
+def damaged_array(rng, array):
     """An array with other values, or another shape or type."""
     out = array.copy()
     flat = out.reshape(-1)
@@ -491,7 +487,7 @@ def damaged_array(rng: Rng, array: np.ndarray) -> np.ndarray:
     return out
 
 
-def damaged_container(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> bytes:
+def damaged_container(rng, data, others=()):
     """A container, damaged in its header, its arrays or what it says of them; its checksum is right, nearly always."""
     description, arrays = contents(data)
     choice = rng.random()
@@ -533,7 +529,7 @@ def damaged_container(rng: Rng, data: bytes, others: Sequence[bytes] = ()) -> by
     return whole + hashlib.sha256(whole).digest()
 
 
-def damaged_head(rng: Rng, header: dict[str, Any]) -> bytes:
+def damaged_head(rng, header):
     """The beginning of a sealed file with a damaged header."""
     text = written(damaged_tree(rng, header))
     length = (

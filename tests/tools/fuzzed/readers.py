@@ -9,7 +9,7 @@ import shutil
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ class Use:
     seconds: float = 0.0
     tried: bool = True
 
-    def allows(self, bytes: float, seconds: float) -> bool:
+    def allows(self, bytes, seconds):
         """Whether to go on with work that states so much."""
         if bytes > MAX_BYTES or seconds > MAX_SECONDS:
             self.tried = False
@@ -121,19 +121,19 @@ class Kind:
 # Damage.
 
 
-def as_json(*others: str) -> Callable[[Seeds, Rng, str, bytes], bytes]:
+def as_json(*others):
     """JSON, with parts of other files."""
     return lambda seeds, rng, name, data: damaged_json(
         rng, data, [seeds.path(other).read_bytes() for other in others]
     )
 
 
-def as_toml(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_toml(seeds, rng, name, data):
     """TOML."""
     return damaged_toml(rng, data, read_schema(seeds.path(name)))
 
 
-def as_container(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_container(seeds, rng, name, data):
     """A container that is not sealed."""
     others = (
         [seeds.path(f"{other}.model").read_bytes() for other in ("persons", "outer")]
@@ -143,7 +143,7 @@ def as_container(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     return damaged_container(rng, data, others)
 
 
-def as_sealed(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_sealed(seeds, rng, name, data):
     """A sealed message: opened, its contents damaged, sealed again by its sender; or its header, or its bytes."""
     plan, kind = seeds.plans[name.split("-")[0]], "party message"
     keys = plan.sealing_keys()
@@ -159,9 +159,7 @@ def as_sealed(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     )
 
 
-def resealed(
-    seeds: Seeds, rng: Rng, header: dict[str, Any], inside: bytes, sender: str, to: str | None
-) -> bytes:
+def resealed(seeds, rng, header, inside, sender, to):
     """Contents sealed under a damaged header as if it were the right one."""
     once = PrivateKey.new(None)
     receiver = seeds.keys[to].offer.public
@@ -176,7 +174,7 @@ def resealed(
     return sealed.seal_chunks(head, key, inside)
 
 
-def as_envelopes(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_envelopes(seeds, rng, name, data):
     """Envelopes: JSON of sealed files."""
     if rng.random() < 0.5:
         return damaged_json(rng, data)
@@ -184,10 +182,12 @@ def as_envelopes(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     tree = json.loads(data)
     sender, kind = ("hospital", "secret") if name != "ids.sample.json" else ("insurer", "id sample")
     to = "registry"
-    own = base64.b64decode(tree["envelopes"][to])
-    _, inside = open_sealed(own, kind, plan.digest(), plan.sealing_keys(), seeds.keys[to], "seed")
+    envelope = base64.b64decode(tree["envelopes"][to])
+    _, inside = open_sealed(
+        envelope, kind, plan.digest(), plan.sealing_keys(), seeds.keys[to], "seed"
+    )
     if rng.random() < 0.3:
-        changed = resealed(seeds, rng, sealed.peek(own, "seed")[0], inside, sender, to)
+        changed = resealed(seeds, rng, sealed.peek(envelope, "seed")[0], inside, sender, to)
     else:
         inside = (
             damaged_container(rng, inside) if kind == "id sample" else damaged_bytes(rng, inside)
@@ -197,12 +197,12 @@ def as_envelopes(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     return json.dumps(tree).encode()
 
 
-def as_release(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_release(seeds, rng, name, data):
     """A release record."""
     return damaged_container(rng, data)
 
 
-def as_table(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_table(seeds, rng, name, data):
     """A table: its cells, its bytes, its metadata, its compression."""
     choice = rng.random()
     if name.endswith(".csv.gz"):
@@ -226,7 +226,7 @@ def as_table(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
     return damaged_bytes(rng, data) if choice < 0.6 else restated(rng, seeds.path(name))
 
 
-def damaged_csv(rng: Rng, data: bytes) -> bytes:
+def damaged_csv(rng, data):
     """A CSV file with other cells, rows or columns, or as bytes."""
     if rng.random() < 0.3:
         return damaged_bytes(rng, data)
@@ -250,7 +250,7 @@ def damaged_csv(rng: Rng, data: bytes) -> bytes:
     return b"\n".join(b",".join(row) for row in rows)
 
 
-def restated(rng: Rng, path: Path) -> bytes:
+def restated(rng, path):
     """A Parquet or Arrow table with other metadata."""
     if path.suffix == ".parquet":
         table = pa.parquet.read_table(path)
@@ -262,7 +262,7 @@ def restated(rng: Rng, path: Path) -> bytes:
     if rng.random() < 0.5:
         column = int(rng.integers(table.num_columns))
         values = table.column(column)
-        changes: list[Callable[[], Any]] = [
+        changes = [
             lambda: pa.nulls(len(values)),
             lambda: pa.array([[1]] * len(values)),
             lambda: pa.array([{"a": 1}] * len(values)),
@@ -294,7 +294,7 @@ def restated(rng: Rng, path: Path) -> bytes:
     return damaged_bytes(rng, out) if rng.random() < 0.2 else out
 
 
-def as_anything(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+def as_anything(seeds, rng, name, data):
     """Any file, as its own kind damages it, or as bytes of any other."""
     kind = next(kind for kind in KINDS if name in kind.files and kind.name != "inspect")
     if rng.random() < 0.8:
@@ -311,7 +311,7 @@ def as_anything(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
 # Reading and using.
 
 
-def read_plan(path: Path, name: str, use: Use) -> Plan:
+def read_plan(path, name, use):
     """A plan as everybody reads it, and as a party follows it."""
     plan = Plan.load(path)
     sizes = [plan.message_size(party) for party in range(len(plan.local))]
@@ -333,15 +333,15 @@ def read_plan(path: Path, name: str, use: Use) -> Plan:
     return plan
 
 
-def follow(plan: Plan, sizes: Sequence[int], predicted: Sequence[Forecast], use: Use) -> None:
+def follow(plan, sizes, predicted, use):
     """Every party, and then the server, do what a plan says."""
     plan = replace(plan, public_keys=None)
     received = []
     rows = 40
     for party, name in enumerate(plan.party_names):
-        own = predicted[party] if predicted else Forecast(1.0, PROCESS_BYTES + 8 * sizes[party])
+        cost = predicted[party] if predicted else Forecast(1.0, PROCESS_BYTES + 8 * sizes[party])
         # The table is small, and only what does not follow from it is as the plan says.
-        if not use.allows(own.memory - PROCESS_BYTES, own.work):
+        if not use.allows(cost.memory - PROCESS_BYTES, cost.work):
             return
         part = plan.schema.part(name)
         codes = np.array(
@@ -369,7 +369,7 @@ def follow(plan: Plan, sizes: Sequence[int], predicted: Sequence[Forecast], use:
         _ = server.run(server.read(received)).table
 
 
-def read_message(path: Path, name: str, use: Use) -> Message:
+def read_message(path, name, use):
     """A message as the server reads it, beside the other parties' sound ones."""
     which, party = name.removesuffix(".message").split("-")
     plan = use.seeds.plans[which]
@@ -387,17 +387,19 @@ def read_message(path: Path, name: str, use: Use) -> Message:
     return message
 
 
-def read_offer(path: Path, name: str, use: Use) -> PublicKeys:
+def read_offer(path, name, use):
     """An offer beside the others'."""
     offers = [Offer.load(path)] + [
-        use.seeds.keys[own].offer for own in (*NAMES, None) if f"{own or 'server'}.offer" != name
+        use.seeds.keys[other].offer
+        for other in (*NAMES, None)
+        if f"{other or 'server'}.offer" != name
     ]
     keys = PublicKeys.of(offers, NAMES)
     seal(b"x", "secret", bytes(32), keys, use.seeds.keys["hospital"], None)
     return keys
 
 
-def read_key(path: Path, name: str, use: Use) -> PrivateKey:
+def read_key(path, name, use):
     """A private key, as its owner uses it."""
     key = PrivateKey.load(path)
     _ = key.offer, repr(key)
@@ -405,14 +407,14 @@ def read_key(path: Path, name: str, use: Use) -> PrivateKey:
     return key
 
 
-def read_secret(path: Path, name: str, use: Use) -> Secret:
+def read_secret(path, name, use):
     """A secret."""
     secret = Secret.load(path)
     _ = secret.fingerprint
     return secret
 
 
-def read_envelopes(path: Path, name: str, use: Use) -> Secret:
+def read_envelopes(path, name, use):
     """Envelopes as a party opens its own."""
     content = read_json(path, "file of envelopes", MessageError, MAX_KEY)
     plan = use.seeds.plans[name.split(".")[0]]
@@ -422,7 +424,7 @@ def read_envelopes(path: Path, name: str, use: Use) -> Secret:
     return secret
 
 
-def read_sample(path: Path, name: str, use: Use) -> Any:
+def read_sample(path, name, use):
     """An id sample as another party compares it."""
     content = read_json(path, "id sample", MessageError)
     plan = use.seeds.plans["count"]
@@ -430,7 +432,7 @@ def read_sample(path: Path, name: str, use: Use) -> Any:
     return best_match({formats: digests[:50] for formats, digests in theirs.items()}, theirs)
 
 
-def read_model(path: Path, name: str, use: Use) -> Model:
+def read_model(path, name, use):
     """A model as people sample it and ask it for marginals."""
     model = Model.load(path)
     _ = model.summary(), repr(model), model.ledger.standing
@@ -440,13 +442,13 @@ def read_model(path: Path, name: str, use: Use) -> Model:
         names = model.schema.names
         model.marginal([picked(use.rng, names)])
         first = model.schema.attributes[0]
-        held = (
+        needed = (
             decode(np.zeros((1, 1), np.int64), [first], np.random.default_rng(0))
             .column(0)[0]
             .as_py()
         )
-        if held is not None:
-            model.sample(10, given={names[0]: held}, seed=1)
+        if needed is not None:
+            model.sample(10, given={names[0]: needed}, seed=1)
         if use.rng.random() < 0.3:
             model.sample(seed=1)
             model.marginal(list(names[:3]))
@@ -454,7 +456,7 @@ def read_model(path: Path, name: str, use: Use) -> Model:
     return model
 
 
-def read_schema_file(path: Path, name: str, use: Use) -> Schema:
+def read_schema_file(path, name, use):
     """A schema as everybody reads it: its digest, its remarks, rows of it encoded and decoded, sometimes a plan."""
     schema = Schema.load(path)
     _ = schema.digest(), schema.to_toml(), schema.remarks(), schema.combinations
@@ -471,14 +473,14 @@ def read_schema_file(path: Path, name: str, use: Use) -> Schema:
     return schema
 
 
-def read_open_schema(path: Path, name: str, use: Use) -> OpenSchema:
+def read_open_schema(path, name, use):
     """A schema with private domains."""
     schema = OpenSchema.load(path)
     _ = [domain.asked for domain in schema.wanted.values()], schema.schema.digest()
     return schema
 
 
-def read_domains(path: Path, name: str, use: Use) -> Any:
+def read_domains(path, name, use):
     """The record of the domains that were found."""
     part = OpenSchema.load(use.seeds.path("open.toml"))
     with tempfile.TemporaryDirectory() as folder:
@@ -487,11 +489,11 @@ def read_domains(path: Path, name: str, use: Use) -> Any:
         # Known again by the part's path.
         table = pa.table({name: ["a"] for name in part.wanted})
         search = Search(part, use.seeds.path("open.toml"), "table", table)
-        found, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
-    return close(part, found) if set(part.wanted) <= {f.domain.name for f in found} else found
+        domains, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
+    return close(part, domains) if set(part.wanted) <= {f.domain.name for f in domains} else domains
 
 
-def read_release(path: Path, name: str, use: Use) -> bytes:
+def read_release(path, name, use):
     """The record of a release, as a party that runs again finds it."""
     plan = use.seeds.plans["count"]
     table = use.seeds.table("count", "hospital")
@@ -504,12 +506,12 @@ def read_release(path: Path, name: str, use: Use) -> bytes:
         path.with_name(release.name).unlink(missing_ok=True)
 
 
-def read_ledger(path: Path, name: str, use: Use) -> Any:
+def read_ledger(path, name, use):
     """A ledger."""
     return Ledger.from_json(read_json(path, "ledger", MessageError)).table()
 
 
-def read_anything(path: Path, name: str, use: Use) -> str:
+def read_anything(path, name, use):
     """Any file as ``inspect`` shows it, with a key and a plan or without."""
     key = plan = None
     if use.rng.random() < 0.5:
@@ -522,7 +524,7 @@ def read_anything(path: Path, name: str, use: Use) -> str:
     return text
 
 
-def read_standing_file(path: Path, name: str, use: Use) -> str:
+def read_standing_file(path, name, use):
     """What a table states of itself."""
     table = Path(str(path).removesuffix(STANDING_FILE))
     table.write_bytes(use.seeds.path(name.removesuffix(STANDING_FILE)).read_bytes())
@@ -532,7 +534,7 @@ def read_standing_file(path: Path, name: str, use: Use) -> str:
         table.unlink()
 
 
-def read_table(path: Path, name: str, use: Use) -> Table:
+def read_table(path, name, use):
     """A party's table, and what a table states of itself."""
     party = name.split(".")[0]
     str(read_standing(path)).encode()
@@ -545,7 +547,7 @@ def read_table(path: Path, name: str, use: Use) -> Table:
     return encode_table(path, "id", part, read=ReadOptions(person="person"), keys=IdKeys.drawn())
 
 
-def inflated(path: Path) -> int:
+def inflated(path):
     """Bytes of a file, those of a gzip file once it is inflated, as far as it can be."""
     if path.suffix != ".gz":
         return path.stat().st_size
@@ -567,7 +569,7 @@ TABLES = tuple(
     for suffix in (".csv", ".csv.gz", ".parquet", ".arrow")
 )
 RELEASE = "message.release"
-KINDS: tuple[Kind, ...] = (
+KINDS = (
     Kind("plan", 0.16, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
     Kind("message", 0.29, SEALED, as_sealed, read_message),
     Kind(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
@@ -44,7 +43,7 @@ from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import Table, encode_table
+from vertimrf.tables.table import encode_table
 
 __all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
 
@@ -67,29 +66,29 @@ class Seeds:
 
     folder: Path
 
-    def path(self, name: str) -> Path:
+    def path(self, name):
         """A file by its name."""
         return self.folder / name
 
     @cached_property
-    def keys(self) -> dict[str | None, PrivateKey]:
+    def keys(self):
         """Everyone's private keys; None is the server."""
         return {
             name: PrivateKey.load(self.path(f"{name or 'server'}.key")) for name in (*NAMES, None)
         }
 
     @cached_property
-    def secret(self) -> Secret:
+    def secret(self):
         """The parties'."""
         return Secret.load(self.path("parties.secret"))
 
     @cached_property
-    def plans(self) -> dict[str, Plan]:
+    def plans(self):
         """By name."""
         return {name: Plan.load(self.path(f"{name}.plan.json")) for name in PLANS}
 
     @cached_property
-    def messages(self) -> dict[str, dict[str, Message]]:
+    def messages(self):
         """By plan and party."""
         return {
             plan: {
@@ -101,7 +100,7 @@ class Seeds:
             for plan in PLANS
         }
 
-    def table(self, plan: str, party: str) -> Table:
+    def table(self, plan, party):
         """A party's records, encoded for a plan."""
         part = self.plans[plan].schema.part(party)
         return encode_table(
@@ -113,7 +112,7 @@ class Seeds:
         )
 
 
-def schema() -> Schema:
+def schema():
     """Every sort of attribute, one of them at two parties, and a combination of values that cannot be."""
     ward = Attribute.categorical("ward", ["a", "b", "c"], missing=True, other="elsewhere")
     return Schema.of(
@@ -143,18 +142,18 @@ def schema() -> Schema:
     )
 
 
-def plain_schema() -> Schema:
+def plain_schema():
     """For encoders that take neither shared columns nor impossible combinations."""
     sizes = {"hospital": {"h0": 3, "h1": 2}, "insurer": {"i0": 4}, "registry": {"r0": 2, "r1": 3}}
     return Schema.of(
         {
-            party: [Attribute.integer(name, size) for name, size in own.items()]
-            for party, own in sizes.items()
+            party: [Attribute.integer(name, size) for name, size in columns.items()]
+            for party, columns in sizes.items()
         }
     )
 
 
-def rows_of(attributes: Sequence[Attribute], count: int, seed: int) -> pa.Table:
+def rows_of(attributes, count, seed):
     """Records under ids, with persons, of any attributes; every value drawn apart from the others."""
     rng = np.random.default_rng(seed)
     codes = np.array([rng.integers(0, attribute.size, count) for attribute in attributes])
@@ -166,18 +165,18 @@ def rows_of(attributes: Sequence[Attribute], count: int, seed: int) -> pa.Table:
     )
 
 
-def people(seed: int) -> pa.Table:
+def people(seed):
     """All parties' records in one table, without what the schema calls impossible."""
     whole = schema()
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
     codes = encode_table(tables, "id", whole.attributes, keys=KEYS).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
-        kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
+        kept &= ~np.all([np.isin(codes[place], values) for place, values in combination], axis=0)
     return tables.filter(pa.array(kept)).slice(0, ROWS)
 
 
-def plans(keys: KeyRing) -> dict[str, Plan]:
+def plans(keys):
     """One of every encoder, and one for persons with several records, domains that cost something, and a workload."""
     spent = LedgerEntry(
         GeometricEvent(200.0, 2),
@@ -224,7 +223,7 @@ def plans(keys: KeyRing) -> dict[str, Plan]:
     }
 
 
-def build(folder: Path) -> Seeds:
+def build(folder):
     """Make every file; they are about the same at every call, but for the keys, what is sealed, and what noise decides."""
     keys = KeyRing.new(NAMES)
     secret = Secret.new()
@@ -252,17 +251,15 @@ def build(folder: Path) -> Seeds:
     return Seeds(folder)
 
 
-def _tables(folder: Path, table: pa.Table) -> None:
-    for party, held in schema().parties:
-        own = table.select(["id", "person", *held, *plain_schema().names])
+def _tables(folder, table):
+    for party, names in schema().parties:
+        part = table.select(["id", "person", *names, *plain_schema().names])
         for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"):
-            write_table(own, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
+            write_table(part, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
     assert (folder / f"hospital.csv{STANDING_FILE}").exists()
 
 
-def _messages(
-    folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret
-) -> None:
+def _messages(folder, name, plan, table, keys, secret):
     received = []
     for number, party in enumerate(NAMES):
         records = encode_table(
@@ -277,8 +274,8 @@ def _messages(
         received.append(message)
         if name == "count" and party == "hospital":
             digest = plan.digest()
-            own = keys.parties[party]
-            release = Release(digest, number, table_digest(InMemory(records), own, digest))
+            key = keys.parties[party]
+            release = Release(digest, number, table_digest(InMemory(records), key, digest))
             Releases(folder / "releases").once(
                 release,
                 partial(message.seal, plan, keys.parties[party]),
@@ -295,7 +292,7 @@ def _messages(
             _model_with_more(folder, released)
 
 
-def _model_in_classes(folder: Path, released: Model) -> None:
+def _model_in_classes(folder, released):
     """A model that has several values of an attribute as one."""
     sizes = released.schema.sizes
     classes = {0: np.arange(sizes[0]) // 2}
@@ -305,7 +302,7 @@ def _model_in_classes(folder: Path, released: Model) -> None:
     replace(released, field=field).save(folder / "classes.model")
 
 
-def _model_with_more(folder: Path, released: Model) -> None:
+def _model_with_more(folder, released):
     """A model with factors beyond its cliques."""
     shape = released.schema.sizes[0], released.schema.sizes[-1]
     beyond = Factor(
@@ -315,7 +312,7 @@ def _model_with_more(folder: Path, released: Model) -> None:
     replace(released, field=released.field.weighed([beyond])).save(folder / "beyond.model")
 
 
-def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -> None:
+def _outer_model(folder, keys, table, secret):
     """A model of everybody that any party holds."""
     plan = plan_with(
         plain_schema(),
@@ -349,7 +346,7 @@ def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -
     Model(plan.schema, result.model, result.ledger, result.others).save(folder / "outer.model")
 
 
-def _schemas(folder: Path, table: pa.Table) -> None:
+def _schemas(folder, table):
     whole = schema()
     whole.save(folder / "schema.toml")
     whole.save(folder / "schema.json")
@@ -388,11 +385,11 @@ def _schemas(folder: Path, table: pa.Table) -> None:
     (folder / "open.toml").write_text(tomli_w.dumps(asked))
     (folder / "open.json").write_text(json.dumps(asked, default=str))
     part = OpenSchema.load(folder / "open.toml")
-    found, _ = DomainRecord(folder / "domains").once(
+    domains, _ = DomainRecord(folder / "domains").once(
         Search(part, folder / "open.toml", "table", table),
         lambda wanted, secret: find_domains(
             wanted, lambda name: table, 50.0, 1e-6, lambda name: "insurer", noise=FixedNoise(3)
         ),
     )
     (folder / "domains.json").write_bytes((folder / "domains" / "found.json").read_bytes())
-    close(part, found).save(folder / "found.json")
+    close(part, domains).save(folder / "found.json")

@@ -1,0 +1,48 @@
+"""Positions of records, and the digest by which parties compare their ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertimrf.encrypted.positions import align, place, population_digest
+
+KEY = bytes(range(16))
+
+
+def digests(count: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 1 << 64, count, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("capacity", [1, 40, 50, 60])
+def test_two_tables_of_the_same_ids_are_aligned(capacity: int) -> None:
+    ids, shuffled = digests(50), np.random.default_rng(2).permutation(50)
+    one, other = align(ids, capacity), align(ids[shuffled], capacity)
+    assert (one[shuffled] == other).all()
+    kept = np.sort(one[one >= 0])
+    assert kept.tolist() == list(range(min(capacity, 50)))
+    values = np.arange(50)[None]
+    placed = place(values, one, capacity)
+    assert placed.dtype == np.int32
+    assert (placed == place(values[:, shuffled], other, capacity)).all()
+
+
+def test_the_lowest_digests_are_kept_in_order() -> None:
+    ids = np.array([30, 10, 1 << 63, 20], np.uint64)
+    assert align(ids, 3).tolist() == [2, 0, -1, 1]
+    assert place(np.array([[7, -1, 9, 8]]), align(ids, 3), 5).tolist() == [[-1, 8, 7, -1, -1]]
+
+
+def test_no_records_have_no_positions() -> None:
+    assert align(digests(0), 3).tolist() == []
+    assert place(np.empty((2, 0), int), align(digests(0), 3), 3).tolist() == [[-1] * 3] * 2
+
+
+def test_equal_sets_of_ids_have_equal_digests_in_any_order() -> None:
+    ids = digests(1000)
+    digest = population_digest(KEY, ids)
+    assert len(digest) == 16
+    assert population_digest(KEY, ids[::-1].copy()) == digest
+    others = [ids[1:], np.append(ids, ids[:1]), np.append(ids[1:], np.uint64(5)), ids[:0]]
+    assert len({digest, *(population_digest(KEY, other) for other in others)}) == 5
+    assert population_digest(KEY[::-1], ids) != digest

@@ -1,0 +1,296 @@
+"""A party's steps of encrypted counts: exact counts and two noises, the same rows everywhere, and nothing else in any file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.plain_counts import without_encryption
+from tests.builders import dealt, schema_of
+from tests.planning import plan_with
+from vertimrf.encrypted.paillier import PrivateKey as CountingKey
+from vertimrf.errors import MessageError, PlanError, TableError
+from vertimrf.files import container
+from vertimrf.keys import KeyRing
+from vertimrf.message import Message
+from vertimrf.options import RunOptions
+from vertimrf.party.encrypted_counts import Steps, noisy_count
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.plan import Plan
+from vertimrf.privacy.noise import FixedNoise, SystemNoise
+from vertimrf.server.server import Server
+from vertimrf.sketches.parameters import EncryptedCountsPlan
+from vertimrf.tables.table import Table
+from vertimrf.trial import run_protocol
+
+SCHEMA = schema_of(one=(4, 2, 3), two=(5, 2), three=(3,))
+RECORDS = 300
+KNOWN = {"epsilon": 4.0, "delta": 1e-4, "encoder": "encrypted", "tau": 50}
+SECRET = Secret(bytes(range(32)))
+KEYS = {name: CountingKey.new() for name in ("one", "two", "three")}
+
+
+def plan_of(records: int = RECORDS, **options: object) -> Plan:
+    return plan_with(SCHEMA, **(KNOWN | {"expected_records": records} | options))
+
+
+def codes_of(records: int = RECORDS) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 2, records)
+    return np.array([rng.integers(0, size, records) // (1 + first) for size in SCHEMA.sizes])
+
+
+def steps_of(plan: Plan, party: int, table: Table, blanks: int = 0) -> Steps:
+    assert isinstance(plan.sketch, EncryptedCountsPlan)
+    values = table.codes.astype(np.int32)
+    values[:, :blanks] = -1
+    name = plan.party_names[party]
+    return Steps(plan, plan.sketch, party, SECRET, table.digests, values, KEYS[name])
+
+
+def noiseless(exact: bytes) -> FixedNoise:
+    class Nothing(FixedNoise):
+        def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+            return values
+
+    return Nothing(0)
+
+
+def exact_table(one: np.ndarray, other: np.ndarray, rows: tuple[int, int]) -> np.ndarray:
+    """Counts of the second's values (rows) and the first's (columns); a contrast where there is one counter."""
+    sizes = tuple(2 if count == 1 else count for count in rows)
+    table = np.zeros(sizes, np.int64)
+    there = (one >= 0) & (other >= 0)
+    np.add.at(table, (other[there], one[there]), 1)
+    for axis, count in enumerate(rows):
+        if count == 1:
+            table = table.take([0], axis) - table.take([1], axis)
+    return table
+
+
+def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks() -> None:
+    plan = plan_of()
+    tables = dealt(SCHEMA, codes_of())
+    # The second party's rows stand in another order; some of the first's are blank.
+    order = np.random.default_rng(0).permutation(RECORDS)
+    shuffled = Table(
+        tables[1].attributes, tables[1].digests[order], tables[1].codes[:, order].copy()
+    )
+    parties = [
+        steps_of(plan, 0, tables[0], blanks=30),
+        steps_of(plan, 1, shuffled),
+        steps_of(plan, 2, tables[2]),
+    ]
+    rows = parties[0].rows()
+    answers = {j: parties[j].answer(0, rows, noiseless) for j in (1, 2)}
+    opened = parties[0].tables(answers, noiseless)
+    owners, pairs = plan.group_parties, plan.counted_pairs(0)
+    assert {owners[g] for g, _ in pairs} == {1, 2}
+    in_order = [parties[0].values, tables[1].codes.astype(np.int32), parties[2].values]
+    share = plan.sketch.sampled(noisy_count(plan, SECRET, RECORDS), plan.count_sigma)  # type: ignore[union-attr]
+    taken = tables[0].digests < (2**64 - 1 if share == 1 else int(share * 2**64))
+    for (g, own), table in zip(pairs, opened, strict=True):
+        first = plan.groups_of(owners[g])[0]
+        theirs, mine = in_order[owners[g]][g - first][taken], in_order[0][own][taken]
+        assert (table == exact_table(mine, theirs, table.shape)).all()
+
+
+def test_both_parties_noise_is_in_the_tables() -> None:
+    """The variance of what the server gets is 2 sigma^2, and the first party sees sigma^2: within 6 standard errors."""
+    plan = plan_of(tau=10**6)
+    sigma = plan.sketch.sigma  # type: ignore[union-attr]
+    wide = replace(plan)
+    tables = dealt(SCHEMA, codes_of())
+    parties = [steps_of(wide, i, tables[i]) for i in range(3)]
+    with without_encryption():
+        rows = parties[0].rows()
+        exact = parties[0].tables(
+            {j: parties[j].answer(0, rows, noiseless) for j in (1, 2)}, noiseless
+        )
+        published, opened = [], []
+        for _ in range(150):
+            answers = {j: parties[j].answer(0, rows, lambda _: SystemNoise()) for j in (1, 2)}
+            opened.append(parties[0].tables(answers, noiseless))
+            published.append(parties[0].tables(answers, lambda _: SystemNoise()))
+    for seen, variance in ((opened, sigma**2), (published, 2 * sigma**2)):
+        noise = np.concatenate(
+            [(table - true).ravel() for one in seen for table, true in zip(one, exact, strict=True)]
+        )
+        assert abs(noise.mean()) < 6 * math.sqrt(variance / noise.size)
+        assert abs(np.square(noise).mean() / variance - 1) < 6 * math.sqrt(2 / noise.size)
+
+
+def test_noise_depends_on_the_rows_and_on_the_table() -> None:
+    """Equal files and tables give equal noise; where a row differs, noise is independent."""
+    plan = plan_of()
+    ring = KeyRing.new(plan.party_names)
+    plan = replace(plan, public_keys=ring.public)
+    tables = dealt(SCHEMA, codes_of())
+    party = Party(plan, "two", SECRET, key=ring.parties["two"])
+    keys = {}
+    for what, exact in {"answer": b"a" * 32, "other": b"b" * 32}.items():
+        digest = party._digest(party._checked(tables[1]))
+        drawn = party._noise(digest, "answer to one", exact).gaussian(np.zeros(50, np.int64), 50.0)
+        again = party._noise(digest, "answer to one", exact).gaussian(np.zeros(50, np.int64), 50.0)
+        assert (drawn == again).all()
+        keys[what] = drawn
+    assert (keys["answer"] != keys["other"]).sum() > 40
+    seen: list[bytes] = []
+
+    def watched(exact: bytes) -> SystemNoise:
+        seen.append(exact)
+        return SystemNoise()
+
+    with without_encryption():
+        for blanks in (0, 1):
+            rows = steps_of(plan, 0, tables[0], blanks).rows()
+            steps_of(plan, 1, tables[1]).answer(0, rows, watched)
+            steps_of(plan, 1, tables[1], blanks=2).answer(0, rows, watched)
+    assert len(set(seen)) == 4
+
+
+def test_a_table_without_its_answers_makes_no_message() -> None:
+    plan = plan_of()
+    tables = dealt(SCHEMA, codes_of())
+    with pytest.raises(MessageError, match="The answers of 'two' are missing"):
+        Party(plan, "one", SECRET, counting_key=KEYS["one"]).run(tables[0])
+    with pytest.raises(MessageError, match="without it"):
+        Party(plan, "one", SECRET).rows(tables[0])
+    other = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, delta=1e-4)
+    with pytest.raises(PlanError, match="only encrypted counts are exchanged"):
+        Party(other, "one", SECRET).rows(tables[0])
+
+
+def test_files_of_others_are_refused() -> None:
+    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    two = steps_of(plan, 1, tables[1])
+    with without_encryption():
+        rows = steps_of(plan, 0, tables[0]).rows()
+        answer = two.answer(0, rows, noiseless)
+        for data, sentence in (
+            (steps_of(replace(plan, nonce="other"), 0, tables[0]).rows(), "for another plan"),
+            (steps_of(plan, 2, tables[2]).rows(), "another party's"),
+            (answer, "not a encrypted rows"),
+            (rows[:-1], "truncated or altered"),
+        ):
+            with pytest.raises(MessageError, match=sentence):
+                two.answer(0, data, noiseless)
+        with pytest.raises(MessageError, match="another party's, or for another"):
+            steps_of(plan, 0, tables[0]).tables({1: answer, 2: answer}, noiseless)
+        fewer = Table(tables[1].attributes, tables[1].digests[1:], tables[1].codes[:, 1:].copy())
+        with pytest.raises(
+            MessageError, match=r"do not hold the same ids.*plan with count sketches"
+        ):
+            steps_of(plan, 1, fewer).answer(0, rows, noiseless)
+    header, arrays = container.unpack(rows, "encrypted rows", "rows")
+    del arrays["rows"]
+    with pytest.raises(MessageError, match="lacks its rows"):
+        two.answer(0, container.pack("encrypted rows", header, arrays), noiseless)
+
+
+def test_a_record_that_does_not_fit_keeps_its_row() -> None:
+    """Whether it fits changes its own row to a blank, and no other."""
+    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    whole, kept = tables[0], np.arange(RECORDS) != 17
+    part = whole.only(kept)
+    assert part.blanks.tolist() == [int(whole.digests[17])]
+    party = Party(plan, "one", SECRET, FixedNoise(1), counting_key=KEYS["one"])
+    full, less = (party._steps(party._checked(table)) for table in (whole, part))
+    # Bins follow from noise, so rows are compared by whether they are blank.
+    blank = np.flatnonzero((full.codes >= 0).all(0) != (less.codes >= 0).all(0))
+    assert len(blank) == 1
+    assert full.people == less.people
+
+
+def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiased() -> None:
+    """Three times as many records as planned: counts are scaled, and errors are as stated.
+
+    The cells of a repetition share their sample, so that they count as eight. The bounds are five standard errors.
+    """
+    plan = plan_of(records=2000, epsilon=20.0)
+    codes = codes_of(7000)
+    residuals = []
+    for seed in range(12):
+        # Real digests take all of 64 bits.
+        digests = np.random.default_rng(seed).integers(0, 2**64, 7000, np.uint64)
+        tables = [replace(table, digests=digests) for table in dealt(SCHEMA, codes)]
+        with without_encryption():
+            estimates = _estimates(replace(plan, nonce=str(seed)), tables)
+        for m in estimates.crossing:
+            if m.contrasts:
+                continue
+            a, b = m.attributes
+            true = np.zeros(m.counts.shape)
+            np.add.at(true, (m.bins[0][codes[a]], m.bins[1][codes[b]]), 1.0)  # type: ignore[index]
+            residuals.append(((m.counts - true) / m.errors).ravel())
+    z = np.concatenate(residuals)
+    independent = 8 * 12
+    assert abs(z.mean()) < 5 / math.sqrt(independent)
+    assert abs(np.square(z).mean() - 1) < 5 * math.sqrt(2 / independent)
+
+
+def _estimates(plan: Plan, tables: list[Table]):  # type: ignore[no-untyped-def]
+    """What the server reads of a whole exchange."""
+    parties = [
+        Party(plan, name, SECRET, FixedNoise(n), counting_key=KEYS[name])
+        for n, name in enumerate(plan.party_names)
+    ]
+    messages = []
+    rows = {n: parties[n].rows(tables[n]) for n in range(2)}
+    for n, party in enumerate(parties):
+        answers = {
+            plan.party_names[j]: parties[j].answers(tables[j], {plan.party_names[n]: rows[n]})[
+                plan.party_names[n]
+            ]
+            for j in range(n + 1, 3)
+        }
+        messages.append(party.run(tables[n], answers))
+    return Server(plan).read(messages)
+
+
+def test_a_whole_run_with_real_encryption() -> None:
+    plan = plan_of()
+    trial = run_protocol(plan, dealt(SCHEMA, codes_of()), RunOptions(rows=100, seed=1))
+    assert trial.table.num_rows == 100
+    assert trial.ledger.private
+    assert trial.ledger.epsilon <= 4.0
+    assert trial.ledger.colluding_epsilon <= 4.0
+
+
+def test_a_message_is_read_back_and_held_to_its_plan() -> None:
+    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    with without_encryption():
+        rows = steps_of(plan, 0, tables[0]).rows()
+        answers = {
+            name: Party(plan, name, SECRET, counting_key=KEYS[name]).answers(
+                tables[n], {"one": rows}
+            )["one"]
+            for n, name in ((1, "two"), (2, "three"))
+        }
+        message = Party(plan, "one", SECRET, counting_key=KEYS["one"]).run(tables[0], answers)
+    data = message.to_bytes(plan)
+    read = Message.from_bytes(data, plan)
+    assert all((a == b).all() for a, b in zip(read.tables, message.tables, strict=True))
+    short = replace(message, tables=message.tables[:-1])
+    with pytest.raises(MessageError, match="lacks table"):
+        Message.from_bytes(short.to_bytes(plan), plan)
+    far = replace(message, tables=(message.tables[0] + 10**6, *message.tables[1:]))
+    with pytest.raises(MessageError, match="table 0 has counts"):
+        Message.from_bytes(far.to_bytes(plan), plan)
+
+
+def test_the_count_is_one_for_all_parties_and_another_under_another_secret() -> None:
+    plan = plan_of()
+    counts = {noisy_count(plan, SECRET, RECORDS) for _ in range(3)}
+    assert len(counts) == 1
+    others = {noisy_count(plan, Secret(bytes([i] * 32)), RECORDS) for i in range(8)}
+    assert len(others) > 1
+
+
+def test_wrong_columns_are_refused() -> None:
+    with pytest.raises(TableError, match="do not match"):
+        Party(plan_of(), "one", SECRET).rows(dealt(SCHEMA, codes_of())[1])

@@ -1,0 +1,186 @@
+"""Plans of encrypted counts: both totals meet the target, whoever colludes, and plans that cannot be are refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import schema_of
+from tests.planning import plan_with
+from vertimrf.errors import PlanError
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.accountant import epsilon
+from vertimrf.privacy.events import GaussianEvent
+from vertimrf.privacy.ledger import Kind, Ledger
+from vertimrf.sketches.parameters import MAX_CAPACITY, EncryptedCountsPlan
+
+TWO = schema_of(one=(4, 2, 9), two=(5, 2))
+FOUR = schema_of(a=(3, 4), b=(6,), c=(2, 5, 7, 3), d=(4, 4, 2))
+KNOWN = {"epsilon": 0.8, "expected_records": 20_000, "delta": 1e-5, "encoder": "encrypted"}
+
+
+def brute_force(plan: Plan) -> float:
+    """The worst epsilon over all coalitions, from the plan's parameters alone."""
+    sketch, names = plan.sketch, plan.party_names
+    assert isinstance(sketch, EncryptedCountsPlan)
+    groups = [len(plan.groups_of(party)) for party in range(len(names))]
+    worst = 0.0
+    for size in range(1, len(names)):
+        for others in itertools.combinations(range(len(names)), size):
+            events = [GaussianEvent(plan.count_sigma)] * (0 in others)
+            for i in others:
+                local, d = plan.local[i], len(plan.schema.varying(names[i]))
+                events.append(GaussianEvent(local.one_way_sigma, 1, d))
+                if local.units:
+                    events.append(GaussianEvent(local.unit_sigma, 1, local.units))
+                assert not local.score_sigma
+            for i, j in itertools.combinations(range(len(names)), 2):
+                noises = (i in others) + (j in others)
+                if noises:
+                    sigma = sketch.sigma * math.sqrt(noises)
+                    events.append(GaussianEvent(sigma, 1, groups[i] * groups[j]))
+            worst = max(worst, epsilon(events, plan.delta).epsilon)
+    return worst
+
+
+@pytest.mark.parametrize("schema", [TWO, FOUR, schema_of(lone=(2,), wide=(3,) * 9)])
+def test_the_target_holds_against_the_server_and_every_coalition(schema: Schema) -> None:
+    plan = plan_with(schema, **KNOWN, tau=500)
+    ledger = plan.ledger()
+    assert 0.999 * 0.8 < ledger.epsilon <= 0.8
+    assert ledger.colluding_epsilon is not None
+    assert ledger.colluding_epsilon <= 0.8
+    # Shares are such that the server's view costs as much as the worst coalition's.
+    assert ledger.colluding_epsilon > 0.97 * 0.8
+
+
+@pytest.mark.parametrize("schema", [TWO, FOUR])
+def test_the_second_total_is_that_of_the_worst_of_all_coalitions(schema: Schema) -> None:
+    plan = plan_with(schema, **KNOWN, tau=10**6)
+    assert plan.ledger().colluding_epsilon == pytest.approx(brute_force(plan), rel=1e-9)
+
+
+def test_with_many_parties_the_worst_coalition_is_no_single_party() -> None:
+    """With tables alone, nearly a third of the attributes cost the others most."""
+    plan = plan_with(schema_of(**{f"p{i}": (3, 3) for i in range(6)}), **KNOWN)
+    entries = tuple(e for e in plan.entries() if e.kind is Kind.ENCRYPTED_COUNTS)
+    names = plan.party_names
+
+    def spent(coalition: Sequence[str]) -> float:
+        events = [kept.event for entry in entries for kept in entry.against(coalition)]
+        return epsilon(events, plan.delta).epsilon
+
+    total = Ledger(entries, plan.delta, parties=names).colluding_epsilon
+    assert total == pytest.approx(spent(names[:2]), rel=1e-9)
+    assert total > 1.01 * spent(names[:1])
+
+
+def test_who_knows_one_noise_faces_the_other() -> None:
+    plan = plan_with(TWO, **KNOWN)
+    assert isinstance(plan.sketch, EncryptedCountsPlan)
+    (entry,) = [e for e in plan.entries() if e.kind is Kind.ENCRYPTED_COUNTS]
+    assert entry.event == GaussianEvent(math.sqrt(2) * plan.sketch.sigma, 1, entry.event.count)
+    for colluder, other in (("one", "two"), ("two", "one")):
+        (kept,) = entry.against((colluder,))
+        assert (kept.event.sigma, kept.party) == (plan.sketch.sigma, other)
+    assert entry.against(("one", "two")) == ()
+    assert entry.against(("elsewhere",)) == (entry,)
+
+
+def test_a_plan_is_read_back_and_an_edited_one_refused() -> None:
+    plan = plan_with(FOUR, **KNOWN)
+    data = json.loads(json.dumps(plan.to_json()))
+    assert Plan.from_json(data) == plan
+    data["sketch"]["sigma"] *= 0.99
+    with pytest.raises(PlanError, match="more than its target"):
+        Plan.from_json(data)
+
+
+def test_less_noise_in_tables_is_refused_even_where_the_server_alone_would_not_notice() -> None:
+    """Local models with half their budget leave room in the server's view, and none in a coalition's."""
+    plan = plan_with(TWO, **KNOWN)
+    assert isinstance(plan.sketch, EncryptedCountsPlan)
+    quiet = [replace_local(plan, i) for i in range(2)]
+    sketch = replace(plan.sketch, sigma=0.8 * plan.sketch.sigma)
+    edited = replace(plan, local=tuple(quiet), sketch=sketch)
+    assert edited.ledger().epsilon < 0.8 < (edited.ledger().colluding_epsilon or 0)
+    with pytest.raises(PlanError, match="more than its target"):
+        Plan.from_json(edited.to_json())
+
+
+def replace_local(plan: Plan, party: int):  # type: ignore[no-untyped-def]
+    from msgspec.structs import replace as with_fields
+
+    local = plan.local[party]
+    return with_fields(
+        local, one_way_sigma=1.5 * local.one_way_sigma, unit_sigma=1.5 * local.unit_sigma
+    )
+
+
+@pytest.mark.parametrize("records", [100, 20_000, 10**6])
+def test_capacity_leaves_room_for_the_count_and_the_sample(records: int) -> None:
+    plan = plan_with(TWO, **(KNOWN | {"expected_records": records}))
+    sketch = plan.sketch
+    assert isinstance(sketch, EncryptedCountsPlan)
+    assert sketch.capacity <= MAX_CAPACITY
+    for count in (records / 2, records, 3 * records):
+        share = sketch.sampled(count, plan.count_sigma)
+        # The count may be 12 standard deviations too small, and the sample 9 too large.
+        most = (count + 12 * plan.count_sigma) * share
+        assert most + 9 * math.sqrt(sketch.capacity) <= sketch.capacity + 1 or share == 1
+        assert share == 1 or count > 0.99 * min(records, 0.9 * MAX_CAPACITY)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"records_per_person": 2}, "use count sketches, or one"),
+        ({"population": "outer"}, "scheduled pairs or count sketches"),
+        ({"collusion_epsilon": 3.0}, "leave --collusion-epsilon out"),
+        ({"message_bytes": 10**6}, "leave --message-mb out"),
+        ({"keys": 10}, "leave --keys out"),
+    ],
+)
+def test_what_encrypted_counts_cannot_do_is_refused(
+    options: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(PlanError, match=sentence):
+        plan_with(TWO, **KNOWN, **options)
+
+
+def test_shared_columns_are_refused() -> None:
+    both = Attribute.integer("both", 3)
+    schema = Schema.of(
+        {"one": (both, Attribute.integer("a", 3)), "two": (both, Attribute.integer("b", 3))}
+    )
+    with pytest.raises(PlanError, match="several hold both: use count sketches"):
+        plan_with(schema, **KNOWN)
+
+
+def test_too_many_parties_are_refused() -> None:
+    with pytest.raises(PlanError, match="2 to 8 parties with attributes, not 9: use count"):
+        plan_with(schema_of(**{f"p{i}": (2,) for i in range(9)}), **KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sigma": 1.0}, "noise of 4 to"),
+        ({"sigma": math.nan}, "noise of 4 to"),
+        ({"capacity": 0}, "1 to 131,072 rows, not 0"),
+        ({"capacity": MAX_CAPACITY + 1}, "1 to 131,072 rows"),
+        ({"contrasts": (0,)}, "Contrasts are of groups of 2 values"),
+        ({"sizes": (0, 2)}, "Group 0 has 0 values"),
+    ],
+)
+def test_parameters_that_no_counts_can_have(fields: dict[str, object], sentence: str) -> None:
+    sound = EncryptedCountsPlan(50.0, 1000, (3, 2), (1,))
+    with pytest.raises(PlanError, match=sentence):
+        replace(sound, **fields)  # type: ignore[arg-type]

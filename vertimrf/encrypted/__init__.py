@@ -1,0 +1,1 @@
+"""Tables of counts across two parties, computed under encryption."""

@@ -1,0 +1,232 @@
+"""A party's steps of encrypted counts, around the arithmetic of :mod:`vertimrf.encrypted`.
+
+1. The party encrypts its rows for the later parties.
+2. It adds the rows of each earlier party for its own values, with noise of its own.
+3. It opens the later parties' answers and adds noise of its own. The result is in its message.
+
+All files are exchanged between parties alone. They have the plan's digest, and a keyed digest of
+all ids, by which parties notice that they do not have the same people.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..encrypted.counts import encrypt_rows, open_sums, sum_rows
+from ..encrypted.packing import Layout
+from ..encrypted.paillier import PrivateKey, PublicKey
+from ..encrypted.positions import align, place, population_digest
+from ..errors import MessageError
+from ..files import container
+from ..plan.plan import Plan
+from ..privacy.noise import KeyedNoise, Noise
+from ..progress import Progress
+from ..sketches.parameters import EncryptedCountsPlan
+from .secret import Secret, derive
+
+__all__ = ["Steps", "noisy_count"]
+
+ROWS, ANSWERS = "encrypted rows", "encrypted answers"
+Codes = npt.NDArray[np.int32]
+Digests = npt.NDArray[np.uint64]
+Tables = tuple[npt.NDArray[np.int64], ...]
+
+
+def noisy_count(plan: Plan, secret: Secret, records: int) -> int:
+    """The noisy record count, which is the same at all parties with the same ids.
+
+    It decides the share of the records that take part, and the first party releases it. Its noise
+    follows from the parties' secret. Parties know the exact count anyway.
+
+    Args:
+        plan: the agreed plan.
+        secret: the parties' secret.
+        records: number of ids.
+    """
+    noise = KeyedNoise(derive(secret, plan.digest(), purpose="noise of the record count"))
+    return int(noise.gaussian(np.array([records], np.int64), plan.count_sigma)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of one party under a plan.
+
+    Attributes:
+        plan: the agreed plan.
+        sketch: its encrypted counts.
+        party: position of the party.
+        secret: the parties' secret.
+        digests: keyed digests of all its ids, also of records that do not fit [shape=(n,), uint64].
+        values: values of its groups; -1 for a record that does not fit [shape=(groups, n), int32].
+        private: its private key of the encryption.
+        progress: receives rows and sums that are done.
+    """
+
+    plan: Plan
+    sketch: EncryptedCountsPlan
+    party: int
+    secret: Secret
+    digests: Digests
+    values: Codes
+    private: PrivateKey | None = None
+    progress: Progress | None = None
+
+    @cached_property
+    def codes(self) -> Codes:
+        """Values by row, -1 for a blank [shape=(groups, capacity), int32].
+
+        Which records take part depends on keyed digests of ids and on the noisy count alone.
+        """
+        count = noisy_count(self.plan, self.secret, len(self.digests))
+        share = self.sketch.sampled(count, self.plan.count_sigma)
+        chosen = np.ones(len(self.digests), bool)
+        if share < 1:
+            chosen = self.digests < np.uint64(int(share * 2**64))
+        positions = align(self.digests[chosen], self.sketch.capacity)
+        return place(self.values[:, chosen], positions, self.sketch.capacity)
+
+    @cached_property
+    def people(self) -> str:
+        """Keyed digest of all ids, in hexadecimal digits."""
+        key = derive(self.secret, self.plan.digest(), purpose="people of all parties")
+        return population_digest(key, self.digests).hex()
+
+    def rows(self) -> bytes:
+        """Step 1: the encrypted rows and the public key, for every later party."""
+        private = self._private()
+        arrays = {
+            "key": np.frombuffer(private.public.to_bytes(), np.uint8),
+            "rows": encrypt_rows(private, self.codes, self._layout(self.party), self.progress),
+        }
+        return container.pack(ROWS, self._header(None), arrays)
+
+    def answer(self, party: int, rows: bytes, noise: Callable[[bytes], Noise]) -> bytes:
+        """Step 2: the sums of an earlier party's rows for each own value, with own noise.
+
+        Args:
+            party: position of the earlier party.
+            rows: its result of step 1.
+            noise: gives the noise for a digest of everything that the sums depend on.
+
+        Returns:
+            The answers, for that party alone.
+
+        Raises:
+            MessageError: the rows are not of this plan and party, not of the same people, or
+                damaged.
+        """
+        where = f"The file of encrypted rows of {self.plan.party_names[party]!r}"
+        arrays = self._opened(rows, ROWS, party, None, where)
+        public = PublicKey.from_bytes(_array(arrays, "key", where).tobytes(), where)
+        layout, counters = self._layout(party), self._counters(self.party)
+        exact = hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes()).digest()
+        drawn = noise(exact).gaussian(
+            np.zeros((sum(counters), layout.counters), np.int64), self.sketch.sigma
+        )
+        sizes, contrasts = self._groups(self.party)
+        encrypted = _array(arrays, "rows", where)
+        sums = sum_rows(
+            public, encrypted, self.codes, sizes, drawn, layout, self.progress, contrasts
+        )
+        return container.pack(ANSWERS, self._header(party), {"answers": sums})
+
+    def tables(self, answers: Mapping[int, bytes], noise: Callable[[bytes], Noise]) -> Tables:
+        """Step 3: tables with every later party, with the noise of both.
+
+        Args:
+            answers: by position of the later party, its result of step 2.
+            noise: gives the noise for a digest of the answers.
+
+        Returns:
+            Tables in the order of :meth:`.Plan.counted_pairs` [shape=(counters of the later
+            party's group, counters of the own group), int64].
+
+        Raises:
+            MessageError: answers are missing, not of this plan, not of the same people, or damaged.
+        """
+        out: list[npt.NDArray[np.int64]] = []
+        for party in range(self.party + 1, len(self.plan.party_names)):
+            counters = self._counters(party)
+            if not (counters and self._counters(self.party)):
+                continue
+            name = self.plan.party_names[party]
+            if party not in answers:
+                raise MessageError(
+                    f"The answers of {name!r} are missing: a message has the counts with every later party."
+                )
+            where = f"The file of answers of {name!r}"
+            arrays = self._opened(answers[party], ANSWERS, party, self.party, where)
+            layout = self._layout(self.party)
+            sums = _array(arrays, "answers", where)
+            counted = open_sums(self._private(), sums, counters, layout, self.progress)
+            own = noise(hashlib.sha256(answers[party]).digest())
+            out += [own.gaussian(table, self.sketch.sigma) for table in counted]
+        return tuple(out)
+
+    def _private(self) -> PrivateKey:
+        if self.private is None:
+            raise MessageError(
+                "Encrypted counts need the party's key of the encryption: the party was made without it."
+            )
+        return self.private
+
+    def _groups(self, party: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of a party's groups, and which of them are contrasts, by their place there."""
+        groups = self.plan.groups_of(party)
+        contrasts = tuple(i for i, g in enumerate(groups) if g in self.sketch.contrasts)
+        return tuple(self.sketch.sizes[g] for g in groups), contrasts
+
+    def _counters(self, party: int) -> tuple[int, ...]:
+        """Counters of each of a party's groups."""
+        return tuple(self.sketch.rows(g) for g in self.plan.groups_of(party))
+
+    def _layout(self, party: int) -> Layout:
+        sizes, contrasts = self._groups(party)
+        return Layout(
+            sizes,
+            self.sketch.capacity,
+            self.sketch.sigma,
+            contrasts=contrasts,
+            signed=bool(self.sketch.contrasts),
+        )
+
+    def _header(self, receiver: int | None) -> dict[str, object]:
+        """What a file says about itself; ``receiver`` is None for all later parties."""
+        return {
+            "plan": self.plan.digest().hex(),
+            "party": self.party,
+            "receiver": receiver,
+            "people": self.people,
+        }
+
+    def _opened(
+        self, data: bytes, kind: str, party: int, receiver: int | None, where: str
+    ) -> dict[str, npt.NDArray[np.uint8]]:
+        """The arrays of another party's file."""
+        header, arrays = container.unpack(data, kind, where)
+        wanted = self._header(receiver) | {"party": party}
+        if header.get("plan") != wanted["plan"]:
+            raise MessageError(f"{where} was made for another plan; make it again with this plan.")
+        if (header.get("party"), header.get("receiver")) != (party, receiver):
+            raise MessageError(f"{where} is another party's, or for another party.")
+        if header.get("people") != self.people:
+            raise MessageError(
+                f"{self.plan.party_names[party]!r} and {self.plan.party_names[self.party]!r} do not hold the same ids, which "
+                "encrypted counts need: compare how ids are written (`vertimrf align`), or plan with count sketches."
+            )
+        return arrays
+
+
+def _array(
+    arrays: Mapping[str, npt.NDArray[np.uint8]], name: str, where: str
+) -> npt.NDArray[np.uint8]:
+    array = arrays.get(name)
+    if array is None or array.dtype != np.uint8:
+        raise MessageError(f"{where} lacks its {name}: have it sent again.")
+    return array

@@ -115,7 +115,6 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
             "--epsilon 0",
             "epsilon above 0",
         ),
-        (PART.format(name="firm"), "--epsilon 1e-5", "found nothing"),
     ],
 )
 def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, options, sentence):

@@ -150,7 +150,7 @@ def test_bad_input_of_an_evaluation(files, tmp_path):
     with pytest.raises(SchemaError, match="No real table has the column 'z'"):
         evaluate([files["a"]], files["synthetic"], "id", SCHEMA)
     with pytest.raises(SchemaError, match="Two real tables have the column 'z'"):
-        evaluate([files["all"], files["b"]], files["synthetic"], "id", SCHEMA)
+        evaluate([files["b"], files["all"]], files["synthetic"], "id", SCHEMA)
     with pytest.raises(SchemaError, match=r"b\.csv lacks the column 'x', 'y'"):
         evaluate([files["all"]], files["b"], "id", SCHEMA)
     with pytest.raises(TableError, match="no id column 'who'"):

@@ -358,7 +358,7 @@ def test_splits_must_match():
     with pytest.raises(SchemaError):
         open_tables([left], "id", None, split=[1, 5])
     flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
-    with pytest.raises(SchemaError, match="column 'x', which the schema lacks"):
+    with pytest.raises(SchemaError, match="Party 'party2' has no attributes"):
         open_tables([left, right], "id", flat)
     # A column that both tables have is one attribute at two parties.
     dealt, _ = open_tables([left, left[["id", "b"]]], "id", flat)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,15 +20,23 @@ from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import name_of, read_arrow, read_standing
+from .tables.arrow import name_of, open_pieces, read_arrow, read_standing
 from .tables.ids import IdKeys
 from .tables.impossible import breaking
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.table import check_columns, encode_columns, encode_table, some
+from .tables.table import (
+    check_columns,
+    check_joined,
+    encode_columns,
+    encode_table,
+    extra_columns,
+    some,
+)
 from .utility.figures import utility
 
 __all__ = ["EvaluationOptions", "evaluate"]
 
+LOG = logging.getLogger(__name__)
 Codes = npt.NDArray[np.uint16]
 
 
@@ -37,7 +46,7 @@ ALL = EvaluationOptions()
 def evaluate(
     real: Sequence[Any],
     synthetic: Any,
-    id: str,
+    id: str | None,
     schema: Schema,
     options: EvaluationOptions = ALL,
     read: ReadOptions = DEFAULT,
@@ -48,7 +57,7 @@ def evaluate(
         real: one table with all attributes, or several tables with some attributes each, which are
             joined by id.
         synthetic: a table of all attributes. An id column in it is ignored.
-        id: id column of the real tables.
+        id: id column that joins several real tables.
         schema: domains of all attributes.
         options: what is compared.
         read: how the real tables are read.
@@ -86,7 +95,11 @@ def evaluate(
             schema,
             attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
         )
-    check_columns(table.column_names, id, schema.attributes, where)
+    check_columns(table.column_names, None, schema.attributes, where)
+    for sentence in extra_columns(
+        [name for name in table.column_names if name not in (*schema.names, id)], where
+    ):
+        LOG.warning("%s", sentence)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if options.party is not None:
@@ -204,7 +217,7 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
 
 
 def read_real(
-    sources: Sequence[Any], id: str, schema: Schema, read: ReadOptions, population: str
+    sources: Sequence[Any], id: str | None, schema: Schema, read: ReadOptions, population: str
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
     """Join the real tables: all attributes of the records of a population.
 
@@ -213,7 +226,7 @@ def read_real(
 
     Args:
         sources: the tables.
-        id: column of record ids.
+        id: column of record ids. One table needs none.
         schema: attributes and parties.
         read: how the tables are read.
         population: "inner" or "outer".
@@ -222,18 +235,24 @@ def read_real(
         Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records
         of each table.
     """
+    check_joined(id, sources)
     names, tables, keys = [], [], IdKeys.drawn()
     columns: list[str] = []
     numbers: list[dict[str, npt.NDArray[np.float64]]] = []
-    for i, source in enumerate(sources):
+    # Tables in the order of the schema's parties count as theirs, as in a run.
+    parts = [schema.part(party) for party in schema.party_names]
+    if len(parts) != len(sources) or any(
+        not {a.name for a in part}.issubset(open_pieces(source, read).names)
+        for part, source in zip(parts, sources, strict=True)
+    ):
+        parts = [schema.attributes] * len(sources)
+    for i, (source, its) in enumerate(zip(sources, parts, strict=True)):
         names.append(name_of(source, f"real table {i + 1}"))
         table = read_arrow(source, read)
         known = {schema.names[a] for a in schema.shared}.intersection(columns)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
-        part = tuple(
-            attribute for attribute in schema.attributes if attribute.name in table.column_names
-        )
-        tables.append(encode_table(table, id, part, name=names[-1], keys=keys))
+        part = tuple(a for a in its if a.name in table.column_names)
+        tables.append(encode_table(table, id, part, read, name=names[-1], keys=keys))
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()
@@ -246,7 +265,7 @@ def read_real(
     if len(set(columns)) < len(columns):
         twice = [name for i, name in enumerate(columns) if name in columns[:i]]
         raise SchemaError(
-            f"Two real tables have the column {some(twice)}; give each attribute once."
+            f"Two real tables have the column {some(twice)}; give each attribute once, or the tables in the schema's order."
         )
     join = np.intersect1d if population == INNER else np.union1d
     ids = np.sort(functools.reduce(join, (table.digests for table in tables)))

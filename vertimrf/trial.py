@@ -39,7 +39,7 @@ from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.table import Table, check_present, encode_table, warn_of_strangers
+from .tables.table import Table, check_joined, check_present, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +124,7 @@ def open_tables(
     """
     if not sources:
         raise PlanError("Give at least one table.")
+    check_joined(id, sources)
     alone = len(sources) == 1
     if split is not None and not alone:
         raise PlanError(
@@ -191,7 +192,7 @@ def with_domains(
         The schema with all domains. Its ``spent`` has their ledger entries.
 
     Raises:
-        SchemaError: no table has a column, or its domain was not found.
+        SchemaError: no table has a column.
     """
     if not schema.wanted:
         return schema.schema
@@ -236,7 +237,7 @@ def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
 
 def synthesize(
     tables: Sequence[Any],
-    id: str,
+    id: str | None,
     epsilon: float,
     *,
     schema: Schema | OpenSchema | None = None,
@@ -249,7 +250,7 @@ def synthesize(
     Args:
         tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with
             ``planning.split``.
-        id: the record id column, in every table.
+        id: the record id column, in every table. One table needs none.
         epsilon: privacy target of the whole run, add/remove one record.
         schema: public domains, or domains to be found with noise. None infers them from the data,
             and the run is then marked as not private.
@@ -434,15 +435,10 @@ def _deal_by_columns(
 ) -> Schema:
     """Name the parties of a schema without parties. Each has its table's columns."""
     columns_of = [
-        tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables
+        tuple(c for c in open_pieces(table).names if c in schema.names and c not in (id, person))
+        for table in tables
     ]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
-    for i, columns in enumerate(columns_of):
-        for column in columns:
-            if column not in by_name:
-                raise SchemaError(
-                    f"Table {i + 1} has column {column!r}, which the schema lacks; add it there or drop the column."
-                )
     missing = [name for name in schema.names if not any(name in columns for columns in columns_of)]
     if missing:
         raise SchemaError(

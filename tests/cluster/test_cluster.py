@@ -66,7 +66,7 @@ def plan_of(**options):
 
 
 def one_machine(plan, table, **options):
-    encoded = encode_table(table, "id", MINE, ReadOptions(ignore_extra=True, **options), keys=KEYS)
+    encoded = encode_table(table, "id", MINE, ReadOptions(**options), keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(encoded).to_bytes(plan)
 
 
@@ -95,7 +95,6 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
         client=client,
         id="id",
         attributes=MINE,
-        read=ReadOptions(ignore_extra=True),
         keys=KEYS,
     )
     folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
@@ -114,12 +113,7 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     party = Party(plan, "one", SECRET, key=ring.parties["one"])
     released = party.release(folder)
     monkeypatch.setenv(STATE, str(tmp_path / "another machine"))
-    assert (
-        party.release(
-            encode_table(table, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
-        )
-        == released
-    )
+    assert party.release(encode_table(table, "id", MINE, keys=KEYS)) == released
     baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
         Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
@@ -145,9 +139,7 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(
         plan, table, person="who"
     )
-    without = encode_partitions(
-        [delayed(table)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS
-    )
+    without = encode_partitions([delayed(table)], client, "id", MINE, keys=KEYS)
     with pytest.raises(TableError, match="--person"):
         Party(plan, "one", SECRET).run(without)
 
@@ -199,7 +191,6 @@ def test_a_table_without_records_is_released(client):
             client,
             "id",
             MINE,
-            read=ReadOptions(ignore_extra=True),
             keys=KEYS,
         )
         assert cut.count == 0
@@ -255,7 +246,6 @@ def test_a_task_that_kills_workers_is_one_sentence(client):
             client,
             "id",
             MINE,
-            read=ReadOptions(ignore_extra=True),
             keys=KEYS,
         )
     client.wait_for_workers(2, timeout=120)
@@ -280,7 +270,6 @@ def test_a_worker_that_is_killed_changes_nothing(client):
         client,
         "id",
         MINE,
-        read=ReadOptions(ignore_extra=True),
         keys=KEYS,
     )
     workers = set(client.run(os.getpid).values())

@@ -395,21 +395,14 @@ def test_persons_must_be_named_and_known():
 def test_check_says_how_many_are_left_out():
     table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
     dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
-    checked = check_table(
-        table, "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person")
-    )
+    schema, per_person = OpenSchema(agreed.schema, {}), ReadOptions(person="person")
+    checked = check_table(table, "visit", schema, "clinic", "t.csv", per_person, agreed)
     assert not checked.problems
     assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in checked.facts)
-    unnamed = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv")
+    alone = table.drop_columns(["person"])
+    unnamed = check_table(alone, "visit", schema, "clinic", "t.csv", plan=agreed)
     assert any("--person" in problem for problem in unnamed.problems)
-    missing = check_table(
-        table.drop_columns(["person"]),
-        "visit",
-        agreed,
-        "clinic",
-        "t.csv",
-        read=ReadOptions(person="person"),
-    )
+    missing = check_table(alone, "visit", schema, "clinic", "t.csv", per_person, agreed)
     assert any("no person column" in problem for problem in missing.problems)
 
 
@@ -423,17 +416,17 @@ def test_check_notes_bounds_that_clip_and_values_that_are_other():
             "b": [Attribute.integer("z", 2)],
         }
     )
-    agreed = plan_with(part, epsilon=1.0, expected_records=100, encoder="count-sketch")
+    schema = OpenSchema(part, {})
     table = pa.table(
         {"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70}
     )
-    notes = " ".join(check_table(table, "id", agreed, "a", "t.csv").notes)
+    notes = " ".join(check_table(table, "id", schema, "a", "t.csv").notes)
     assert "89 % of column 'x' lie beyond the bounds 0 to 10" in notes
     assert "70 % of column 'y' count as 'other'" in notes
     fine = pa.table(
         {"id": range(100), "x": [i / 10 for i in range(100)], "y": ["p"] * 70 + ["q"] * 30}
     )
-    assert not check_table(fine, "id", agreed, "a", "t.csv").notes
+    assert not check_table(fine, "id", schema, "a", "t.csv").notes
 
 
 def test_rows_are_sampled_where_no_secret_is_shared_yet():

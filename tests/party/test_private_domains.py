@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from vertimrf.errors import PrivacyError, SchemaError
+from vertimrf.errors import PrivacyError
 from vertimrf.party import number_range
 from vertimrf.party.domain_record import DomainRecord, Search, cells_digest
 from vertimrf.party.number_range import divide, find_edges, octaves, significant_range
@@ -24,6 +24,7 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import spent_beforehand
 from vertimrf.privacy.noise import FixedNoise, KeyedNoise
+from vertimrf.tables.table import encode_columns
 
 ASKED = (
     {"name": "pay", "bins": "private", "integral": True},
@@ -229,17 +230,17 @@ def test_dates_and_public_bounds():
     assert (score.edges[0], score.edges[-1], score.clamp) == (0, 100, False)
 
 
-def test_a_domain_that_finds_nothing_is_one_sentence_and_spends_what_it_spends():
+def test_where_nothing_is_found_all_values_are_other_and_a_sentence_names_the_columns(caplog):
     schema = opened({"name": "pay", "bins": "private"}, {"name": "job", "values": "private"})
     table = pa.table({"pay": [1.0, 2.0], "job": ["a", "b"]})
     findings = find(table, schema, None, epsilon=0.02)
     assert [f.attribute for f in findings] == [None, None]
-    with pytest.raises(
-        SchemaError,
-        match=r"domains of 'pay', 'job' found nothing: at epsilon .* each .*public bounds",
-    ) as said:
-        close(schema, findings)
-    assert "\n" not in str(said.value)
+    closed = close(schema, findings)
+    (said,) = caplog.messages
+    assert re.search(r"domains of 'pay', 'job' found nothing: at epsilon .* each .*bounds", said)
+    assert "\n" not in said
+    assert [a.values for a in closed.attributes] == [("other",), ("other",)]
+    np.testing.assert_array_equal(encode_columns(table, closed.attributes, "it"), np.zeros((2, 2)))
     # The first histogram alone was asked.
     assert [len(f.entries) for f in findings] == [1, 1]
 

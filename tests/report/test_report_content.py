@@ -9,7 +9,7 @@ from vertimrf.report.content import MAX_BARS, MAX_CLASSES, MAX_LYING, classes_of
 
 @pytest.fixture(scope="module")
 def shown(made):
-    return content(made.run, made.codes)
+    return content(made.run, dict(enumerate(made.codes)))
 
 
 def test_shares_of_single_attributes(made, shown):

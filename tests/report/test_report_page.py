@@ -82,7 +82,7 @@ def plain(made):
 
 @pytest.fixture(scope="module")
 def beside_truth(made):
-    return page(made.run, made.codes)
+    return page(made.run, dict(enumerate(made.codes)))
 
 
 def test_all_of_a_run_is_on_the_page(made, plain):
@@ -181,7 +181,7 @@ def test_the_command(made, plain, tmp_path):
     for arguments, words in (
         (f"{tmp_path}/none --out {out}", "no such file"),
         (f"{made.folder} --out {tmp_path}/report.pdf", "ends in .html"),
-        (f"{made.folder} --out {out} --real x.csv", "--id"),
+        (f"{made.folder} --out {out} --real x.csv --real y.csv", "--id"),
         (f"{made.folder} --out {tmp_path}/no/report.html", "folder does not exist"),
     ):
         assert words in refused("report", arguments)
@@ -224,7 +224,7 @@ def test_what_rows_are_good_for_is_told_beside_the_truth(made, monkeypatch):
     )
     # Small fits on a busy machine spend their time waiting for each other's threads.
     with threadpool_limits(1):
-        html = page(made.run, made.codes, label)
+        html = page(made.run, dict(enumerate(made.codes)), label)
     text, (score,) = Reader(html).text, scores
     for figure in (
         f"{score['trees']['scikit-learn']['synthetic']['auc']:.3f}",
@@ -242,7 +242,7 @@ def test_what_rows_are_good_for_is_told_beside_the_truth(made, monkeypatch):
         f"report {made.folder} --out {made.folder}/none.html --utility x"
     )
     with pytest.raises(SchemaError, match="no attribute 'none'"):
-        page(made.run, made.codes, "none")
+        page(made.run, dict(enumerate(made.codes)), "none")
 
 
 def test_quality_stands_on_the_page_where_it_was_measured(made, monkeypatch):
@@ -259,7 +259,7 @@ def test_quality_stands_on_the_page_where_it_was_measured(made, monkeypatch):
         "quality": {"synthetic": {"score": 0.87654}, "resampled": {"score": 0.98765}},
     }
     monkeypatch.setattr("vertimrf.report.content.utility", lambda *_: shown)
-    text = Reader(page(made.run, made.codes, "y")).text
+    text = Reader(page(made.run, dict(enumerate(made.codes)), "y")).text
     assert "CatBoost 0.800 0.900 70.0 % 75.0 %" in text
     assert "SDMetrics' quality score (0 to 1) 0.877 0.988" in text
     assert "want of the package" not in text

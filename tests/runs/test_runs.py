@@ -408,7 +408,7 @@ def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, plan
 
 
 @pytest.mark.parametrize(
-    "line", ["id = 3", "exchanges = 'x'", "id_format = 'strip'", "ignore_extra = 1", "nonsense"]
+    "line", ["id = 3", "exchanges = 'x'", "id_format = 'strip'", "delimiter = 1", "nonsense"]
 )
 def test_settings_that_cannot_be_are_refused(planned, line):
     path = planned.parties["hospital"].folder / "run.toml"

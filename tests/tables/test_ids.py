@@ -14,6 +14,7 @@ from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, id_keys
+from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
@@ -75,7 +76,7 @@ def test_a_twin_person_is_another_person(seed):
 def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path):
     ids = [*OTHERS, twin(VICTIM), VICTIM]
     one, two = table_of(ids), pa.table({"id": ids, "b": [i % 3 for i in range(len(ids))]})
-    assert not check_table(one, "id", plan(), "one", "t").problems
+    assert not check_table(one, "id", OpenSchema(SCHEMA, {}), "one", "t").problems
     _, parts = open_tables([one, two], "id", SCHEMA)
     assert [part.records for part in parts] == [len(ids)] * 2
     both = one.append_column("b", two["b"])

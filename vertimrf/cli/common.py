@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from ..errors import PlanError, RunError
 from ..progress import for_terminal
 
 __all__ = [
+    "SCHEMA_FILE",
     "compile_kernels",
+    "party_run",
     "print_dropped",
     "print_findings",
     "print_warnings",
+    "schema_of",
 ]
+
+# Ending of the file beside a synthetic table that holds its schema.
+SCHEMA_FILE = ".schema.toml"
 
 
 def compile_kernels(*wanted: str) -> None:
@@ -53,3 +61,42 @@ def print_findings(result: Any) -> None:
     for disagreement in result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(result.plan), err=True)
+
+
+def schema_of(table: str, path: str | None) -> Any:
+    """The schema of a synthetic table.
+
+    It is that of a schema file. Without one, or if it has private domains, it is the schema that
+    the synthesis wrote beside the table.
+    """
+    from ..plan.open_schema import OpenSchema
+    from ..plan.schema import Schema
+
+    beside = table + SCHEMA_FILE
+    if Path(beside).exists() and (path is None or OpenSchema.load(path).wanted):
+        return Schema.load(beside)
+    if path is None:
+        raise PlanError(f"There is no {beside}, so name the schema of the synthesis with --schema.")
+    return Schema.load(path)
+
+
+def party_run(table: str, *given: Any) -> Any:
+    """A party's run that has a plan, given its folder. None if ``table`` is no run folder.
+
+    Args:
+        table: a party's run folder, or its table.
+        given: options that only a table may have.
+    """
+    from ..runs.folder import SETTINGS
+    from ..runs.party_run import PartyRun
+
+    if not (Path(table) / SETTINGS).is_file():
+        return None
+    run = PartyRun(table)
+    if any(given):
+        raise PlanError(
+            f"{run.folder / SETTINGS} names the table and how it is read: leave the options out."
+        )
+    if run.plan is None:
+        raise RunError(f"No plan has come to {run.folder} yet. Try again once it has.")
+    return run

@@ -28,7 +28,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "delta": {"type": float},
     "expected_records": {"type": int},
     "id_format": {"default": ""},
-    "ignore_extra": {"is_flag": True},
     "label": {"type": str, "metavar": "LABEL"},
     "message_bytes": {"type": float},
     "num_threads": {"type": click.IntRange(min=1)},

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from .common import SCHEMA_FILE
 
 __all__ = [
     "Outputs",
@@ -47,14 +48,15 @@ class Outputs:
         """Check that the files can be written. ``read`` are the files that the command reads."""
         from ..tables.arrow import check_output
 
-        check_writable(self.table, self.model, self.figures, read=read)
+        check_writable(self.table, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
         check_output(self.table)
 
     def write(self, pieces: Any, model: Any, figures: dict[str, Any]) -> None:
-        """Write the synthetic table in pieces, its model and its figures."""
+        """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
         from ..tables.arrow import write_table
 
         written = write_table(pieces, self.table, model.ledger.standing)
+        model.schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
             model.save(self.model)
         write_json(self.figures, figures | {"rows": written})

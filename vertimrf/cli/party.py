@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
-from ..errors import PlanError, RunError
+from ..errors import PlanError
 from ..tables.read_options import ReadOptions
+from .common import party_run
 from .group import main
 from .options import missing_options, reads_tables
 from .outputs import check_writable, write_json
@@ -19,62 +19,47 @@ __all__ = ["align", "check"]
 
 @main.command()
 @click.argument("table", metavar="FOLDER|TABLE")
-@click.option("--plan", "plan_file", help="Plan of a TABLE.")
-@click.option("--name", "party", help="Name of the party of a TABLE in the plan.")
-@click.option("--id", "id_column", help="Column of record ids of a TABLE.")
+@click.option("--schema", "schema_file", help="Schema of a TABLE.")
+@click.option("--plan", "plan_file", help="Plan of a TABLE, which also has the schema.")
+@click.option("--name", "party", help="Name of the party of a TABLE, if there are several.")
+@click.option("--id", "id_column", help="Column of record ids of a TABLE, if there are several.")
 @reads_tables()
 def check(
-    read: Any, table: str, plan_file: str | None, party: str | None, id_column: str | None
+    read: Any,
+    table: str,
+    schema_file: str | None,
+    plan_file: str | None,
+    party: str | None,
+    id_column: str | None,
 ) -> None:
-    """Check a party's table against a plan, before anything is released.
+    """Check a party's table against a plan or a schema, before anything is released.
 
     Name the party's run FOLDER, or a TABLE with the options. The figures printed are exact: keep
     them private.
     """
-    from ..files.atomic import check_space
-    from ..files.state import state_folder
     from ..party.check import check_table
-    from ..plan.forecast import forecast
+    from ..plan.open_schema import OpenSchema
     from ..plan.plan import Plan
-    from ..runs.folder import SETTINGS
-    from ..runs.party_run import PartyRun
 
-    given = {"--plan": plan_file, "--name": party, "--id": id_column}
-    if (Path(table) / SETTINGS).is_file():
-        run = PartyRun(table)
-        if any(given.values()) or read != ReadOptions():
-            raise PlanError(
-                f"{run.folder / SETTINGS} names the table and how it is read: leave the options out."
-            )
-        if run.plan is None:
-            raise RunError(f"No plan has come to {run.folder} yet. Check the table once it has.")
-        plan, party, id_column, read, table = (
-            run.plan,
-            run.name,
-            run.settings.id,
-            run.settings,
-            run.settings.table,
-        )
-    elif plan_file is None or party is None or id_column is None:
-        raise PlanError(
-            f"{table} is no run folder; to check a table, {missing_options(given)} are needed as well."
-        )
+    run = party_run(table, schema_file, plan_file, party, id_column, read != ReadOptions())
+    if run is not None:
+        plan, party, id_column = run.plan, run.name, run.settings.id
+        read, table = run.settings, run.settings.table
+    elif (schema_file is None) == (plan_file is None):
+        raise PlanError(f"{table} is no run folder; to check a table, give --schema or --plan.")
     else:
-        plan = Plan.load(plan_file)
-    outcome = check_table(table, id_column, plan, party, table, read)
-    index = plan.party_names.index(party)
-    size = plan.message_size(index)
-    # Releases are recorded in the state folder, which may not exist yet.
-    state = state_folder()
-    short = check_space(next(path for path in (state, *state.parents) if path.exists()), size)
-    problems = [*outcome.problems, *([short] if short else [])]
+        plan = None if plan_file is None else Plan.load(plan_file)
+    schema = OpenSchema.load(str(schema_file)) if plan is None else OpenSchema(plan.schema, {})
+    names = schema.schema.party_names
+    if len(names) == 1:
+        party = party or names[0]
+    elif party is None or id_column is None:
+        needed = missing_options({"--name": party, "--id": id_column})
+        raise PlanError(f"The schema has several parties, so {needed} are needed as well.")
+    outcome = check_table(table, id_column, schema, party, table, read, plan)
     for fact in outcome.facts:
         click.echo(f"  {fact}")
-    estimate = forecast(plan)
-    if estimate is not None:
-        click.echo(
-            f"  The message: about {size / 1e6:.1f} MB. Making it takes {estimate.parties[index]}."
-        )
+    problems = [*outcome.problems, *(() if plan is None else _check_message(plan, party))]
     for note in outcome.notes:
         click.echo(f"Note: {note}")
     if problems:
@@ -82,7 +67,27 @@ def check(
             click.echo(f"Problem: {problem}", err=True)
         count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
         raise PlanError(f"{table} has {count}. Nothing was released: correct it, and check again.")
-    click.echo(f"{table} is ready for the plan {plan.fingerprint}.")
+    click.echo(
+        f"{table} is ready for {schema_file if plan is None else f'the plan {plan.fingerprint}'}."
+    )
+
+
+def _check_message(plan: Any, party: str) -> list[str]:
+    """Print the size of a party's message. Return a sentence if the disk has no room for it."""
+    from ..files.atomic import check_space
+    from ..files.state import state_folder
+    from ..plan.forecast import forecast
+
+    index = plan.party_names.index(party)
+    size = plan.message_size(index)
+    # Releases are recorded in the state folder, which may not exist yet.
+    state = state_folder()
+    short = check_space(next(path for path in (state, *state.parents) if path.exists()), size)
+    if (estimate := forecast(plan)) is not None:
+        click.echo(
+            f"  The message: about {size / 1e6:.1f} MB. Making it takes {estimate.parties[index]}."
+        )
+    return [short] if short else []
 
 
 @main.command()

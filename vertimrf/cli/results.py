@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..tables.read_options import ReadOptions
+from .common import party_run
 from .group import main
 from .options import reads_tables
 from .outputs import check_writable
@@ -57,16 +59,16 @@ def sample(
 @click.option(
     "--real",
     multiple=True,
-    help="Real table of a party; repeat for all. The page is then NOT PRIVATE: keep it to yourself.",
+    help="Real table of a party, or its run folder; repeat for all. The page is then NOT PRIVATE: keep it to yourself.",
 )
-@click.option("--id", "id_column", help="With --real: column of record ids.")
+@click.option("--id", "id_column", help="With several --real: column of record ids.")
 @click.option(
     "--utility",
     "label",
     metavar="LABEL",
     help="With --real: column that trees predict, trained on rows of the model.",
 )
-@reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
+@reads_tables("id_format", "delimiter", "encoding")
 def report(
     read: Any,
     run: Sequence[str],
@@ -85,9 +87,10 @@ def report(
     check_writable(out, read=(*run, *real))
     if not out.endswith((".html", ".htm")):
         raise PlanError(f"A report's name ends in .html, not {out}.")
-    if real and id_column is None:
-        raise PlanError("Real tables are joined by record ids: name their column with --id.")
-    standing = write_report(run, out, real=real, id=id_column, read=read, label=label)
+    party = None
+    if real and (its := party_run(real[0], id_column, read != ReadOptions())):
+        party, real, id_column, read = its.name, [its.settings.table], its.settings.id, its.settings
+    standing = write_report(run, out, real=real, id=id_column, party=party, read=read, label=label)
     click.echo(f"{out}: {Path(out).stat().st_size:,} bytes.\n{standing}")
 
 

@@ -23,7 +23,7 @@ def schema() -> None:
 
 @schema.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
-@click.option("--id", "id_column", required=True, help="Column of record ids, in every table.")
+@click.option("--id", "id_column", help="Column of record ids, if parties are joined by it.")
 @click.option(
     "--name",
     "names",
@@ -36,7 +36,7 @@ def schema() -> None:
 def draft(
     read: Any,
     tables: Sequence[str],
-    id_column: str,
+    id_column: str | None,
     names: Sequence[str],
     drop: Sequence[str],
     out: str,

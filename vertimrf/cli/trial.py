@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from ..errors import PlanError
 from ..files.atomic import check_space
 from ..plan.defaults import PAIRS_BYTES
 from ..plan.options import PlanOptions
+from ..tables.read_options import ReadOptions
 from .common import (
     compile_kernels,
+    party_run,
     print_dropped,
     print_findings,
     print_warnings,
+    schema_of,
 )
 from .group import main
 from .options import compares, makes_plan, reads_tables, runs
@@ -31,7 +35,7 @@ __all__ = ["evaluate", "synthesize"]
 @click.option(
     "--id",
     "id_column",
-    help="Column of record ids, in every table. One TABLE without --split needs none.",
+    help="Column of record ids, in every table. One TABLE needs none.",
 )
 @click.option(
     "--schema", help="Schema file. Without it, domains are inferred from the data: not private."
@@ -80,10 +84,6 @@ def synthesize(
             made.model.pieces(options.rows, seed=options.seed), made.model, made.to_json()
         )
         return
-    if id_column is None:
-        raise PlanError(
-            "Several parties' tables are joined by record ids: name their column with --id."
-        )
     # The messages of all tables are written before they are read.
     messages = max(len(tables), len(planning.split or ()))
     needed = messages * (planning.message_bytes or PAIRS_BYTES)
@@ -105,19 +105,24 @@ def synthesize(
 
 
 @main.command()
-@click.option("--real", multiple=True, required=True, help="Real table of a party; repeat for all.")
+@click.option(
+    "--real",
+    multiple=True,
+    required=True,
+    help="Real table of a party; repeat for all. Or a party's run folder.",
+)
 @click.option("--synthetic", required=True, help="Synthetic table.")
-@click.option("--id", "id_column", required=True, help="Column of record ids in the real tables.")
-@click.option("--schema", required=True, help="Schema that the synthesis used.")
+@click.option("--id", "id_column", help="Column of record ids that joins several real tables.")
+@click.option("--schema", help="Schema of the synthesis.  [default: beside the synthetic table]")
 @compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
-@reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
+@reads_tables("id_format", "delimiter", "encoding")
 def evaluate(
     read: Any,
     real: Sequence[str],
     synthetic: str,
-    id_column: str,
-    schema: str,
+    id_column: str | None,
+    schema: str | None,
     options: Any,
     json_file: str | None,
 ) -> None:
@@ -128,13 +133,16 @@ def evaluate(
     Then come the columns and pairs with the largest distance.
     """
     from .. import evaluate as evaluation
-    from ..plan.schema import Schema
     from ..privacy.standing import EXACT, Standing
 
     check_writable(json_file)
-    outcome = evaluation.evaluate(
-        list(real), synthetic, id_column, Schema.load(schema), options, read
-    )
+    run = party_run(real[0], id_column, schema, options.party, read != ReadOptions())
+    if run is None:
+        domains = schema_of(synthetic, schema)
+    else:
+        domains, options = run.plan.schema, replace(options, party=run.name)
+        real, id_column, read = [run.settings.table], run.settings.id, run.settings
+    outcome = evaluation.evaluate(list(real), synthetic, id_column, domains, options, read)
     write_json(json_file, outcome)
     if json_file != "-":
         _print_evaluation(outcome)

@@ -122,7 +122,9 @@ class ClusterRecords:
         ]
         examples = [example(number, row) for number, row in places]
         count = sum(map(len, by_part))
-        return replace(kept, dropped=self.dropped.also(count, columns.repeated(count, examples)))
+        return replace(
+            kept, dropped=self.dropped.also(count, columns.repeated(count, self.count, examples))
+        )
 
     def _with(self, parts: Sequence[Future]) -> ClusterRecords:
         """The same records with other partitions; they are counted again."""
@@ -292,7 +294,7 @@ def encode_partitions(
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
     encoded = functools.reduce(Encoded.then, (account for _, account in accounts))
-    encoded.check()
+    encoded.check(where)
     out = ClusterRecords(
         client,
         parts,

@@ -97,7 +97,7 @@ def encode(columns: Columns, source: Source) -> Part:
     """Encode the records of a partition that fit the schema, from a file or a frame.
 
     Raises:
-        TableError, SchemaError: the partition cannot be read, has other columns, or columns of an
+        TableError, SchemaError: the partition cannot be read, lacks columns, or has columns of an
             impossible type.
     """
     pieces = open_pieces(source, columns.read)

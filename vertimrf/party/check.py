@@ -1,4 +1,4 @@
-"""Check a party's table against a plan before a release: ids, columns, and every cell."""
+"""Check a party's table against a schema or plan before a release: ids, columns, every cell."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from ..errors import PlanError, SchemaError, TableError
 from ..plan.forecast import least_memory
+from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..tables.arrow import Source, open_pieces
 from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, column_numbers
+from ..tables.table import Columns, column_numbers, extra_columns
 from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
@@ -50,37 +51,41 @@ class Check:
 
 def check_table(
     source: Source,
-    id: str,
-    plan: Plan,
+    id: str | None,
+    schema: OpenSchema,
     party: str,
     where: str,
     read: ReadOptions = DEFAULT,
+    plan: Plan | None = None,
 ) -> Check:
-    """Check a table against a plan, in pieces: ids, columns, and every cell.
+    """Check a table against a schema, in pieces: ids, columns, and every cell.
 
     Records that do not fit, which a release silently leaves out, are problems here.
 
     Args:
         source: the party's table, see :func:`vertimrf.tables.arrow.read_arrow`.
-        id: name of the id column.
-        plan: the agreed plan.
-        party: name of the party in the plan.
+        id: name of the id column, if there is one.
+        schema: the schema. Cells of private domains are not checked.
+        party: name of the party in the schema.
         where: the table's name in sentences.
         read: how the table is read.
+        plan: the agreed plan, if there is one.
 
     Returns:
         Problems, notes and facts.
 
     Raises:
-        SchemaError, TableError: the plan has no such party, or the table cannot be read.
+        SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
     pieces = open_pieces(source, read)
-    attributes = plan.schema.part(party)
-    columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled_out(plan.schema, party))
+    attributes = schema.schema.part(party)
+    ruled = ruled_out(schema.schema, party)
+    columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
+    most = 1 if plan is None else plan.records_per_person
     problems = [str(error) for error in columns.errors(pieces.names)]
-    if read.person is None and plan.records_per_person > 1:
-        problems.append(str(unnamed(plan.records_per_person)))
-    columns = _present(columns, pieces.names)
+    if read.person is None and most > 1:
+        problems.append(str(unnamed(most)))
+    columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
     watched = _Watched(columns)
     try:
         encoded = columns.encode(pieces, watched.take)
@@ -90,15 +95,16 @@ def check_table(
     table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
-    facts = [f"{rows:,} records, {len(attributes)} attributes in the plan."]
-    notes = watched.notes()
+    facts = [f"{rows:,} records, {len(attributes)} attributes in the schema."]
+    notes = [*extra_columns([c for c in encoded.extra if c not in schema.wanted], where)]
+    notes += watched.notes()
     if table.dropped.records:
         facts.append(
             f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."
         )
     if not rows:
         problems.append(f"{where} has no records.")
-    elif not 1 / FEW_OR_MANY <= table.records / plan.expected_records <= FEW_OR_MANY:
+    elif plan and not 1 / FEW_OR_MANY <= table.records / plan.expected_records <= FEW_OR_MANY:
         notes.append(
             f"The plan expects {plan.expected_records:,} records, and noise and keys are chosen for as many: with "
             f"{table.records:,} it stays private, but another plan would be more accurate."
@@ -110,7 +116,6 @@ def check_table(
             "Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way."
         )
     if table.persons is not None and table.records:
-        most = plan.records_per_person
         left, persons = beyond(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."

@@ -10,16 +10,17 @@ Every figure that is read from the data is an event of the ledger.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import PrivacyError, SchemaError
+from ..errors import PrivacyError
 from ..plan.attribute import MISSING_TEXT, Attribute
-from ..plan.open_schema import OpenSchema, PrivateDomain
+from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
 from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind, LedgerEntry
@@ -29,7 +30,9 @@ from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, some
 from .number_range import find_edges
 
-__all__ = ["Finding", "close", "find_domains", "unfit", "without_result"]
+__all__ = ["Finding", "close", "find_domains", "unfit"]
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -113,36 +116,40 @@ def find_domains(
 def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) -> Schema:
     """Complete a schema with the domains and their cost.
 
+    An attribute whose search was without result has only missing and ``other`` values. The log
+    names it, and combinations with it rule nothing out.
+
     Args:
         schema: schema with private domains.
         findings: a finding for every private domain.
         public: False if the noise was fixed and gives no privacy.
-
-    Raises:
-        SchemaError: the search for some domains was without result; the message names them.
     """
-    if nothing := without_result(schema, findings):
-        raise SchemaError(nothing)
-    attributes = {f.domain.name: f.attribute for f in findings if f.attribute is not None}
-    return schema.closed(
-        attributes, tuple(entry for finding in findings for entry in finding.entries), public
+    lost = [f for f in findings if f.attribute is None and f.domain.name in schema.wanted]
+    if lost:
+        LOG.warning("%s", _without_result(lost))
+    names = {f.domain.name for f in lost}
+    kept = [
+        combination
+        for combination in schema.impossible
+        if names.isdisjoint(condition.attribute for condition in combination.conditions)
+    ]
+    return replace(schema, impossible=tuple(kept)).closed(
+        {f.domain.name: f.attribute or f.domain.unknown for f in findings},
+        tuple(entry for finding in findings for entry in finding.entries),
+        public,
     )
 
 
-def without_result(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
-    """A message about the domains whose search was without result; None if there are none."""
-    lost = [f for f in findings if f.attribute is None and f.domain.name in schema.wanted]
-    if not lost:
-        return None
+def _without_result(lost: Sequence[Finding]) -> str:
+    """A sentence about searches without result."""
     spent = sum(
         sum(getattr(entry.event, "pure_epsilon", 0.0) for entry in f.entries) for f in lost
     ) / len(lost)
     several = len(lost) > 1
     return (
         f"The private domain{'s' * several} of {some([f.domain.name for f in lost])} found nothing: at epsilon {spent:.3g}"
-        f"{' each' * several} no number or value exceeds the noise, and the budget is spent. "
-        "Give public bounds or values, or leave "
-        f"{'them' if several else 'it'} out."
+        f"{' each' * several} no number or value exceeds the noise, and the budget is spent. All values count as "
+        f"{OTHER!r} there; for more, give public bounds or values."
     )
 
 

@@ -14,7 +14,7 @@ from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
 from .impossible import Impossible
 from .schema import Schema, SchemaSections, read_impossible, read_schema
 
-__all__ = ["OpenSchema", "PrivateDomain"]
+__all__ = ["OTHER", "OpenSchema", "PrivateDomain"]
 
 # Default of `most`: bins and values of a private domain.
 BINS, VALUES = 16, 256
@@ -48,6 +48,13 @@ class PrivateDomain:
     def numeric(self) -> bool:
         """Whether the search is for bounds and bins. Otherwise it is for frequent values."""
         return self.known.kind == "numeric"
+
+    @property
+    def unknown(self) -> Attribute:
+        """The attribute if the search was without result: its values are missing or ``other``."""
+        if not self.numeric:
+            return self.known
+        return Attribute.categorical(self.name, [OTHER], other=OTHER, missing=self.known.missing)
 
     def binned(self, edges: tuple[float, ...]) -> Attribute:
         """The attribute with the edges that were found.

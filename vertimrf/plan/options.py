@@ -30,7 +30,6 @@ MIN_MESSAGE_BYTES = 1000
 
 # Command-line options whose name differs from their attribute's.
 FLAGS = {
-    "ignore_extra": "--ignore-extra-columns",
     "label": "--utility",
     "message_bytes": "--message-mb",
     "num_threads": "--threads",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.contingency import contingency, pair_tables
+from ..kernels.contingency import pair_tables
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
@@ -29,6 +29,8 @@ __all__ = ["Column", "Content", "Dependence", "Series", "classes_of", "content"]
 Array = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
+# Codes of the real tables by attribute, or of those attributes that a party has.
+Truth = Mapping[int, Codes]
 
 # Largest number of bars of a chart, for ordered and for unordered values; and largest number of
 # classes of an attribute when its dependence on others is computed.
@@ -152,14 +154,14 @@ class Content:
     utility: dict[str, Any] | None
 
 
-def content(run: Run, truth: Codes | None = None, label: str | None = None) -> Content:
+def content(run: Run, truth: Truth | None = None, label: str | None = None) -> Content:
     """Compute all figures.
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. None if
-            they must not be seen.
-        label: attribute that trees trained on the model's rows predict from the others. Needs
+        truth: codes of the joined real tables, by attribute of the run's schema [each shape=(n,),
+            uint16]. None if they must not be seen.
+        label: attribute that trees trained on the model's rows predict from the others in
             ``truth``.
 
     Returns:
@@ -180,7 +182,7 @@ def content(run: Run, truth: Codes | None = None, label: str | None = None) -> C
             a,
             counts / field.total,
             released[a],
-            None if truth is None else _shares(truth, schema.sizes, a),
+            None if truth is None or a not in truth else _shares(truth[a], schema.sizes[a]),
         )
         for a, counts in enumerate(one_way)
     )
@@ -201,20 +203,25 @@ def content(run: Run, truth: Codes | None = None, label: str | None = None) -> C
         tuple(ordered),
         coarse,
         field.total,
-        None if truth is None else truth.shape[1],
+        None if truth is None else len(next(iter(truth.values()))),
         useful,
     )
 
 
-def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
+def _utility(run: Run, truth: Truth, label: str) -> dict[str, Any]:
     """Utility of rows drawn from the model, as many as it has records.
 
     Attributes of one value are left out.
     """
     field, attributes = run.model.field, run.model.schema.attributes
     rows = sample(field, max(round(field.total), 1), np.random.default_rng(0))
-    varying = [i for i, attribute in enumerate(attributes) if attribute.size > 1]
-    return utility(truth[varying], rows[varying], [attributes[i] for i in varying], label)
+    varying = [i for i in truth if attributes[i].size > 1]
+    return utility(
+        np.stack([truth[i] for i in varying]),
+        rows[varying],
+        [attributes[i] for i in varying],
+        label,
+    )
 
 
 def classes_of(attribute: Attribute, counts: Array, most: int = MAX_CLASSES) -> Classes | None:
@@ -306,9 +313,8 @@ def _column(
     )
 
 
-def _shares(codes: Codes, sizes: Sequence[int], a: int) -> Array:
-    shares: Array = contingency(codes, sizes, (a,)) / max(codes.shape[1], 1)
-    return shares
+def _shares(codes: Codes, size: int) -> Array:
+    return np.bincount(codes, minlength=size) / max(len(codes), 1)
 
 
 def _dependence(
@@ -316,7 +322,7 @@ def _dependence(
     field: MarkovRandomField,
     pairs: Pairs | None,
     classes: Sequence[Classes | None],
-    truth: Codes | None,
+    truth: Truth | None,
 ) -> Dependence:
     d = len(schema.sizes)
     model, estimate, beyond, predicted, stated = (np.full((d, d), np.nan) for _ in range(5))
@@ -329,35 +335,35 @@ def _dependence(
     all_pairs = list(itertools.combinations(range(d), 2))
     # All pairs of a wide model take seconds. Pairs that the report has are computed again only if
     # the truth is given.
-    wanted = [pair for pair in all_pairs if truth is not None or np.isnan(model[pair])]
+    known = set(truth or ())
+    wanted = [pair for pair in all_pairs if known.issuperset(pair) or np.isnan(model[pair])]
     sizes = binned_sizes(schema.sizes, classes)
-    true = off = None
+    true = off = resampled = None
     expected_noise = 0.0
     tables = expected_marginals(field, wanted, [(classes[a], classes[b]) for a, b in wanted])
     shares = [table / field.total for table in tables]
     _enter(model, wanted, [_from_independence(table) for table in shares])
-    if truth is not None:
+    compared = [pair for pair in wanted if known.issuperset(pair)]
+    if truth is not None and compared:
         true, off = np.full((d, d), np.nan), np.full((d, d), np.nan)
-        merged = np.stack(
-            [
-                row if of is None else of.astype(np.uint16)[row]
-                for row, of in zip(truth, classes, strict=True)
-            ]
-        )
-        records = max(truth.shape[1], 1)
-        for pair, table, counts in zip(
-            wanted, shares, pair_tables(merged, sizes, wanted), strict=True
-        ):
+        records = max(len(next(iter(truth.values()))), 1)
+        merged = np.zeros((d, records), np.uint16)
+        for a, row in truth.items():
+            of = classes[a]
+            merged[a] = row if of is None else of.astype(np.uint16)[row]
+        by_pair = dict(zip(wanted, shares, strict=True))
+        for pair, counts in zip(compared, pair_tables(merged, sizes, compared), strict=True):
+            table = by_pair[pair]
             real = counts / records
             _enter(true, [pair], [_from_independence(real)])
             _enter(off, [pair], [0.5 * float(np.abs(table - real).sum())])
             expected_noise += (
                 0.5 * MEAN_ABSOLUTE * float(np.sqrt(real * (1 - real) / records).sum())
             )
+        resampled = expected_noise / len(compared)
     across = np.array(
         [[not set(one) & set(other) for other in schema.holders] for one in schema.holders]
     )
-    resampled = expected_noise / len(all_pairs) if truth is not None and all_pairs else None
     return Dependence(model, estimate, beyond, predicted, stated, true, off, across, resampled)
 
 

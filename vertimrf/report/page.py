@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import __version__
 from ..errors import PlanError
 from ..evaluate import read_real
 from ..files.atomic import write_text
 from ..plan.defaults import INNER
+from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
 from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
-from .content import Array, Content, content
+from .content import Array, Content, Truth, content
 from .figures import shown
 from .run import Run
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..trial import Trial
 
 __all__ = ["page", "write_page", "write_report"]
-
-Codes = npt.NDArray[np.uint16]
 
 # Largest number of lines of a table of pairs.
 MAX_LINES = 20
@@ -43,6 +41,7 @@ def write_report(
     *,
     real: Sequence[Any] = (),
     id: str | None = None,
+    party: str | None = None,
     read: ReadOptions = DEFAULT,
     label: str | None = None,
 ) -> Standing:
@@ -54,7 +53,8 @@ def write_report(
         out: the page to write.
         real: the real tables, if one machine may see them all. The page then compares with them,
             and says that it is not private.
-        id: id column of the real tables.
+        id: id column that joins several real tables.
+        party: the party whose table the only real one is. Its columns alone are compared.
         read: how the real tables are read.
         label: attribute that trees predict from the others. The page then shows the utility of the
             model's rows, as ``vertimrf evaluate --utility`` does. Needs ``real``.
@@ -65,8 +65,8 @@ def write_report(
     Raises:
         MessageError: files cannot be read, or belong to different runs.
         TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
-        PlanError: there are real tables without an id, or a label without real tables; or
-            Jinja or, with a label, scikit-learn is not installed.
+        PlanError: there is a label without real tables; or Jinja or, with a label, scikit-learn is
+            not installed.
 
     Example:
         >>> vertimrf.write_report("results/", "report.html")  # doctest: +SKIP
@@ -84,14 +84,17 @@ def write_report(
         opened = Run.of(run)
     truth = None
     if real:
-        if id is None:
-            raise PlanError("Real tables are joined by record ids: name their column (id).")
-        truth, _, _ = read_real(real, id, opened.model.schema, read, INNER)
+        schema = opened.model.schema
+        places: Sequence[int] = range(len(schema.names))
+        if party is not None:
+            places = schema.party_attributes(party)
+            schema = Schema.of({party: schema.part(party)})
+        truth = dict(zip(places, read_real(real, id, schema, read, INNER)[0], strict=True))
     return write_page(opened, out, truth, label)
 
 
 def write_page(
-    run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None
+    run: Run, out: str | Path, truth: Truth | None = None, label: str | None = None
 ) -> Standing:
     """Write the page of a run.
 
@@ -131,13 +134,13 @@ def check_tools() -> None:
         )
 
 
-def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
+def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
     """The page as HTML text.
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. The page
-            is then not private.
+        truth: codes of the joined real tables, by attribute of the run's schema [each shape=(n,),
+            uint16]. The page is then not private.
         label: attribute that trees predict from the others. Needs ``truth``.
     """
     import jinja2
@@ -193,7 +196,7 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "errors": _errors(run, content),
         "strongest": _first(np.where(pairs.across, np.nan_to_num(pairs.model), np.nan)),
         "farthest": _first(np.where(apart > 0, apart, np.nan)),
-        "off_alone": np.mean([column.off for column in content.columns]) if truth else None,
+        "off_alone": _nanmean(np.array([column.off for column in content.columns], float)),
         "off_in_two": _nanmean(pairs.off),
         "independent": _nanmean(pairs.truth),
     }
@@ -263,5 +266,5 @@ def _median(values: Array) -> float | None:
     return float(np.nanmedian(values)) if np.isfinite(values).any() else None
 
 
-def _nanmean(matrix: Array | None) -> float | None:
-    return None if matrix is None or not np.isfinite(matrix).any() else float(np.nanmean(matrix))
+def _nanmean(values: Array | None) -> float | None:
+    return None if values is None or not np.isfinite(values).any() else float(np.nanmean(values))

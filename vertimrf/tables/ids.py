@@ -23,6 +23,7 @@ __all__ = [
     "cell_value",
     "digest_ids",
     "digested",
+    "few_ids",
     "format_ids",
     "id_shapes",
     "most_shapes",
@@ -34,6 +35,8 @@ __all__ = [
 
 DIGIT, LETTER = "0", "a"
 LONGEST_SHAPE = 40
+# With more records an id than this, a column is not one of record ids.
+MAX_RECORDS_AN_ID = 10
 
 
 @dataclass(frozen=True)
@@ -332,3 +335,10 @@ def repeated(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Digests that several records have, each once, increasing."""
     ordered = np.sort(digests)
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def few_ids(ids: int, records: int, where: str) -> str:
+    """A sentence about a column with too few values to be record ids; else an empty one."""
+    if ids * MAX_RECORDS_AN_ID >= records:
+        return ""
+    return f"{where}: {records:,} records have only {ids:,} ids, and a record needs an id of its own; name another column."

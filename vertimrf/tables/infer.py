@@ -132,12 +132,7 @@ def draft_schema(
     parties: dict[str, list[Attribute]] = {}
     flags = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
-        if id is not None and id not in table.column_names:
-            raise TableError(
-                f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}."
-            )
-        if not table.num_rows:
-            raise TableError(f"Table {i + 1} has no records.")
+        check_ids(table, id, f"Table {i + 1}")
         attributes = parties.setdefault(party, [])
         for name in table.column_names:
             if name == id or name in dropped:
@@ -168,6 +163,26 @@ def draft_schema(
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     return Draft(Schema.of(parties, public=False), tuple(flags))
+
+
+def check_ids(table: pa.Table, id: str | None, where: str) -> None:
+    """Check that a table has records, and an id column whose values can be record ids.
+
+    Raises:
+        TableError: it does not.
+    """
+    from .ids import few_ids
+
+    if id is not None and id not in table.column_names:
+        raise TableError(
+            f"{where} has no id column {id!r}; its columns are {', '.join(table.column_names)}."
+        )
+    if not table.num_rows:
+        raise TableError(f"{where} has no records.")
+    if id is not None and (
+        few := few_ids(len(table[id].unique()), table.num_rows, f"{where}, id column {id!r}")
+    ):
+        raise TableError(few)
 
 
 def drafted(

@@ -40,7 +40,6 @@ class ReadOptions:
         person: column of person ids, if people have several records; None if every record is a
             different person.
         id_format: how to normalise ids that parties write differently (:data:`FORMATS`).
-        ignore_extra: ignore columns that the schema does not have, instead of refusing the table.
         delimiter: separator between cells of a CSV file, one ASCII character.
         encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as
             ``\\xNN``.
@@ -53,12 +52,6 @@ class ReadOptions:
         default=None, metadata={"help": "Column of person ids, if people have several records."}
     )
     id_format: tuple[str, ...] = field(default=(), metadata={"help": FORMAT_HELP})
-    ignore_extra: bool = field(
-        default=False,
-        metadata={
-            "help": "Ignore columns that the plan does not have, instead of refusing the table."
-        },
-    )
     delimiter: str = field(
         default=",", metadata={"help": "Separator between cells of CSV files; \\t for tabs."}
     )

@@ -25,6 +25,7 @@ from .ids import (
     IdKeys,
     cell_value,
     digested,
+    few_ids,
     format_ids,
     is_text,
     repeated,
@@ -40,10 +41,12 @@ __all__ = [
     "Table",
     "align",
     "cell_values",
+    "check_joined",
     "check_same_records",
     "column_numbers",
     "encode_columns",
     "encode_table",
+    "extra_columns",
     "one_per_id",
     "warn_of_strangers",
 ]
@@ -154,7 +157,7 @@ def encode_table(
         id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the
             same id. None if no other table is to match; then every row is a separate record.
         attributes: the party's part of the schema. The table has these columns and the ids, in any
-            order.
+            order. Its other columns are left out, and the log names them.
         read: how to read the table; ids of persons are treated as ids of records.
         name: name of the table in errors; default the path.
         keys: keys of the digests; tables whose ids must match share them.
@@ -166,13 +169,13 @@ def encode_table(
 
     Raises:
         TableError: the source is no table, or its ids or formats are not usable.
-        SchemaError: columns are missing or unknown, or have a type that their values cannot have.
+        SchemaError: columns are missing, or have a type that their values cannot have.
     """
     pieces = open_pieces(source, read)
     columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
-    encoded.check()
+    encoded.check(columns.where)
     return columns.settled(encoded, pieces)
 
 
@@ -250,25 +253,24 @@ class Columns:
         return f"{self.where}, person column {self.person!r}"
 
     def check(self, names: Sequence[str]) -> None:
-        """Check that a table has these columns, and no others unless they are ignored.
+        """Check that a table has these columns.
 
         Raises:
-            TableError, SchemaError: a column is missing or unknown.
+            TableError, SchemaError: a column is missing.
         """
         for error in self.errors(names):
             raise error
 
     def errors(self, names: Sequence[str]) -> Iterator[VertiMRFError]:
-        """The errors about missing and unknown columns of a table with these names."""
+        """The errors about missing columns of a table with these names."""
         if self.id is not None and self.id not in names:
             yield TableError(
                 f"{self.where} has no id column {self.id!r}; its columns are {some(names)}."
             )
         if self.person is not None and self.person not in names:
             yield without_person(self.where, self.person, names)
-        kept = [name for name in names if name in self.wanted] if self.read.ignore_extra else names
         try:
-            check_columns(kept, self.id, self.attributes, self.where, self.person)
+            check_columns(names, self.id, self.attributes, self.where, self.person)
         except SchemaError as error:
             yield error
 
@@ -314,12 +316,12 @@ class Columns:
         kept[again] = False
         return replace(
             out.only(kept),
-            dropped=out.dropped.also(len(again), self.repeated(len(again), examples)),
+            dropped=out.dropped.also(len(again), self.repeated(len(again), out.records, examples)),
         )
 
-    def repeated(self, count: int, examples: Sequence[str]) -> Reason:
-        """The reason for dropping ``count`` records whose id another record has, with examples."""
-        sentence = (
+    def repeated(self, count: int, records: int, examples: Sequence[str]) -> Reason:
+        """The reason for dropping ``count`` of ``records`` whose id another has, with examples."""
+        sentence = few_ids(records - count, records, self.ids) or (
             f"{self.ids}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another has "
             f"(such as {', '.join(dict.fromkeys(examples))}); keep one record per id."
         )
@@ -376,8 +378,7 @@ class Columns:
         records = 0
 
         def add(kind: Kind, what: str | None, problem: Tally) -> None:
-            key = kind, what or ""
-            problems[key] = problems[key].then(problem)
+            problems[kind, what or ""] = problems[kind, what or ""].then(problem)
 
         def report(text: str, cells: int) -> None:
             add("unreadable", None, Tally(1, value=text[:SHOWN]))
@@ -408,9 +409,8 @@ class Columns:
                     fits &= column_codes >= 0
             if watch is not None:
                 watch(piece, rows)
-            fitting = fits.copy()
-            for text, combination in self.impossible.items():
-                marked = fitting & breaking(rows, combination)
+            broken = {text: fits & breaking(rows, c) for text, c in self.impossible.items()}
+            for text, marked in broken.items():
                 add("impossible", text, Tally.of(marked, records))
                 fits &= ~marked
             every = bool(fits.all())
@@ -433,6 +433,7 @@ class Columns:
             records,
             problems,
             wrong,
+            tuple(name for name in pieces.names if name not in self.wanted),
         )
 
 
@@ -449,6 +450,7 @@ class Encoded:
         rows: number of rows read, including those left out.
         problems: records left out; those of impossible combinations have no other problem.
         wrong: by attribute, an error about its whole column.
+        extra: columns outside the schema, which are left out.
     """
 
     digests: npt.NDArray[np.uint64]
@@ -459,18 +461,23 @@ class Encoded:
     rows: int
     problems: Problems
     wrong: Mapping[str, str]
+    extra: tuple[str, ...]
 
     @property
     def dropped(self) -> int:
         """Number of records left out."""
         return len(self.left_out) + self.problems["unreadable", ""].count
 
-    def check(self) -> None:
+    def check(self, where: str) -> None:
         """Check that no column has a type that its attribute cannot have.
+
+        Columns outside the schema are named in the log; ``where`` names the table.
 
         Raises:
             SchemaError: a column has.
         """
+        for sentence in extra_columns(self.extra, where):
+            LOG.warning("%s", sentence)
         for sentence in self.wrong.values():
             raise SchemaError(sentence)
 
@@ -502,6 +509,7 @@ class Encoded:
                 for key, problem in self.problems.items()
             },
             {**later.wrong, **self.wrong},
+            tuple(dict.fromkeys(self.extra + later.extra)),
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
@@ -536,10 +544,10 @@ def check_columns(
     where: str,
     person: str | None = None,
 ) -> None:
-    """Check that the columns besides the ids are those of the schema.
+    """Check that a table has the columns of the schema.
 
     Raises:
-        SchemaError: a column is missing or unknown, or an id column is an attribute.
+        SchemaError: a column is missing, or an id column is an attribute.
     """
     wanted = [attribute.name for attribute in attributes]
     for what, column in (("id", id), ("person", person)):
@@ -548,10 +556,22 @@ def check_columns(
                 f"The {what} column {column!r} is an attribute of the schema; remove it there."
             )
     check_present(wanted, names, where)
-    if extra := [name for name in names if name not in wanted and name not in (id, person)]:
-        raise SchemaError(
-            f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema."
-        )
+
+
+def extra_columns(extra: Sequence[str], where: str) -> Iterator[str]:
+    """A sentence about the columns outside the schema, if there are any."""
+    if extra:
+        yield f"{where}: left out, because the schema does not have it: column {some(extra)}."
+
+
+def check_joined(id: str | None, tables: Sequence[Source]) -> None:
+    """Check that several tables have an id column to be joined by.
+
+    Raises:
+        TableError: they have none.
+    """
+    if id is None and len(tables) > 1:
+        raise TableError("Several tables are joined by record ids: name their column (--id).")
 
 
 def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> None:

@@ -38,7 +38,7 @@ from vertimrf.named_model import Model
 from vertimrf.party.alignment import best_match, open_sample
 from vertimrf.party.domain_record import DomainRecord, Search
 from vertimrf.party.party import Party
-from vertimrf.party.private_domains import close, without_result
+from vertimrf.party.private_domains import close
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, open_envelope
@@ -490,11 +490,7 @@ def read_domains(path, name, use):
         table = pa.table({name: ["a"] for name in part.wanted})
         search = Search(part, use.seeds.path("open.toml"), "table", table)
         domains, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
-    return (
-        without_result(part, domains) or close(part, domains)
-        if set(part.wanted) <= {f.domain.name for f in domains}
-        else domains
-    )
+    return close(part, domains) if set(part.wanted) <= {f.domain.name for f in domains} else domains
 
 
 def read_release(path, name, use):
@@ -548,9 +544,7 @@ def read_table(path, name, use):
     if use.rng.random() < 0.3:
         for piece in open_pieces(path).read():
             _ = piece.num_rows
-    return encode_table(
-        path, "id", part, read=ReadOptions(ignore_extra=True, person="person"), keys=IdKeys.drawn()
-    )
+    return encode_table(path, "id", part, read=ReadOptions(person="person"), keys=IdKeys.drawn())
 
 
 def inflated(path):

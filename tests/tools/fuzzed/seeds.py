@@ -107,7 +107,7 @@ class Seeds:
             self.path(f"{party}.parquet"),
             "id",
             part,
-            read=ReadOptions(ignore_extra=True, person="person"),
+            read=ReadOptions(person="person"),
             keys=KEYS,
         )
 
@@ -169,9 +169,7 @@ def people(seed):
     """All parties' records in one table, without what the schema calls impossible."""
     whole = schema()
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
-    codes = encode_table(
-        tables, "id", whole.attributes, read=ReadOptions(ignore_extra=True), keys=KEYS
-    ).codes
+    codes = encode_table(tables, "id", whole.attributes, keys=KEYS).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
         kept &= ~np.all([np.isin(codes[place], values) for place, values in combination], axis=0)
@@ -268,7 +266,7 @@ def _messages(folder, name, plan, table, keys, secret):
             table,
             "id",
             plan.schema.part(party),
-            read=ReadOptions(ignore_extra=True, person="person"),
+            read=ReadOptions(person="person"),
             keys=KEYS,
         )
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
@@ -333,7 +331,7 @@ def _outer_model(folder, keys, table, secret):
                 table.slice(40 * number, ROWS - 80),
                 "id",
                 plan.schema.part(party),
-                read=ReadOptions(ignore_extra=True, person="person"),
+                read=ReadOptions(person="person"),
                 keys=KEYS,
             )
             received.append(

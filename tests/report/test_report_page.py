@@ -16,7 +16,7 @@ from commands import good, refused
 from threadpoolctl import threadpool_limits
 
 import vertimrf
-from vertimrf.errors import PlanError, SchemaError
+from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.plan.options import PlanOptions
 from vertimrf.report import figures
 from vertimrf.report.content import content
@@ -209,8 +209,16 @@ def test_real_tables_are_read_by_the_runs_schema(made, beside_truth, tmp_path):
     standing = write_report(made.folder, tmp_path / "with.html", real=tables, id="id")
     assert not standing.private
     assert (tmp_path / "with.html").read_text(encoding="utf-8") == beside_truth
-    with pytest.raises(PlanError, match="name their column"):
+    with pytest.raises(TableError, match="name their column"):
         write_report(made.folder, tmp_path / "with.html", real=tables)
+
+
+@pytest.mark.parametrize("columns", [(0, 1, 2), (5,)])
+def test_a_party_compares_its_columns_alone(made, columns):
+    truth = {a: made.codes[a] for a in columns}
+    html, drawn = page(made.run, truth), content(made.run, truth).columns
+    assert html.count('class="truth"') == sum(len(drawn[a].labels) for a in columns)
+    assert ("model to truth" in Reader(html).text) == (len(columns) > 1)
 
 
 def test_what_rows_are_good_for_is_told_beside_the_truth(made, monkeypatch):

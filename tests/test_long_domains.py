@@ -12,6 +12,7 @@ from vertimrf.named_model import Model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 
@@ -132,7 +133,13 @@ def test_a_domain_of_nothing_but_rare_values_is_one_value():
         }
     )
     plan = plan_with(
-        schema, epsilon=0.1, delta=1e-6, expected_records=2_000, nonce="rare", keys=1 << 10
+        schema,
+        epsilon=0.1,
+        delta=1e-6,
+        expected_records=2_000,
+        nonce="rare",
+        keys=1 << 10,
+        shares=SHARES,
     )
     codes = np.array(
         [rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)]

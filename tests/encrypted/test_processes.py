@@ -12,6 +12,7 @@ import pytest
 
 from vertimrf.encrypted.processes import spread
 from vertimrf.errors import RunError
+from vertimrf.kernels.jit import threads
 
 several = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
 
@@ -41,20 +42,24 @@ def test_one_thread_works_in_this_process() -> None:
 
 @several
 def test_several_threads_work_in_processes_of_their_own() -> None:
-    results = list(spread(start, (5,), range(20)))
+    with threads(2):
+        results = list(spread(start, (5,), range(20)))
     assert [value for value, _ in results] == [5 + i for i in range(20)]
     assert os.getpid() not in {process for _, process in results}
 
 
 @several
 def test_an_error_of_the_work_is_raised_here() -> None:
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError), threads(2):
         list(spread(failing, (), [1, 1, 0, *[1] * 9]))
 
 
 @several
 def test_a_process_that_ends_is_one_sentence() -> None:
-    with pytest.raises(RunError, match=r"ended before its work was done.*with fewer threads"):
+    with (
+        pytest.raises(RunError, match=r"ended before its work was done.*with fewer threads"),
+        threads(2),
+    ):
         list(spread(ending, (), [3] * 8))
 
 

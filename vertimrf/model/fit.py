@@ -314,8 +314,8 @@ def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
-    """Centred logs of every measured attribute's counts: the mean of its margins of most values,
-    weighted by their precision.
+    """Centred logs of every measured attribute's counts: the mean of its margins of most values in
+    the same bins, weighted by their precision.
     """
     margins: dict[int, list[tuple[Array, Array, BinMap | None]]] = {}
     for m in measurements:
@@ -328,7 +328,7 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
             finest = margins.setdefault(a, [])
             if finest and len(finest[0][0]) < len(margin[0]):
                 finest.clear()
-            if not finest or len(finest[0][0]) == len(margin[0]):
+            if not finest or _same_bins(finest[0][2], bins, len(margin[0])):
                 finest.append(margin)
     logs: dict[int, Array] = {}
     for a, of in margins.items():
@@ -342,6 +342,12 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
             counts = (counts / np.maximum(np.bincount(bins, minlength=len(mean)), 1))[bins]
         logs[a] = np.log(counts) - float((counts * np.log(counts)).sum() / counts.sum())
     return logs
+
+
+def _same_bins(one: BinMap | None, other: BinMap | None, count: int) -> bool:
+    """Whether two maps, of which one has ``count`` bins, are equal."""
+    one, other = (np.arange(count) if bins is None else bins for bins in (one, other))
+    return np.array_equal(one, other)
 
 
 def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:

@@ -95,7 +95,9 @@ def check_table(
     table = columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
-    facts = [f"{rows:,} records, {len(attributes)} attributes in the schema."]
+    facts = [
+        f"{rows:,} records, {len(attributes)} attributes in the {'plan' if plan else 'schema'}."
+    ]
     notes = [*extra_columns([c for c in encoded.extra if c not in schema.wanted], where)]
     notes += watched.notes()
     if table.dropped.records:

@@ -1487,6 +1487,20 @@ NAMED += (
         ),
     ),
     Mutation(
+        "evidence does not count how many marginals were looked at",
+        "model/evidence.py",
+        "limits = NOISE_AMONG * np.arange(1, len(order) + 1) / max(len(order), 1)",
+        "limits = np.full(len(order), NOISE_AMONG)",
+        ("model/test_evidence.py",),
+    ),
+    Mutation(
+        "a table with little signal has the usual shares of the budget",
+        "plan/shares.py",
+        "return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual",
+        "return usual",
+        ("plan/test_shares.py",),
+    ),
+    Mutation(
         "the calibration of encrypted counts looks at the server alone",
         "plan/plan.py",
         "if isinstance(self.sketch, EncryptedCountsPlan):\n            views +=",

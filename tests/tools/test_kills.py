@@ -24,18 +24,22 @@ held = {}
 once, made, given = Releases.once, Releases.made, Releases.given
 
 def late(self, release, make, price):
-    if made(self, release.plan, release.party):
+    if made(self, release.plan, release.party, release.file):
         return once(self, release, make, price)
     self.prepare()
     held[self.folder / release.name] = self, release, make(), price
     return held[self.folder / release.name][2]
 
-def known(self, plan, party):
-    return held.get(self.folder / record_name(plan, party))
+def known(self, plan, party, file="message"):
+    return held.get(self.folder / record_name(plan, party, file))
+
+def taken(self, plan, party, price, file="message"):
+    late = known(self, plan, party, file)
+    return late[2] if late else given(self, plan, party, price, file)
 
 Releases.once = late
 Releases.made = lambda self, *what: known(self, *what) is not None or made(self, *what)
-Releases.given = lambda self, *what: known(self, *what[:2])[2] if known(self, *what[:2]) else given(self, *what)
+Releases.given = taken
 turn = kills.take_turn
 
 def take_turn(run, place):

@@ -41,6 +41,8 @@ from .proximal_step import Dual, LogFactors
 
 __all__ = ["FitOptions", "fit"]
 
+# Counts of an attribute's values, their variances and their bins.
+Margin = tuple[Array, Array, BinMap | None]
 # Least weight of a marginal that shows no more than independent attributes do.
 MIN_FOLLOWED = 0.02
 # Noise moves a step in fewer directions than there are cells, because marginals share margins.
@@ -317,7 +319,7 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
     """Centred logs of every measured attribute's counts: the mean of its margins of most values in
     the same bins, weighted by their precision.
     """
-    margins: dict[int, list[tuple[Array, Array, BinMap | None]]] = {}
+    margins: dict[int, list[Margin]] = {}
     for m in measurements:
         if m.unknown:
             continue
@@ -328,7 +330,7 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
             finest = margins.setdefault(a, [])
             if finest and len(finest[0][0]) < len(margin[0]):
                 finest.clear()
-            if not finest or _same_bins(finest[0][2], bins, len(margin[0])):
+            if not finest or _same_bins(finest[0], margin):
                 finest.append(margin)
     logs: dict[int, Array] = {}
     for a, of in margins.items():
@@ -344,10 +346,11 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
     return logs
 
 
-def _same_bins(one: BinMap | None, other: BinMap | None, count: int) -> bool:
-    """Whether two maps, of which one has ``count`` bins, are equal."""
-    one, other = (np.arange(count) if bins is None else bins for bins in (one, other))
-    return np.array_equal(one, other)
+def _same_bins(one: Margin, other: Margin) -> bool:
+    """Whether two margins of an attribute have the same cells."""
+    count = len(one[0])
+    first, second = (np.arange(count) if bins is None else bins for _, _, bins in (one, other))
+    return count == len(other[0]) and np.array_equal(first, second)
 
 
 def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:

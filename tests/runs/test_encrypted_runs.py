@@ -39,12 +39,15 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
-    """A copy of it; the parties' tables stay where they were."""
+    return copied(start, tmp_path / "run", monkeypatch)
+
+
+def copied(start: Path, folder: Path, patch: pytest.MonkeyPatch) -> Conversation:
+    """A copy of a run; the parties' tables stay where they were."""
     from vertimrf.runs.server_run import ServerRun
 
-    shutil.copytree(start, tmp_path / "run")
-    monkeypatch.setenv(STATE, str(tmp_path / "run" / "state"))
-    folder = tmp_path / "run"
+    shutil.copytree(start, folder)
+    patch.setenv(STATE, str(folder / "state"))
     parties = {name: PartyRun(folder / f"{name}.run") for name in ("hospital", "insurer")}
     return Conversation(folder, ServerRun(folder / "server"), parties)
 
@@ -85,6 +88,45 @@ def test_a_whole_run_of_encrypted_counts(run: Conversation) -> None:
         assert number not in seen
 
 
+def received(run: Conversation) -> dict[str, dict[str, int]]:
+    """The length of everything that each role receives, by role and name."""
+    hospital, insurer = run.parties.values()
+    rows = hospital.advance({})
+    for_insurer = run.server.advance({"hospital": rows})["insurer"]
+    answers = insurer.advance(for_insurer)
+    for_hospital = run.server.advance({"insurer": answers})["hospital"]
+    message = hospital.advance(for_hospital)
+    views = {"server": message | answers, "hospital": for_hospital, "insurer": for_insurer}
+    # How long a message is follows from noisy figures: test_lengths.py.
+    return {
+        role: {name: len(data) * (name != "message") for name, data in files.items()}
+        for role, files in views.items()
+    }
+
+
+def test_every_role_receives_as_much_whatever_is_in_the_tables(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One plan; tables that differ in one person, and altogether."""
+    seen = []
+    for number, changed in enumerate((0, 1, 300)):
+        run = copied(start, tmp_path / str(number), monkeypatch)
+        for party in run.parties.values():
+            head, *lines = Path(party.settings.table).read_text().splitlines()
+            others = [line.split(",")[0] + ",0" * line.count(",") for line in lines[:changed]]
+            table = tmp_path / f"{number}-{party.name}.csv"
+            table.write_text("\n".join([head, *others, *lines[changed:]]))
+            replace_table(party, table)
+        seen.append(received(run.again()))
+    assert seen[0] == seen[1] == seen[2]
+    assert {ROWS, ANSWERS} < set(seen[0]["server"])
+
+
+def replace_table(party: PartyRun, table: Path) -> None:
+    settings = (party.folder / "run.toml").read_text()
+    (party.folder / "run.toml").write_text(settings.replace(party.settings.table, str(table)))
+
+
 def test_rows_of_another_run_or_altered_ones_are_refused(run: Conversation) -> None:
     hospital, insurer = run.parties.values()
     first = hospital.advance({})[ROWS]
@@ -107,8 +149,7 @@ def test_different_people_are_one_sentence(run: Conversation, tmp_path: Path) ->
     table = tmp_path / "fewer.csv"
     lines = Path(insurer.settings.table).read_text().splitlines()
     table.write_text("\n".join(lines[:-1]) + "\n")
-    settings = (insurer.folder / "run.toml").read_text()
-    (insurer.folder / "run.toml").write_text(settings.replace(insurer.settings.table, str(table)))
+    replace_table(insurer, table)
     insurer = PartyRun(insurer.folder)
     with pytest.raises(MessageError, match=r"do not hold the same ids.*plan with count sketches"):
         insurer.advance({ROWS: hospital.advance({})[ROWS]})
@@ -125,8 +166,7 @@ def test_rows_and_message_are_of_one_table(run: Conversation, tmp_path: Path) ->
     lines = Path(hospital.settings.table).read_text().splitlines()
     ids, smoker, ward = lines[1].split(",")
     table.write_text("\n".join([lines[0], f"{ids},{1 - int(smoker)},{ward}", *lines[2:]]) + "\n")
-    settings = (hospital.folder / "run.toml").read_text()
-    (hospital.folder / "run.toml").write_text(settings.replace(hospital.settings.table, str(table)))
+    replace_table(hospital, table)
     changed = PartyRun(hospital.folder)
     with pytest.raises(PrivacyError, match="rows-1-2 was released already"):
         changed.advance({ANSWERS: answers})

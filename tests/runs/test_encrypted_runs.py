@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from commands import refused
 from conversation import Conversation, files_of
 
 from vertimrf.errors import MessageError, PrivacyError
+from vertimrf.files import container
 from vertimrf.files.state import STATE
+from vertimrf.keys import seal
 from vertimrf.plan.options import PlanOptions
 from vertimrf.runs.files import between
 from vertimrf.runs.party_run import PartyRun
@@ -142,6 +147,53 @@ def test_rows_of_another_run_or_altered_ones_are_refused(run: Conversation) -> N
     # The relay looks at the head alone.
     run.server.advance({"insurer": {ANSWERS: first[:60_000]}})
     assert "of another plan or party" in " ".join(run.server.state().refused)
+
+
+WRONG = [
+    ("ciphertexts, and this plan has", lambda array: array[1:]),
+    ("ciphertexts, and this plan has", lambda array: np.concatenate([array, array[:1]])),
+    ("has a number that is no ciphertext", lambda array: array | 255),
+    ("has a number that is no ciphertext", lambda array: array & 0),
+    ("lacks its", lambda array: array.view(np.uint16)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "change"),
+    [
+        *((name, *wrong) for name in ("rows", "answers") for wrong in WRONG),
+        (
+            "key",
+            "is no Paillier key of this version (its modulus has a small factor)",
+            lambda a: a & 254,
+        ),
+        ("answers", "was made under another key", lambda a: a & 0 | 7),
+    ],
+)
+def test_nonsense_that_a_party_seals_is_one_sentence_to_the_other(
+    run: Conversation,
+    name: str,
+    sentence: str,
+    change: Callable[[np.ndarray], np.ndarray],
+) -> None:
+    """Exit code 2, and nothing is released. With the right file the run goes on."""
+    plan, (hospital, insurer) = run.server.plan, run.parties.values()
+    assert plan is not None
+    data = hospital.advance({})[ROWS]
+    sent, sender, receiver, gives = between(plan)[0], hospital, insurer, ANSWERS
+    if name == "answers":
+        data = insurer.advance({ROWS: data})[ANSWERS]
+        sent, sender, receiver, gives = between(plan)[1], insurer, hospital, "message"
+    content = sent.open(plan, receiver._folder.key, data)
+    kind, header, arrays = container.peek(content, "it")
+    wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
+    keys = plan.sealing_keys(), sender._folder.key
+    with pytest.raises(MessageError):
+        receiver.advance({sent.name: seal(wrong, sent.kind, plan.digest(), *keys, receiver.name)})
+    assert sentence in refused("run party", receiver.folder)
+    assert gives not in receiver.outgoing()
+    (receiver.folder / "received" / sent.name).unlink()
+    assert gives in receiver.advance({sent.name: data})
 
 
 def test_different_people_are_one_sentence(run: Conversation, tmp_path: Path) -> None:

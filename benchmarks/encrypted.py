@@ -28,10 +28,9 @@ from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude,
 from vertimrf.distances import tvd
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
-from vertimrf.sketches.parameters import EncryptedCountsPlan
+from vertimrf.runs.files import between
 
 EPSILON = 0.8
 SPLITS = {"nltcs": 8, "adult": 8, "br2000": 7, "fire": 8}
@@ -83,30 +82,6 @@ def wide(tables: Sequence[tuple[Dataset, int]], seeds: int) -> Iterator[Verdict]
         yield Verdict(f"{data.name}: 3-way TVD over that of one holder", float(ours / theirs))
 
 
-def exchanged_bytes(plan: Plan) -> int:
-    """Bytes that parties send each other, which follow from the plan."""
-    from vertimrf.encrypted.packing import Layout, counters_of
-
-    sketch, total = plan.sketch, 0
-    assert isinstance(sketch, EncryptedCountsPlan)
-    for party in range(len(plan.party_names) - 1):
-        groups = plan.groups_of(party)
-        sizes = tuple(sketch.sizes[g] for g in groups)
-        contrasts = tuple(i for i, g in enumerate(groups) if g in sketch.contrasts)
-        layout = Layout(
-            sizes,
-            sketch.capacity,
-            sketch.sigma,
-            contrasts=contrasts,
-            signed=bool(sketch.contrasts),
-        )
-        for later in range(party + 1, len(plan.party_names)):
-            rows = counters_of(sketch.sizes, sketch.contrasts)
-            sums = sum(rows[g] for g in plan.groups_of(later))
-            total += layout.row_bytes + layout.answer_bytes(sums)
-    return total
-
-
 def whole_run(data: Dataset, first: int) -> Iterator[Verdict]:
     """Seconds and bytes of a run with encryption, keys included, and its 3-way TVD."""
     split = split_at(data, first)
@@ -121,7 +96,8 @@ def whole_run(data: Dataset, first: int) -> Iterator[Verdict]:
         encoder="encrypted", expected_records=data.records, delta=1 / data.records
     )
     plan = make_plan(Schema.of({"one": named[:first], "two": named[first:]}), EPSILON, options)
-    sent = exchanged_bytes(plan) + sum(made.message_bytes)
+    # Headers and seals included, whose sizes are rounded up.
+    sent = sum(file.max_bytes for file in between(plan)) + sum(made.message_bytes)
     yield Verdict(f"{data.name}: all that is sent, MB", sent / 1e6)
     yield Verdict(
         f"{data.name}: 3-way TVD of that run", tvd(data.codes, made.codes, data.sizes, (3,), 300)[3]

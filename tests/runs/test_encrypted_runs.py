@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,9 @@ def test_rows_of_another_run_or_altered_ones_are_refused(run: Conversation) -> N
         insurer.advance({ROWS: wrong})
         assert sentence in " ".join(insurer.state().refused)
         assert not insurer._has("insurer", ROWS)
+    other = replace(hospital._agreed, nonce="other")
+    with pytest.raises(MessageError, match="is of another plan or party"):
+        between(other)[0].check(other, first)
     # The relay looks at the head alone.
     run.server.advance({"insurer": {ANSWERS: first[:60_000]}})
     assert "of another plan or party" in " ".join(run.server.state().refused)
@@ -193,7 +197,11 @@ def test_nonsense_that_a_party_seals_is_one_sentence_to_the_other(
     assert sentence in refused("run party", receiver.folder)
     assert gives not in receiver.outgoing()
     (receiver.folder / "received" / sent.name).unlink()
-    assert gives in receiver.advance({sent.name: data})
+    given = receiver.advance({sent.name: data})[gives]
+    # Another file under the same plan gets no second release.
+    (receiver.folder / "received" / sent.name).unlink()
+    again = seal(content + wrong, sent.kind, plan.digest(), *keys, receiver.name)
+    assert receiver.advance({sent.name: again})[gives] == given
 
 
 def test_different_people_are_one_sentence(run: Conversation, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from commands import good, refused
 
-from vertimrf import Schema, Synthesizer
+from vertimrf import Attribute, Schema, Synthesizer
 
 NOTE = "the schema does not have it: column 'note'"
 
@@ -93,3 +93,107 @@ def test_a_column_that_another_party_holds_is_left_out_as_in_the_run(folder):
     real = "--real hospital.csv --real insurer.csv"
     said = good(f"evaluate {real} --id key --synthetic made.csv --schema s.toml")
     assert "does not have it: column 'ward', 'note'" in said
+
+
+@pytest.fixture
+def hotel(tmp_path, monkeypatch):
+    """A model of hotel bookings: a price in bins, a country with `other`, nights, a date, a number without a step."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    price = np.round(rng.gamma(4, 30, 4000), 2).clip(0, 400)
+    bookings = pd.DataFrame(
+        {
+            "adr": price,
+            "score": rng.normal(price / 200, 1),
+            "country": rng.choice(["PRT", "ESP", "FRA", "ITA"], 4000, p=[0.5, 0.2, 0.2, 0.1]),
+            "nights": rng.integers(1, 8, 4000),
+            "day": pd.Timestamp(2019, 1, 1) + pd.to_timedelta(rng.integers(0, 365, 4000), "D"),
+        }
+    )
+    schema = Schema.of(
+        {
+            "hotel": [
+                Attribute.numeric("adr", [0, 50, 90, 130, 200, 401], resolution=0.01),
+                Attribute.numeric("score", np.linspace(-4, 4, 9), clamp=True),
+                Attribute.categorical("country", ["PRT", "ESP", "FRA", "other"], other="other"),
+                Attribute.categorical("nights", range(1, 8), ordered=True),
+                Attribute.temporal("day", "date", ["2019-01-01", "2019-07-01", "2020-01-01"]),
+            ]
+        }
+    )
+    model = Synthesizer(schema).fit(bookings, epsilon=8.0).model
+    model.save("hotel.vmrf")
+    return model
+
+
+def drawn(*conditions):
+    """Rows that the command draws under conditions."""
+    where = [word for condition in conditions for word in ("--where", [condition])]
+    good("sample hotel.vmrf --rows 2000 --seed 1 --out drawn.parquet", *where)
+    return pd.read_parquet("drawn.parquet")
+
+
+def test_rows_are_drawn_between_limits_and_from_a_few_countries(hotel):
+    assert drawn("adr>=100")["adr"].min() >= 100
+    assert drawn("adr=100..200")["adr"].between(100, 200).all()
+    assert drawn("adr > 100", "adr<= 200")["adr"].between(100.01, 200).all()
+    assert set(drawn("country=PRT|ESP")["country"]) == {"PRT", "ESP"}
+    assert set(drawn("nights=2..3", "country=PRT", "country=other")["nights"]) == {2, 3}
+    days = drawn("day=2019-06-20..2019-07-09")["day"].astype(str)
+    assert days.between("2019-06-20", "2019-07-09").all()
+    assert days.min() < "2019-07-01" <= days.max()
+    # The same in Python, as a schema states limits.
+    rows = hotel.sample(500, given={"adr": {"above": 100, "to": np.int64(200)}, "nights": [2, 3]})
+    assert 100 < min(rows["adr"].to_pylist()) <= max(rows["adr"].to_pylist()) <= 200
+
+
+@pytest.mark.parametrize(
+    ("column", "limits"),
+    [
+        ("adr", {"from": 100, "to": 140}),
+        ("adr", {"above": 57.5}),
+        ("score", {"from": 0.25, "below": 1.1}),
+        ("nights", {"below": 3}),
+    ],
+)
+def test_rows_within_limits_are_those_that_a_draw_without_them_has(hotel, column, limits):
+    everything = hotel.sample(200_000, seed=1).to_pandas()
+    low = limits.get("from", limits.get("above", -np.inf))
+    high = limits.get("to", limits.get("below", np.inf))
+    inside = everything[everything[column].between(low, high)]
+    if "below" in limits:
+        inside = inside[inside[column] < limits["below"]]
+    rows = hotel.sample(50_000, given={column: limits}, seed=2).to_pandas()
+    share = len(inside) / len(everything)
+    # Independent draws would err by these standard errors; both draws are closer to the model.
+    assert hotel.sample(given={column: limits}).num_rows / hotel.field.total == pytest.approx(
+        share, abs=5 * np.sqrt(share * (1 - share) / 200_000) + 1 / hotel.field.total
+    )
+    for name in ("adr", "score", "nights"):
+        error = inside[name].std() * np.sqrt(1 / len(rows) + 1 / len(inside))
+        # Inside the bins of other columns the density follows the rows drawn, see the next bound.
+        slack = 0.0 if name in (column, "nights") else 0.02 * inside[name].std()
+        assert abs(rows[name].mean() - inside[name].mean()) < 5 * error + slack
+
+
+def test_a_condition_that_no_row_can_have_is_refused_with_what_is_near(hotel):
+    for condition, said in (
+        ("country=PTR", "holds 'PTR', outside the schema; the nearest values are 'PRT'"),
+        ("country=PRT|ITA", "holds 'ITA', outside the schema"),
+        ("nights=12", "holds '12', outside the schema; the nearest values are 7, 6, 5"),
+        ("nights=many", "holds 'many', outside the schema; the nearest values are"),
+        ("score=9", "holds '9', outside the schema; the bounds are -4 to 4"),
+        ("score>=9", "leaves no number; the bounds are -4 to 4"),
+        ("adr=200..100", "leaves no number"),
+        ("country>=3", "'country' has no numbers"),
+        ("day>=soon", "'soon' is no date"),
+        ("adr>=cheap", "'cheap' is no number"),
+        ("nights=", "'nights' has no missing values"),
+        ("score=1..1", "leaves no number"),
+        ("price=3", "no attribute 'price'"),
+        ("=3", "takes COLUMN=VALUE"),
+    ):
+        words = "sample hotel.vmrf --rows 20 --out none.csv --where", [condition]
+        assert said in refused(*words), condition
+    for twice in ("adr>=1 --where adr>2 --where adr>=3", "nights=2 --where nights>=3"):
+        assert "asks twice" in refused(f"sample hotel.vmrf --out none.csv --where {twice}")

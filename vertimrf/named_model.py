@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .conditions import allowed
 from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
@@ -20,8 +21,7 @@ from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.parts import PartModel, sample_parts
-from .server.rows import decode_rows
-from .tables.table import encode_columns
+from .server.rows import decode_rows, shares_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,8 +79,11 @@ class Model:
         Args:
             rows: number of rows. Default: the noisy record count; under ``given`` the expected
                 number of records that fulfil it.
-            given: condition that all rows fulfil: a value by column, or a list of allowed values. A
-                number stands for its bin. A value of "held_by" is names of parties joined by "+".
+            given: condition that all rows fulfil, by column: a value, a list of allowed values, or
+                limits as in a schema, such as {"from": 100, "below": 200}. A value that is a number
+                stands for its bin. A limit cuts the bin that it lies in: the row is drawn from the
+                part within, at the share of the bin's records that the part has. A value of
+                "held_by" is names of parties joined by "+".
             seed: seed of this draw. None means fresh entropy. Privacy does not depend on it.
 
         Returns:
@@ -108,7 +111,7 @@ class Model:
 
         Args:
             rows: number of rows. Default: the expected number of records.
-            given: condition that all rows fulfil: a value or a list of values by column.
+            given: as for :meth:`sample`.
             seed: seed of this draw. None means fresh entropy.
 
         Yields:
@@ -124,8 +127,17 @@ class Model:
             if self.others and HOLDERS_COLUMN in conditions
             else self._parts
         )
-        kept = {
-            self.schema.index(name): self._codes(name, value) for name, value in conditions.items()
+        kept, spans = {}, {}
+        for name, value in conditions.items():
+            place = self.schema.index(name)
+            kept[place], span = allowed(
+                self.schema.attributes[place], value, functools.partial(self.marginal, name)
+            )
+            if span is not None:
+                spans[place] = span
+        shares = {
+            place: shares_inside(self.schema.attributes[place], span)[kept[place]]
+            for place, span in spans.items()
         }
         asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
@@ -134,15 +146,18 @@ class Model:
         part_of = None
         try:
             if self.others:
-                codes, part_of = sample_parts(self.schema, parts, rows, rng, kept)
+                codes, part_of = sample_parts(self.schema, parts, rows, rng, kept, shares=shares)
             else:
-                wanted = max(round(expected_records(self.field, kept)), 1) if rows is None else rows
-                codes = sample(self.field, wanted, rng, kept)
+                if rows is None:
+                    rows = max(round(expected_records(self.field, kept, shares)), 1)
+                codes = sample(self.field, rows, rng, kept, shares=shares)
         except NoMassError:
             raise NoMassError(
                 f"The model has no records with {asked}; ask for other values."
             ) from None
-        return decode_rows(codes, self.schema, rng, [part.parties for part in parts], part_of)
+        return decode_rows(
+            codes, self.schema, rng, [part.parties for part in parts], part_of, spans
+        )
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of the values of some columns.
@@ -262,23 +277,3 @@ class Model:
         if unknown := [name for name in asked if name not in named]:
             raise SchemaError(f"{HOLDERS_COLUMN} is {', '.join(named)}, not {unknown[0]!r}.")
         return tuple(named[name] for name in dict.fromkeys(asked))
-
-    def _codes(self, name: str, value: Any) -> npt.NDArray[np.uint16]:
-        """Codes of a value, or of a list of values, of a column [uint16]."""
-        import pyarrow as pa
-
-        attribute = self.schema.attributes[self.schema.index(name)]
-        values = (
-            list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
-        )
-        if not values:
-            raise SchemaError(f"Column {name!r} is given no value; name at least one.")
-        try:
-            column = pa.table(
-                {name: pa.array([v.item() if isinstance(v, np.generic) else v for v in values])}
-            )
-        except pa.ArrowException:
-            raise SchemaError(
-                f"Column {name!r} is given {value!r}, which are not values of one kind."
-            ) from None
-        return np.unique(encode_columns(column, [attribute], "The condition")[0])

@@ -18,7 +18,7 @@ from ..errors import SchemaError
 from .attribute import Attribute, Value
 from .calendar import to_number
 
-__all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
+__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never"]
 
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null
 # alone always means one.
@@ -232,10 +232,16 @@ def _codes_of(attribute: Attribute, value: Value) -> list[int]:
     return codes
 
 
-def _between(
+def interval(
     attribute: Attribute, limits: Sequence[tuple[str, Value]]
-) -> tuple[list[int], list[int]]:
-    """Codes whose values all lie within limits, and codes of which only some do."""
+) -> tuple[float, float, bool, bool]:
+    """The lower and the upper limit, and whether either is excluded.
+
+    Of an attribute with a step, limits count steps.
+
+    Raises:
+        SchemaError: a limit is no number, date or time as the attribute holds.
+    """
     low, high = -math.inf, math.inf
     low_open = high_open = False
     for key, limit in limits:
@@ -244,6 +250,14 @@ def _between(
             low, low_open = number, key == "above"
         else:
             high, high_open = number, key == "below"
+    return low, high, low_open, high_open
+
+
+def _between(
+    attribute: Attribute, limits: Sequence[tuple[str, Value]]
+) -> tuple[list[int], list[int]]:
+    """Codes whose values all lie within limits, and codes of which only some do."""
+    low, high, low_open, high_open = interval(attribute, limits)
     every, some = [], []
     for code, (first, last, last_open) in enumerate(_spans(attribute)):
         # The intersection of the bin and the limits.

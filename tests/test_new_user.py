@@ -1,10 +1,13 @@
 """The path of a new user, as the pages say it, has no dead end."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from commands import good, refused
 
+import vertimrf
 from vertimrf import Attribute, Schema, Synthesizer
 
 NOTE = "the schema does not have it: column 'note'"
@@ -197,3 +200,102 @@ def test_a_condition_that_no_row_can_have_is_refused_with_what_is_near(hotel):
         assert said in refused(*words), condition
     for twice in ("adr>=1 --where adr>2 --where adr>=3", "nights=2 --where nights>=3"):
         assert "asks twice" in refused(f"sample hotel.vmrf --out none.csv --where {twice}")
+
+
+def people():
+    """A frame in a notebook."""
+    rng = np.random.default_rng(0)
+    smoker = rng.choice(["no", "yes"], 3000)
+    return pd.DataFrame({"smoker": smoker, "age": rng.integers(0, 100, 3000)})
+
+
+def test_a_notebook_goes_from_a_frame_to_a_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = people()
+    draft = vertimrf.draft_schema(frame)
+    assert repr(draft) == "<Draft of <Schema of 2 attributes: party1 2, NOT PUBLIC>>"
+    synthesizer = vertimrf.Synthesizer(draft.schema).fit(frame, epsilon=1.0)
+    rows = synthesizer.sample(num_rows=2000)
+    for made in (rows, rows.to_pandas()):
+        assert vertimrf.evaluate(frame, made)["tvd"]["2"] < 0.5
+    exact = vertimrf.evaluate(frame, rows, schema=synthesizer.schema)
+    assert exact["records"] == {"real": 3000, "synthetic": 2000}
+    # Files: text beside numbers.
+    frame.to_csv("people.csv", index=False)
+    assert vertimrf.draft_schema("people.csv").schema == draft.schema
+    assert vertimrf.evaluate("people.csv", rows)["records"]["real"] == 3000
+    trial = vertimrf.synthesize(frame, epsilon=1.0, schema=draft.schema)
+    assert trial.model.sample(10, given={"smoker": "yes"}).num_rows == 10
+    pytest.importorskip("jinja2")
+    for run in (synthesizer, trial):
+        vertimrf.write_report(run, "page.html", real=frame)
+        assert "smoker" in (tmp_path / "page.html").read_text()
+
+
+def test_what_a_notebook_shows_is_a_line(tmp_path):
+    frame, keys = people(), {name: vertimrf.PrivateKey.new(name) for name in ("h", "i", None)}
+    smoker = vertimrf.Attribute.categorical("smoker", frame["smoker"].unique())
+    wards = vertimrf.Attribute.integer("ward", 4, missing=True)
+    schema = Schema.of({"h": [smoker], "i": [wards]})
+    public = vertimrf.PublicKeys.of([key.offer for key in keys.values()], ["h", "i"])
+    planning = vertimrf.PlanOptions(expected_records=3000)
+    plan = vertimrf.make_plan(schema, epsilon=1.0, planning=planning, public_keys=public)
+    party = vertimrf.Party(plan, "h", vertimrf.Secret.new(), key=keys["h"])
+    records = party.encode(frame.reset_index(names="id"), id="id")
+    age = {"name": "age", "bins": "private"}
+    synthesizer = Synthesizer(Schema.of({"h": [smoker]}))
+    unfitted = repr(synthesizer)
+    trial = vertimrf.synthesize(frame, epsilon=1.0, schema=schema.of({"h": [smoker]}))
+    shown = [
+        (smoker, "<smoker: 2 values>"),
+        (wards, "<ward: codes 0 to 3, or missing>"),
+        (schema, "<Schema of 2 attributes: h 1, i 1>"),
+        (vertimrf.OpenSchema.from_json({"party": [{"name": "h", "attribute": [age]}]}), "age"),
+        (
+            vertimrf.Impossible.of(age={"below": 15}, smoker="yes"),
+            "age below 15 and smoker = 'yes'",
+        ),
+        (plan, f"<Plan {plan.fingerprint[:9]}: epsilon 1, "),
+        (plan.ledger(), " events; Private (add or remove one record): epsilon "),
+        (public, "<PublicKeys of <Offer of 'h'>, <Offer of 'i'> and <Offer of the server>>"),
+        (party, "<Party 'h' of <Plan "),
+        (vertimrf.Server(plan), "<Server of <Plan "),
+        (records, "<Table of 1 attributes, 3,000 records>"),
+        (party.run(records), "<Message of party 0: "),
+        (synthesizer.fit(frame, epsilon=1.0), "<Synthesizer of <Model of 1 attributes, "),
+        (trial, " rows of <Model of 1 attributes, "),
+        (trial.result, " rows of <Plan "),
+        (trial.model, "<Model of 1 attributes, "),
+    ]
+    assert "call fit" in unfitted
+    for value, words in shown:
+        line = repr(value)
+        assert words in line, line
+        assert len(line) < 160
+        assert not any(word in line for word in ("\n", "array(", " at 0x")), line
+
+
+def test_mistakes_in_a_notebook_are_told_in_a_sentence():
+    frame, smoker = people(), vertimrf.Attribute.categorical("smoker", ["no", "yes"])
+    schema = Schema.of({"h": [smoker]})
+    fitted = Synthesizer(schema).fit(frame, epsilon=1.0)
+    for mistake, words in (
+        (lambda: Synthesizer("schema.toml"), "The schema is 'schema.toml'; give a Schema"),
+        (lambda: Synthesizer(planning={"tau": 3}), "give a PlanOptions"),
+        (lambda: Synthesizer(schema).fit(frame, epsilon="1"), "above 0, not '1'"),
+        (lambda: Synthesizer(schema).fit(frame, epsilon=None), "above 0, not None"),
+        (lambda: Synthesizer(schema).fit([1], epsilon=1.0), "is not a table"),
+        (lambda: Synthesizer(schema).sample(10), "has not been fitted"),
+        (lambda: fitted.sample(2.5), "must be 1 .. 2^32 - 1, not 2.5"),
+        (lambda: fitted.sample("10"), "not 10"),
+        (lambda: fitted.sample(10, seed=-1), "A seed is a whole number"),
+        (lambda: fitted.sample(10, given="smoker=yes"), "write values by column"),
+        (lambda: fitted.sample(10, given={"smoker": "pipe"}), "the nearest values are"),
+        (lambda: vertimrf.evaluate(frame, frame, schema="s.toml"), "the complete schema"),
+        (lambda: vertimrf.evaluate([frame, frame], frame), "the complete schema"),
+        (lambda: vertimrf.draft_schema(frame, "key"), "has no id column 'key'"),
+        (lambda: vertimrf.synthesize([frame, frame], epsilon=1.0), "joined by record ids"),
+        (lambda: vertimrf.write_report(Synthesizer(schema), "x.html"), "has not been fitted"),
+    ):
+        with pytest.raises(vertimrf.VertiMRFError, match=re.escape(words)):
+            mistake()

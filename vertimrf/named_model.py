@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .conditions import allowed
-from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
+from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import expected_marginals, expected_records, sample
@@ -25,6 +25,8 @@ from .server.rows import decode_rows, shares_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .server.server import Result
 
 __all__ = ["Model"]
 
@@ -61,6 +63,11 @@ class Model:
         ):
             raise SchemaError("The model and its schema differ in their parties.")
 
+    @classmethod
+    def of(cls, result: Result) -> Model:
+        """The model of a server's result."""
+        return cls(result.plan.schema, result.model, result.ledger, result.others)
+
     def __repr__(self) -> str:
         return (
             f"<Model of {len(self.schema.attributes)} attributes, {self._total:,.0f} records; "
@@ -69,7 +76,7 @@ class Model:
 
     def sample(
         self,
-        rows: int | None = None,
+        num_rows: int | None = None,
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
@@ -77,7 +84,7 @@ class Model:
         """Draw synthetic rows, in the schema's original values.
 
         Args:
-            rows: number of rows. Default: the noisy record count; under ``given`` the expected
+            num_rows: number of rows. Default: the noisy record count; under ``given`` the expected
                 number of records that fulfil it.
             given: condition that all rows fulfil, by column: a value, a list of allowed values, or
                 limits as in a schema, such as {"from": 100, "below": 200}. A value that is a number
@@ -91,16 +98,16 @@ class Model:
 
         Raises:
             SchemaError: the schema does not have a column or a value.
-            ModelError: ``rows`` is below 1.
+            ModelError: ``num_rows`` is below 1.
             NoMassError: no record of the model fulfils the condition.
         """
         import pyarrow as pa
 
-        return pa.concat_tables(self.pieces(rows, given=given, seed=seed))
+        return pa.concat_tables(self.pieces(num_rows, given=given, seed=seed))
 
     def pieces(
         self,
-        rows: int | None = None,
+        num_rows: int | None = None,
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
@@ -110,7 +117,7 @@ class Model:
         Values take several times the memory of codes.
 
         Args:
-            rows: number of rows. Default: the expected number of records.
+            num_rows: number of rows. Default: the expected number of records.
             given: as for :meth:`sample`.
             seed: seed of this draw. None means fresh entropy.
 
@@ -120,6 +127,10 @@ class Model:
         Raises:
             SchemaError, ModelError, NoMassError: as :meth:`sample`.
         """
+        if not isinstance(given, Mapping | None):
+            raise SchemaError(f"The condition is {given!r}; write values by column.")
+        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+            raise ModelError(f"A seed is a whole number of at least 0, not {seed!r}.")
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = (
@@ -146,11 +157,13 @@ class Model:
         part_of = None
         try:
             if self.others:
-                codes, part_of = sample_parts(self.schema, parts, rows, rng, kept, shares=shares)
+                codes, part_of = sample_parts(
+                    self.schema, parts, num_rows, rng, kept, shares=shares
+                )
             else:
-                if rows is None:
-                    rows = max(round(expected_records(self.field, kept, shares)), 1)
-                codes = sample(self.field, rows, rng, kept, shares=shares)
+                if num_rows is None:
+                    num_rows = max(round(expected_records(self.field, kept, shares)), 1)
+                codes = sample(self.field, num_rows, rng, kept, shares=shares)
         except NoMassError:
             raise NoMassError(
                 f"The model has no records with {asked}; ask for other values."

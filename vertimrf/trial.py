@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from .encrypted.paillier import PrivateKey as CountingKey
 from .errors import PlanError, SchemaError
 from .keys import KeyRing
 from .message import Message
+from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
 from .party.persons import limited, sample_rows, unnamed
@@ -33,7 +36,7 @@ from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
-from .tables.arrow import Source, name_of, open_pieces, read_arrow
+from .tables.arrow import Source, name_of, open_pieces, read_arrow, several
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
@@ -81,10 +84,13 @@ class Trial:
         """Every event and the composed (epsilon, delta)."""
         return self.result.ledger
 
-    @property
-    def model(self) -> Any:
-        """The global Markov random field."""
-        return self.result.model
+    @cached_property
+    def model(self) -> Model:
+        """The released model."""
+        return Model.of(self.result)
+
+    def __repr__(self) -> str:
+        return f"<Trial: {self.result.codes.shape[1]:,} rows of {self.model}>"
 
     def to_json(self) -> dict[str, Any]:
         """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
@@ -236,9 +242,9 @@ def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
 
 
 def synthesize(
-    tables: Sequence[Any],
-    id: str | None,
-    epsilon: float,
+    tables: Source | Sequence[Source],
+    id: str | None = None,
+    epsilon: float = math.nan,
     *,
     schema: Schema | OpenSchema | None = None,
     planning: PlanOptions = PLANNING,
@@ -248,10 +254,9 @@ def synthesize(
     """Synthesise a table of all parties' attributes with differential privacy, in one process.
 
     Args:
-        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with
-            ``planning.split``.
+        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one.
         id: the record id column, in every table. One table needs none.
-        epsilon: privacy target of the whole run, add/remove one record.
+        epsilon: privacy target of the whole run, add/remove one record. It has no default.
         schema: public domains, or domains to be found with noise. None infers them from the data,
             and the run is then marked as not private.
         planning: options of the plan. Without ``expected_records`` a noisy count is used, which is
@@ -267,7 +272,9 @@ def synthesize(
     """
     options = options or RunOptions()
     clock = Clock()
-    plan, parts = read_and_plan(tables, id, epsilon, schema, planning, read, options, clock)
+    plan, parts = read_and_plan(
+        several(tables), id, epsilon, schema, planning, read, options, clock
+    )
     trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
 

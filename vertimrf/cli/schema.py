@@ -45,13 +45,10 @@ def draft(
 
     The draft is not private: replace it by public knowledge.
     """
-    from ..tables.arrow import read_arrow
     from ..tables.infer import draft_schema
 
     check_schema_file(out)
-    drafted = draft_schema(
-        [read_arrow(table, read) for table in tables], id_column, names or None, drop
-    )
+    drafted = draft_schema(tables, id_column, names or None, drop, read)
     drafted.schema.save(out)
     for flag in drafted.flags:
         click.echo(f"  {flag}")

@@ -379,7 +379,7 @@ def _attribute_lookups(
 
 
 def _check(rows: int) -> None:
-    if not 1 <= rows < 1 << 32:
+    if not isinstance(rows, int | np.integer) or not 1 <= rows < 1 << 32:
         raise ModelError(
             f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times."
         )

@@ -138,6 +138,13 @@ class Attribute:
                 f"{where} has {self.size:,} codes; at most {MAX_SIZE:,} are possible, use wider bins or 'other'."
             )
 
+    def __repr__(self) -> str:
+        codes = self.size - self.missing
+        domain = {"categorical": f"{codes:,} values", "integer": f"codes 0 to {codes - 1}"}.get(
+            self.kind, f"{codes:,} bins from {self.bounds_text if self.edges else ''}"
+        )
+        return f"<{self.name}: {domain}{', or missing' * self.missing}>"
+
     def _check_values(self, where: str) -> None:
         values = tuple(self.values)
         if not values:
@@ -262,9 +269,9 @@ class Attribute:
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        return cls(
-            name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered
-        )
+        # Values of NumPy become plain ones.
+        plain = tuple(getattr(value, "item", lambda value=value: value)() for value in values)
+        return cls(name, "categorical", plain, missing=missing, other=other, ordered=ordered)
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:

@@ -150,6 +150,8 @@ class Impossible:
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
 
+    __repr__ = __str__
+
     @classmethod
     def of(cls, **conditions: Any) -> Impossible:
         """A structural zero by attribute names, each with a value, a list of values, or limits as

@@ -127,6 +127,10 @@ class Schema:
                 f"{'it' if len(together) == 1 else 'one of them'} cannot be true."
             )
 
+    def __repr__(self) -> str:
+        parties = ", ".join(f"{party} {len(columns)}" for party, columns in self.parties)
+        return f"<Schema of {len(self.names)} attributes: {parties}{'' if self.public else ', NOT PUBLIC'}>"
+
     @classmethod
     def of(
         cls,

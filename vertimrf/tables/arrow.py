@@ -32,6 +32,7 @@ __all__ = [
     "open_pieces",
     "read_arrow",
     "read_standing",
+    "several",
     "write_table",
 ]
 
@@ -73,6 +74,11 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
+
+
+def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
+    """Tables as a list, of one table or of several."""
+    return sources if isinstance(sources, list | tuple) else [sources]
 
 
 def name_of(source: Source, default: str = "The table") -> str:

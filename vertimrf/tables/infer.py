@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
+from .arrow import Source, read_arrow, several
 from .edges import decimals_of, drafted_edges
+from .read_options import DEFAULT, ReadOptions
 
 __all__ = ["Draft", "Flag", "draft_schema", "drafted"]
 
@@ -83,16 +85,20 @@ class Draft:
     schema: Schema
     flags: tuple[Flag, ...]
 
+    def __repr__(self) -> str:
+        return "\n".join([f"<Draft of {self.schema}>", *map(str, self.flags)])
+
 
 class _Excluded(Exception):
     """The column has no domain; the text says what it has instead."""
 
 
 def draft_schema(
-    tables: Sequence[pa.Table],
-    id: str | None,
+    sources: Source | Sequence[Source],
+    id: str | None = None,
     names: Sequence[str] | None = None,
     drop: Iterable[str] = (),
+    read: ReadOptions = DEFAULT,
 ) -> Draft:
     """Draft a schema from the tables, marked ``public=False``.
 
@@ -106,10 +112,11 @@ def draft_schema(
     tables, which are treated as one column.
 
     Args:
-        tables: one Arrow table per party.
+        sources: one table per party, or a single one: files or data frames.
         id: the id column, which is left out; None if there is none.
         names: names of the parties; default "party1", "party2", ...
         drop: columns to leave out.
+        read: how the tables are read.
 
     Returns:
         The schema and the flags.
@@ -121,6 +128,7 @@ def draft_schema(
     """
     import pyarrow as pa
 
+    tables = [read_arrow(source, read) for source in several(sources)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")

@@ -95,6 +95,9 @@ class Table:
     dropped: Dropped = NONE
     blanks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
+    def __repr__(self) -> str:
+        return f"<Table of {len(self.attributes)} attributes, {self.records:,} records>"
+
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
             raise TableError(

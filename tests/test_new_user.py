@@ -1,5 +1,6 @@
 """The path of a new user, as the pages say it, has no dead end."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -299,3 +300,141 @@ def test_mistakes_in_a_notebook_are_told_in_a_sentence():
     ):
         with pytest.raises(vertimrf.VertiMRFError, match=re.escape(words)):
             mistake()
+
+
+def messy(path, encoding="cp1252", delimiter=";"):
+    """A table as offices export them: no number and no date as a computer would write it."""
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp(2019, 1, 1) + pd.to_timedelta(rng.integers(0, 700, 1500), "D")
+    price = rng.gamma(4, 300, 1500)
+    table = pd.DataFrame(
+        {
+            "customer": 10_000 + rng.permutation(1500),
+            "phone": rng.integers(43_660_000_000, 43_669_999_999, 1500),
+            "day": days.strftime("%d/%m/%Y"),
+            "seen": days.strftime("%d.%m.%Y 14:30"),
+            "paid": [f"${value:,.0f}" for value in price],
+            "rate": [f"{value}%" for value in rng.integers(0, 40, 1500)],
+            "area": [f"{value:,.1f}".replace(",", " ").replace(".", ",") for value in price],
+            "zip": [f"{value:05}" for value in rng.integers(100, 130, 1500)],
+            "smoker": rng.choice(["Y", "y", "n "], 1500),
+            "town": rng.choice(["Málaga", "Wien", "Köln"], 1500),
+        }
+    )
+    table.to_csv(path, index=False, sep=delimiter, encoding=encoding)
+    return table.assign(price=price, days=days)
+
+
+def test_an_export_of_an_office_goes_from_file_to_report(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    table = messy("office.csv")
+    said = good("schema draft office.csv --out s.toml")
+    for words in (
+        "column 'customer' has another whole number in nearly every record",
+        "column 'phone' has another whole number in nearly every record",
+        "column 'day' has dates as %d/%m/%Y",
+        "column 'paid' has numbers such as '$",
+        "read with the decimal mark ','",
+        "column 'smoker' has the values 'Y' and 'y'",
+        "cells are separated by ';'",
+        "give --encoding cp1252 to every command",
+    ):
+        assert words in said, words
+    schema = Schema.load("s.toml")
+    by_name = {attribute.name: attribute for attribute in schema.attributes}
+    assert set(table).difference(by_name) == {"customer", "phone", "price", "days"}
+    assert by_name["zip"].values[0] == "00100"
+    assert by_name["town"].values == ("Köln", "Málaga", "Wien")
+    assert [by_name[name].format for name in ("day", "seen", "paid", "rate", "area")] == [
+        *("%d/%m/%Y", "%d.%m.%Y %H:%M", ".", ".", ","),
+    ]
+    assert "is ready for s.toml" in good("check office.csv --schema s.toml --encoding cp1252")
+    made = "--epsilon 5 --encoding cp1252 --out made.csv --model m --json r.json"
+    good("synthesize office.csv --schema s.toml", made)
+    rows = pd.read_csv("made.csv", parse_dates=["day"])
+    assert rows["paid"].mean() == pytest.approx(table["price"].mean(), rel=0.1)
+    assert rows["area"].mean() == pytest.approx(table["price"].mean(), rel=0.1)
+    assert abs((rows["day"].mean() - table["days"].mean()).days) < 40
+    assert "3-way TVD" in good(
+        "evaluate --real office.csv --synthetic made.csv --encoding cp1252 --schema s.toml"
+    )
+    good("report m r.json --real office.csv --encoding cp1252 --out page.html")
+
+
+def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"day": ["01/02/2019", "03/04/2019"] * 9, "x": [1, 2] * 9}).to_csv("d.csv")
+    said = good("schema draft d.csv --out s.toml")
+    assert "has dates that may be %d/%m/%Y or %m/%d/%Y: say --dates day-first" in said
+    assert "day" not in Schema.load("s.toml").names
+    for order, format, first in (
+        ("day", "%d/%m/%Y", "2019-02-01"),
+        ("month", "%m/%d/%Y", "2019-01-02"),
+    ):
+        good(f"schema draft d.csv --dates {order}-first --out {order}.toml")
+        day = Schema.load(f"{order}.toml").attributes[0]
+        assert (day.format, day.edge_text(0)) == (format, first)
+
+
+@pytest.mark.parametrize(
+    ("cells", "format", "numbers"),
+    [
+        (["$1,200", "$950", "-$3"], ".", [1200, 950, -3]),
+        (["1 234,5", "7,25", "-3"], ",", [1234.5, 7.25, -3]),
+        (["1.234,5 €", "7 €", "0,5€"], ",", [1234.5, 7, 0.5]),
+        (["1'234.50", "12", "+3"], ".", [1234.5, 12, 3]),
+        (["13%", "7.5 %", "0%"], ".", [13, 7.5, 0]),
+        (["1\u202f234", "2\u00a0345", "3"], ".", [1234, 2345, 3]),
+    ],
+)
+def test_numbers_as_people_write_them(cells, format, numbers):
+    frame = pd.DataFrame({"x": cells * 5})
+    draft = vertimrf.draft_schema(frame)
+    (attribute,) = draft.schema.attributes
+    assert attribute.format == format
+    assert (attribute.edges[0], max(numbers)) == (
+        min(numbers),
+        pytest.approx(attribute.edges[-1], abs=1),
+    )
+    # A number that is written in another way, and a text, do not fit.
+    odd = pd.DataFrame({"x": [*cells, "1,2,3", "12 dogs", "1.2.3"]})
+    synthesizer = Synthesizer(draft.schema).fit(odd, epsilon=1.0)
+    assert synthesizer.dropped.records == 3
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["007", "042", "8"],
+        ["1-2", "3-4"],
+        ["12 dogs", "3 cats"],
+        ["1,2,3", "4,5,6"],
+        ["31.12.2019", "about 1990"],
+        ["$", "%"],
+    ],
+)
+def test_texts_that_only_look_like_numbers_stay_texts(cells):
+    (attribute,) = vertimrf.draft_schema(pd.DataFrame({"x": cells * 5})).schema.attributes
+    assert attribute.values == tuple(sorted(cells))
+
+
+def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path):
+    days = vertimrf.Attribute.temporal("day", "date", ["2019-01-01", "2019-12-31"])
+    frame = pd.DataFrame({"day": ["31/12/2019", "2019-05-05"] * 50})
+    assert Synthesizer(Schema.of({"h": [days]})).fit(frame, epsilon=1.0).dropped.records == 50
+    written = dataclasses.replace(days, format="%d/%m/%Y")
+    schema = Schema.of({"h": [written]})
+    assert Synthesizer(schema).fit(frame, epsilon=1.0).dropped.records == 0
+    schema.save(tmp_path / "s.toml")
+    assert Schema.load(tmp_path / "s.toml") == schema
+    for wrong in ({"format": "dd/mm"}, {"format": 3}, {"calendar": None, "format": "$"}):
+        with pytest.raises(vertimrf.VertiMRFError, match="decimal mark"):
+            dataclasses.replace(days, **wrong)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_header_says_what_separates_cells(tmp_path, delimiter):
+    frame = pd.DataFrame({"a, b": ["x;y|z", "u"] * 9, "c": [1, 2] * 9, "d": [3, 4] * 9})
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=delimiter)
+    assert vertimrf.draft_schema(tmp_path / "t.csv").schema.names == ("a, b", "c", "d")

@@ -110,9 +110,11 @@ def evaluate(
             {options.party: schema.part(options.party)}, public=schema.public, impossible=inside
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
-    made = encode_columns(table, schema.attributes, where)
+    # A synthetic table has numbers and dates as they are, not as the real tables write them.
+    plain = tuple(replace(attribute, format=None) for attribute in schema.attributes)
+    made = encode_columns(table, plain, where)
     out = _compare(truth, made, schema, options)
-    made_numbers = original_numbers(schema.attributes, table, made, where)
+    made_numbers = original_numbers(plain, table, made, where)
     out["numbers"] = compare_numbers(numbers, made_numbers)
     out["correlations"] = compare_correlations(numbers, made_numbers)
     if len({*counts, truth.shape[1]}) > 1:

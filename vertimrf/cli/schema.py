@@ -32,6 +32,11 @@ def schema() -> None:
 )
 @click.option("--drop", multiple=True, help="Column to leave out; repeat for more.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
+@click.option(
+    "--dates",
+    type=click.Choice(["day-first", "month-first"]),
+    help="How to read dates that leave it open, such as 01/02/2019; default such columns are left out.",
+)
 @reads_tables("delimiter", "encoding")
 def draft(
     read: Any,
@@ -39,6 +44,7 @@ def draft(
     id_column: str | None,
     names: Sequence[str],
     drop: Sequence[str],
+    dates: Any,
     out: str,
 ) -> None:
     """Draft a schema, or a party's part of it, from data.
@@ -48,7 +54,7 @@ def draft(
     from ..tables.infer import draft_schema
 
     check_schema_file(out)
-    drafted = draft_schema(tables, id_column, names or None, drop, read)
+    drafted = draft_schema(tables, id_column, names or None, drop, read, dates)
     drafted.schema.save(out)
     for flag in drafted.flags:
         click.echo(f"  {flag}")

@@ -34,12 +34,13 @@ ATTRIBUTE_KEYS = (
     "resolution",
     "calendar",
     "timezone",
+    "format",
     "clamp",
     "missing",
 )
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
-GRID = ("resolution", "calendar", "timezone")
+GRID = ("resolution", "calendar", "timezone", "format")
 FLAGS = ("integral", "clamp", "missing", "ordered")
 
 
@@ -64,6 +65,9 @@ class Attribute:
             ``resolution`` is then 1 by default.
         timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna"; None for local
             time.
+        format: how texts are written. Of dates and times in the codes of ``datetime.strptime``, such
+            as "%d/%m/%Y"; None for ISO 8601. Of numbers their decimal mark, "." or ",": the text may
+            then have separators of thousands and signs of currencies or percent.
         clamp: numeric: values outside the bounds count as the nearest bound, instead of being an
             error.
         missing: missing values are a category, instead of being an error.
@@ -88,6 +92,7 @@ class Attribute:
     resolution: float | None = None
     calendar: Calendar | None = None
     timezone: str | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -188,6 +193,14 @@ class Attribute:
                     f"{where} has a timezone, which only timestamps can have; remove it."
                 )
             _check_zone(self.name, self.timezone)
+        if self.format is not None and not (
+            isinstance(self.format, str) and "%" in self.format
+            if self.calendar
+            else self.format in (".", ",")
+        ):
+            raise SchemaError(
+                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
+            )
         resolution = self.resolution
         if resolution is not None:
             if (
@@ -297,6 +310,7 @@ class Attribute:
         resolution: float | None = None,
         clamp: bool = False,
         missing: bool = False,
+        format: str | None = None,
     ) -> Attribute:
         """A numeric attribute with public bin edges.
 
@@ -307,6 +321,7 @@ class Attribute:
             resolution: values are multiples of it; None if they are not.
             clamp: whether values outside the edges count as the nearest edge.
             missing: whether missing values are a category, not an error.
+            format: how texts are written.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -319,6 +334,7 @@ class Attribute:
             resolution=resolution,
             clamp=clamp,
             missing=missing,
+            format=format,
         )
 
     @classmethod
@@ -332,6 +348,7 @@ class Attribute:
         resolution: float | None = None,
         clamp: bool = False,
         missing: bool = False,
+        format: str | None = None,
     ) -> Attribute:
         """Dates, times of day or timestamps with public bin edges.
 
@@ -343,6 +360,7 @@ class Attribute:
             resolution: values are multiples of it; None if they are not.
             clamp: whether values outside the edges count as the nearest edge.
             missing: whether missing values are a category, not an error.
+            format: how texts are written.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -357,6 +375,7 @@ class Attribute:
             resolution=resolution,
             calendar=calendar,
             timezone=timezone,
+            format=format,
         )
 
     @property

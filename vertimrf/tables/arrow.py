@@ -22,12 +22,15 @@ from ..errors import MessageError, TableError
 from ..files.atomic import MAX_KEY, open_regular, read_bytes, replacing, write_text
 from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
+from .formats import header_delimiter
 from .read_options import DEFAULT, ReadOptions
 
 __all__ = [
     "Pieces",
     "Source",
     "check_output",
+    "csv_header",
+    "file_kind",
     "name_of",
     "open_pieces",
     "read_arrow",
@@ -451,11 +454,12 @@ def _open_csv(
     columns: list[str],
 ) -> pa.csv.CSVStreamingReader:
     file = pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
+    delimiter = read.delimiter or header_delimiter(csv_header(path, read))
     return pa.csv.open_csv(
         pa.PythonFile(_Decoded(file, read.encoding), "r"),
         read_options=pa.csv.ReadOptions(block_size=block_size),
         parse_options=pa.csv.ParseOptions(
-            newlines_in_values=True, delimiter=read.delimiter, invalid_row_handler=invalid
+            newlines_in_values=True, delimiter=delimiter, invalid_row_handler=invalid
         ),
         convert_options=pa.csv.ConvertOptions(
             column_types=types,
@@ -465,6 +469,13 @@ def _open_csv(
             include_columns=columns,
         ),
     )
+
+
+def csv_header(path: Path, read: ReadOptions) -> str:
+    """The first line of a CSV file. It has column names, which are public, and no record."""
+    with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
+        text = _Decoded(file, read.encoding).read(BLOCKS[0]).decode()
+    return (text.splitlines() or [""])[0]
 
 
 def is_gzip(path: Path) -> bool:

@@ -438,3 +438,70 @@ def test_the_header_says_what_separates_cells(tmp_path, delimiter):
     frame = pd.DataFrame({"a, b": ["x;y|z", "u"] * 9, "c": [1, 2] * 9, "d": [3, 4] * 9})
     frame.to_csv(tmp_path / "t.csv", index=False, sep=delimiter)
     assert vertimrf.draft_schema(tmp_path / "t.csv").schema.names == ("a, b", "c", "d")
+
+
+def test_a_draft_is_short_and_is_signed_off_domain_by_domain(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    town = [f"Town {i}" for i in rng.integers(0, 200, 3000)]
+    pd.DataFrame({"town": town, "age": rng.integers(18, 100, 3000)}).to_csv("p.csv", index=False)
+    good("schema draft p.csv --out s.toml")
+    text = (tmp_path / "s.toml").read_text()
+    # 200 towns and 17 edges.
+    assert max(map(len, text.splitlines())) <= 120
+    assert text.count("\n") < 45
+    assert Schema.load("s.toml") == vertimrf.draft_schema("p.csv").schema
+    said = good("check p.csv --schema s.toml")
+    assert "Bounds of column 'age' are the least or greatest number of the table" in said
+    assert "The domain of column 'town', 'age' was read off data" in said
+
+    def saved(text):
+        (tmp_path / "s.toml").write_text(text)
+        return Schema.load("s.toml")
+
+    # Without its first lines the draft is no more public than before.
+    assert text.count("public = false\n") == 1
+    bare = text.replace("public = false\n", "")
+    assert not saved(bare).public
+    assert not saved(bare.replace('source = "data"', 'source = "codebook"', 1)).public
+    assert "column 'age' was read off data" in good("check p.csv --schema s.toml")
+    signed = bare.replace('source = "data"', 'source = "codebook"')
+    assert saved(signed).public
+    said = good("check p.csv --schema s.toml")
+    assert "read off" not in said
+    assert "Bounds of column 'age' are the least or greatest" in said
+    assert not saved(f"public = false\n{signed}").public
+    # The owner may sign all at once, and the file then keeps that.
+    schema = saved(f"public = true\n{bare}")
+    assert schema.public
+    schema.save("again.toml")
+    assert Schema.load("again.toml").public
+    # A bound from public knowledge reveals nothing.
+    wide = re.sub(r"edges = \[.*?\]", "bounds = [0, 120]\nbins = 12", signed, flags=re.DOTALL)
+    assert saved(wide).public
+    assert "least or greatest" not in good("check p.csv --schema s.toml")
+    with pytest.raises(vertimrf.VertiMRFError, match="write where the domain is from"):
+        saved(text.replace('source = "data"', 'source = ""'))
+
+
+def test_any_text_is_a_value_of_a_schema_file(tmp_path):
+    odd = [
+        '"',
+        "\\",
+        "a,\n    b",
+        "  x",
+        "],",
+        "'",
+        "\t",
+        "é" * 130,
+        "\x7f",
+        "\x85,\u2028",
+        "[",
+        "#",
+        "1",
+        "",
+    ]
+    odd += [f"value {i}, and more" for i in range(60)]
+    schema = Schema.of({"h": [vertimrf.Attribute.categorical("x", odd)]})
+    schema.save(tmp_path / "s.toml")
+    assert Schema.load(tmp_path / "s.toml") == schema

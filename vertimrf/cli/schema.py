@@ -60,7 +60,8 @@ def draft(
         click.echo(f"  {flag}")
     click.echo(
         f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
-        "check every value and bound against public knowledge, then set public = true."
+        'check every value and bound against public knowledge. Then name each one\'s source (source = "codebook"), or set '
+        "public = true."
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
-__all__ = ["MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
+__all__ = ["DRAFTED", "MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
 
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
@@ -35,11 +35,14 @@ ATTRIBUTE_KEYS = (
     "calendar",
     "timezone",
     "format",
+    "source",
     "clamp",
     "missing",
 )
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
+# The source of a domain that was read off data.
+DRAFTED = "data"
 GRID = ("resolution", "calendar", "timezone", "format")
 FLAGS = ("integral", "clamp", "missing", "ordered")
 
@@ -68,6 +71,7 @@ class Attribute:
         format: how texts are written. Of dates and times in the codes of ``datetime.strptime``, such
             as "%d/%m/%Y"; None for ISO 8601. Of numbers their decimal mark, "." or ",": the text may
             then have separators of thousands and signs of currencies or percent.
+        source: where the domain is from, such as "codebook"; "data" if it was drafted.
         clamp: numeric: values outside the bounds count as the nearest bound, instead of being an
             error.
         missing: missing values are a category, instead of being an error.
@@ -93,6 +97,7 @@ class Attribute:
     calendar: Calendar | None = None
     timezone: str | None = None
     format: str | None = None
+    source: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -117,6 +122,10 @@ class Attribute:
                 raise SchemaError(
                     f"{where} is {self.kind} and has {part}; give it {given[self.kind]} only."
                 )
+        if self.source is not None and (not isinstance(self.source, str) or not self.source):
+            raise SchemaError(
+                f"{where}: source is {self.source!r}; write where the domain is from."
+            )
         if self.kind == "categorical":
             self._check_values(where)
         elif self.other is not None:
@@ -439,8 +448,9 @@ class Attribute:
                 else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
             )
             out.update({key: getattr(self, key) for key in GRID if getattr(self, key) is not None})
-        if self.other is not None:
-            out["other"] = self.other
+        out.update(
+            {key: value for key in ("other", "source") if (value := getattr(self, key)) is not None}
+        )
         out.update({flag: True for flag in ("integral", "clamp", "missing") if getattr(self, flag)})
         return out
 

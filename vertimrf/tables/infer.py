@@ -21,7 +21,7 @@ from ..errors import SchemaError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from ..plan.attribute import MISSING_TEXT, Attribute, Value
+from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
 from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
 from .arrow import Source, csv_header, file_kind, read_arrow, several
@@ -173,7 +173,8 @@ def draft_schema(
                     "treated as one column; rename it in one of them if they differ",
                 )
             try:
-                attributes.append(draft_attribute(name, column, flag, dates))
+                drafted = draft_attribute(name, column, flag, dates)
+                attributes.append(replace(drafted, source=DRAFTED))
             except _Excluded as reason:
                 flag(str(reason), "left out", excluded=True)
         if not attributes:
@@ -351,7 +352,7 @@ def identify(numbers: Mapping[float, int]) -> bool:
         return False
     low, high = min(numbers), max(numbers)
     whole = all(number.is_integer() for number in numbers)
-    counting = COUNTED < len(numbers) and high - low < 1.5 * len(numbers)
+    counting = len(numbers) > COUNTED and high - low < 1.5 * len(numbers)
     return whole and (counting or low >= 10**LONG_NUMBER)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from .errors import PlanError, SchemaError
 from .plan.attribute import Attribute
 from .plan.defaults import HOLDERS_COLUMN
-from .plan.impossible import Condition, interval
+from .plan.impossible import Condition, interval, plain
 from .plan.schema import Schema
 from .server.rows import Span, shares_inside
 from .tables.table import coded, column_encoder, parse
@@ -23,7 +23,6 @@ from .tables.table import coded, column_encoder, parse
 __all__ = ["allowed", "read_conditions"]
 
 LIMITS = {">=": "from", ">": "above", "<=": "to", "<": "below"}
-OPERATOR = re.compile(r"\s*(>=|<=|=|<|>)")
 
 
 def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
@@ -42,34 +41,29 @@ def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
         PlanError: a text is no condition, or two contradict each other.
         SchemaError: the schema does not have a column.
     """
+    names = sorted((*schema.names, HOLDERS_COLUMN), key=len, reverse=True)
+    # A column's name may have operators in it.
+    condition = re.compile(
+        f"({'|'.join(map(re.escape, names))}|.+?)\\s*(>=|<=|=|<|>)(.*)", re.DOTALL
+    )
     given: dict[str, Any] = {}
     for text in texts:
-        column, operator, value = _split(text, schema)
-        if column == HOLDERS_COLUMN and column not in schema.names:
-            found: Any = value.split("|")
+        if not (parts := condition.fullmatch(text)):
+            raise PlanError(
+                f"--where takes COLUMN=VALUE, COLUMN>=VALUE or COLUMN=FROM..TO, not {text!r}."
+            )
+        column, operator, value = parts.groups()
+        if (column, operator) == (HOLDERS_COLUMN, "=") and column not in schema.names:
+            asked: Any = value.split("|")
         else:
-            found = _read(schema.attributes[schema.index(column)], operator, value)
-        before = given.get(column, type(found)())
-        if type(before) is not type(found) or (isinstance(found, dict) and before.keys() & found):
+            asked = _read(schema.attributes[schema.index(column)], operator, value)
+        before = given.setdefault(column, type(asked)())
+        if type(before) is not type(asked) or (isinstance(asked, dict) and before.keys() & asked):
             raise PlanError(
                 f"--where asks twice for {column!r}; give it values, or one lower and one upper limit."
             )
-        given[column] = before | found if isinstance(found, dict) else before + found
+        (before.update if isinstance(asked, dict) else before.extend)(asked)
     return given
-
-
-def _split(text: str, schema: Schema) -> tuple[str, str, str]:
-    """Column, operator and value. A column's name may have operators in it."""
-    names = sorted((*schema.names, HOLDERS_COLUMN), key=len, reverse=True)
-    for name in names:
-        if text.startswith(name) and (sign := OPERATOR.match(text, len(name))):
-            return name, sign[1], text[sign.end() :]
-    sign = OPERATOR.search(text)
-    if sign is None or not sign.start():
-        raise PlanError(
-            f"--where takes COLUMN=VALUE, COLUMN>=VALUE or COLUMN=FROM..TO, not {text!r}."
-        )
-    return text[: sign.start()], sign[1], text[sign.end() :]
 
 
 def _read(attribute: Attribute, operator: str, value: str) -> list[str] | dict[str, Any]:
@@ -105,7 +99,7 @@ def allowed(
     """
     if not isinstance(value, Mapping):
         return _codes(attribute, value), None
-    condition = Condition.from_json(attribute.name, {key: _plain(v) for key, v in value.items()})
+    condition = Condition.from_json(attribute.name, value)
     if not condition.limits or attribute.kind != "numeric":
         return np.array(condition.codes(attribute)), None
     low, high, low_open, high_open = interval(attribute, condition.limits)
@@ -124,14 +118,10 @@ def allowed(
     return codes, span
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _codes(attribute: Attribute, value: Any) -> npt.NDArray[np.int64]:
     """Codes of a value, or of a list of values [int64]."""
     name, many = attribute.name, isinstance(value, list | tuple | set | frozenset | range)
-    values = [_plain(v) for v in (value if many else [value])]
+    values = [plain(v) for v in (value if many else [value])]
     if not values:
         raise SchemaError(f"Column {name!r} is given no value; name at least one.")
     try:

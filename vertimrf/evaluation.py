@@ -142,13 +142,12 @@ def _domains(
     if schema is not None or len(real) != 1:
         raise SchemaError("To compare, name the complete schema of the synthesis.")
     table = read_arrow(real[0], read)
-    names = [name for name in made.column_names if name in table.column_names]
     columns = {}
-    for name in names:
+    for name in set(made.column_names).intersection(table.column_names):
         both = table[name], made[name]
         if both[0].type != both[1].type:
             both = both[0].cast(pa.string()), both[1].cast(pa.string())
-        columns[name] = pa.chunked_array([*both[0].chunks, *both[1].chunks])
+        columns[name] = pa.chunked_array([chunk for column in both for chunk in column.chunks])
     return draft_schema(pa.table(columns)).schema
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import secrets
 import tempfile
@@ -36,11 +37,11 @@ from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
-from .tables.arrow import Source, name_of, open_pieces, read_arrow, several
+from .tables.arrow import Source, name_of, open_pieces, several
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
-from .tables.infer import drafted
+from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import Table, check_joined, check_present, encode_table, warn_of_strangers
 
@@ -54,6 +55,8 @@ PLANNING_COUNT_NOISE = 50.0
 # The server's timings follow from messages. A party's timings follow from its table, and stay with
 # it in a deployment.
 TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
+
+LOG = logging.getLogger(__name__)
 
 __all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
 
@@ -140,13 +143,15 @@ def open_tables(
         name_of(source, "The table" if alone else f"table {i + 1}")
         for i, source in enumerate(sources)
     ]
-    # Only private domains need whole tables. Else tables are read in pieces.
-    pieces = [open_pieces(source, read) for source in sources]
-    tables: Sequence[Source] = pieces
+    # Only private domains and drafts need whole tables. Else tables are read in pieces.
+    tables = [open_pieces(source, read) for source in sources]
     if schema is None:
-        schema, tables = drafted([read_arrow(source, read) for source in sources], id, read.person)
+        draft = draft_schema(tables, id, drop=() if read.person is None else [read.person])
+        schema = draft.schema
+        for flag in draft.flags:
+            LOG.warning("%s", flag)
     if isinstance(schema, OpenSchema):
-        whole = [source.whole() for source in pieces] if schema.wanted else []
+        whole = [table.whole() for table in tables] if schema.wanted else []
         schema = with_domains(schema, whole, names, domains, read.person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)

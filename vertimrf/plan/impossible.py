@@ -18,7 +18,7 @@ from ..errors import SchemaError
 from .attribute import Attribute, Value
 from .calendar import to_number
 
-__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never"]
+__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never", "plain"]
 
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null
 # alone always means one.
@@ -200,7 +200,8 @@ class Impossible:
 
 
 def plain(value: Any) -> Any:
-    """Convert dates and times of TOML to text."""
+    """Convert dates and times of TOML to text, and values of NumPy to plain ones."""
+    value = getattr(value, "item", lambda: value)()
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
 
 

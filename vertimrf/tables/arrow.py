@@ -50,7 +50,7 @@ PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # for such a row.
 BLOCKS = (1 << 22, 1 << 26, 1 << 30)
 STRADDLING = "straddling object"
-# Bytes of a column of a Parquet file that are read at a time.
+# Bytes of a column of a Parquet file, and of a CSV file's header, that are read at a time.
 READ_BYTES = 1 << 20
 # Types of text, and the types of their bytes.
 RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
@@ -72,7 +72,7 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     Raises:
         TableError: the file is missing, or the source is not a table.
     """
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | os.PathLike | Pieces):
         return open_pieces(source, read).whole(None)
     table = from_object(source)
     check_names(table.column_names, "The table")
@@ -474,7 +474,7 @@ def _open_csv(
 def csv_header(path: Path, read: ReadOptions) -> str:
     """The first line of a CSV file. It has column names, which are public, and no record."""
     with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
-        text = _Decoded(file, read.encoding).read(BLOCKS[0]).decode()
+        text = _Decoded(file, read.encoding).read(READ_BYTES).decode(errors="replace")
     return (text.splitlines() or [""])[0]
 
 

@@ -29,7 +29,7 @@ from .edges import decimals_of, drafted_edges
 from .formats import DateOrder, dates_written, encoding_of, header_delimiter, plain_numbers
 from .read_options import DEFAULT, ReadOptions
 
-__all__ = ["Draft", "Flag", "draft_schema", "drafted"]
+__all__ = ["Draft", "Flag", "draft_schema"]
 
 LOG = logging.getLogger(__name__)
 
@@ -201,25 +201,6 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
         few := few_ids(len(table[id].unique()), table.num_rows, f"{where}, id column {id!r}")
     ):
         raise TableError(few)
-
-
-def drafted(
-    tables: Sequence[pa.Table], id: str | None, person: str | None = None
-) -> tuple[Schema, list[pa.Table]]:
-    """A drafted schema and the tables with its columns; flags are logged as warnings.
-
-    Arguments and errors: :func:`draft_schema`.
-    """
-    draft = draft_schema(tables, id, drop=() if person is None else (person,))
-    for flag in draft.flags:
-        LOG.warning("%s", flag)
-    excluded = {
-        party: [f.column for f in draft.flags if f.excluded and f.table == party]
-        for party, _ in draft.schema.parties
-    }
-    return draft.schema, [
-        table.drop_columns(names) for table, names in zip(tables, excluded.values(), strict=True)
-    ]
 
 
 def draft_attribute(
@@ -438,6 +419,15 @@ def drafted_text(
     texts: dict[str, int] = {}
     for value, count in counts.items():
         texts[str(value)] = texts.get(str(value), 0) + count
+    many = len(texts) > LISTED_TEXTS
+    if many and len(texts) > UNIQUE * records:
+        raise _Excluded(
+            f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have"
+        )
+    if many and sum(map(len, texts)) > PROSE * len(texts):
+        raise _Excluded(
+            f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
+        )
     folded: dict[str, str] = {}
     for text in sorted(texts):
         if (like := folded.setdefault(text.strip().casefold(), text)) != text:
@@ -446,16 +436,8 @@ def drafted_text(
                 "both are kept; write them alike if they are one",
             )
             break
-    if len(texts) <= LISTED_TEXTS:
+    if not many:
         return Attribute.categorical(name, sorted(texts), missing=missing)
-    if len(texts) > UNIQUE * records:
-        raise _Excluded(
-            f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have"
-        )
-    if sum(map(len, texts)) > PROSE * len(texts):
-        raise _Excluded(
-            f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
-        )
     kept = sorted(texts, key=lambda text: (-texts[text], text))[: LISTED_TEXTS - 1]
     other = OTHER
     while other in texts:

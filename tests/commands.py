@@ -8,8 +8,11 @@ from vertimrf.cli import main
 
 
 def run(*words):
-    """Run ``vertimrf`` with these words: texts are split at blanks, all else is a word as it stands."""
-    split = (word.split() if isinstance(word, str) else [str(word)] for word in words)
+    """Run ``vertimrf`` with these words: texts are split at blanks, lists and all else are words as they stand."""
+    split = (
+        word.split() if isinstance(word, str) else word if isinstance(word, list) else [str(word)]
+        for word in words
+    )
     return CliRunner().invoke(main, [*itertools.chain(*split)])
 
 

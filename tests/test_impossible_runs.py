@@ -12,7 +12,7 @@ from planning import plan_with
 from tests.builders import dealt
 from tests.roles import run_server
 from vertimrf.errors import ModelError, NoMassError
-from vertimrf.evaluate import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
 from vertimrf.party.party import Party

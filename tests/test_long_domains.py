@@ -7,7 +7,7 @@ from planning import plan_with
 from roles import run_server
 from scipy.stats import binom, norm
 
-from vertimrf.evaluate import tvd
+from vertimrf.evaluation import tvd
 from vertimrf.named_model import Model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret

@@ -1,11 +1,15 @@
 """The path of a new user, as the pages say it, has no dead end."""
 
+import dataclasses
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from commands import good, refused
 
-from vertimrf import Schema, Synthesizer
+import vertimrf
+from vertimrf import Attribute, Schema, Synthesizer
 
 NOTE = "the schema does not have it: column 'note'"
 
@@ -93,3 +97,411 @@ def test_a_column_that_another_party_holds_is_left_out_as_in_the_run(folder):
     real = "--real hospital.csv --real insurer.csv"
     said = good(f"evaluate {real} --id key --synthetic made.csv --schema s.toml")
     assert "does not have it: column 'ward', 'note'" in said
+
+
+@pytest.fixture
+def hotel(tmp_path, monkeypatch):
+    """A model of hotel bookings: a price in bins, a country with `other`, nights, a date, a number without a step."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    price = np.round(rng.gamma(4, 30, 4000), 2).clip(0, 400)
+    bookings = pd.DataFrame(
+        {
+            "adr": price,
+            "score": rng.normal(price / 200, 1),
+            "country": rng.choice(["PRT", "ESP", "FRA", "ITA"], 4000, p=[0.5, 0.2, 0.2, 0.1]),
+            "nights": rng.integers(1, 8, 4000),
+            "day": pd.Timestamp(2019, 1, 1) + pd.to_timedelta(rng.integers(0, 365, 4000), "D"),
+        }
+    )
+    schema = Schema.of(
+        {
+            "hotel": [
+                Attribute.numeric("adr", [0, 50, 90, 130, 200, 401], resolution=0.01),
+                Attribute.numeric("score", np.linspace(-4, 4, 9), clamp=True),
+                Attribute.categorical("country", ["PRT", "ESP", "FRA", "other"], other="other"),
+                Attribute.categorical("nights", range(1, 8), ordered=True),
+                Attribute.temporal("day", "date", ["2019-01-01", "2019-07-01", "2020-01-01"]),
+            ]
+        }
+    )
+    model = Synthesizer(schema).fit(bookings, epsilon=8.0).model
+    model.save("hotel.vmrf")
+    return model
+
+
+def drawn(*conditions):
+    """Rows that the command draws under conditions."""
+    where = [word for condition in conditions for word in ("--where", [condition])]
+    good("sample hotel.vmrf --rows 2000 --seed 1 --out drawn.parquet", *where)
+    return pd.read_parquet("drawn.parquet")
+
+
+def test_rows_are_drawn_between_limits_and_from_a_few_countries(hotel):
+    assert drawn("adr>=100")["adr"].min() >= 100
+    assert drawn("adr=100..200")["adr"].between(100, 200).all()
+    assert drawn("adr > 100", "adr<= 200")["adr"].between(100.01, 200).all()
+    assert set(drawn("country=PRT|ESP")["country"]) == {"PRT", "ESP"}
+    assert set(drawn("nights=2..3", "country=PRT", "country=other")["nights"]) == {2, 3}
+    days = drawn("day=2019-06-20..2019-07-09")["day"].astype(str)
+    assert days.between("2019-06-20", "2019-07-09").all()
+    assert days.min() < "2019-07-01" <= days.max()
+    # The same in Python, as a schema states limits.
+    rows = hotel.sample(500, given={"adr": {"above": 100, "to": np.int64(200)}, "nights": [2, 3]})
+    assert 100 < min(rows["adr"].to_pylist()) <= max(rows["adr"].to_pylist()) <= 200
+
+
+@pytest.mark.parametrize(
+    ("column", "limits"),
+    [
+        ("adr", {"from": 100, "to": 140}),
+        ("adr", {"above": 57.5}),
+        ("score", {"from": 0.25, "below": 1.1}),
+        ("nights", {"below": 3}),
+    ],
+)
+def test_rows_within_limits_are_those_that_a_draw_without_them_has(hotel, column, limits):
+    everything = hotel.sample(200_000, seed=1).to_pandas()
+    low = limits.get("from", limits.get("above", -np.inf))
+    high = limits.get("to", limits.get("below", np.inf))
+    inside = everything[everything[column].between(low, high)]
+    if "below" in limits:
+        inside = inside[inside[column] < limits["below"]]
+    rows = hotel.sample(50_000, given={column: limits}, seed=2).to_pandas()
+    share = len(inside) / len(everything)
+    # Independent draws would err by these standard errors; both draws are closer to the model.
+    assert hotel.sample(given={column: limits}).num_rows / hotel.field.total == pytest.approx(
+        share, abs=5 * np.sqrt(share * (1 - share) / 200_000) + 1 / hotel.field.total
+    )
+    for name in ("adr", "score", "nights"):
+        error = inside[name].std() * np.sqrt(1 / len(rows) + 1 / len(inside))
+        # Inside the bins of other columns the density follows the rows drawn, see the next bound.
+        slack = 0.0 if name in (column, "nights") else 0.02 * inside[name].std()
+        assert abs(rows[name].mean() - inside[name].mean()) < 5 * error + slack
+
+
+def test_a_condition_that_no_row_can_have_is_refused_with_what_is_near(hotel):
+    for condition, said in (
+        ("country=PTR", "holds 'PTR', outside the schema; the nearest values are 'PRT'"),
+        ("country=PRT|ITA", "holds 'ITA', outside the schema"),
+        ("nights=12", "holds '12', outside the schema; the nearest values are 7, 6, 5"),
+        ("nights=many", "holds 'many', outside the schema; the nearest values are"),
+        ("score=9", "holds '9', outside the schema; the bounds are -4 to 4"),
+        ("score>=9", "leaves no number; the bounds are -4 to 4"),
+        ("adr=200..100", "leaves no number"),
+        ("country>=3", "'country' has no numbers"),
+        ("day>=soon", "'soon' is no date"),
+        ("adr>=cheap", "'cheap' is no number"),
+        ("nights=", "'nights' has no missing values"),
+        ("score=1..1", "leaves no number"),
+        ("price=3", "no attribute 'price'"),
+        ("=3", "takes COLUMN=VALUE"),
+    ):
+        words = "sample hotel.vmrf --rows 20 --out none.csv --where", [condition]
+        assert said in refused(*words), condition
+    for twice in ("adr>=1 --where adr>2 --where adr>=3", "nights=2 --where nights>=3"):
+        assert "asks twice" in refused(f"sample hotel.vmrf --out none.csv --where {twice}")
+
+
+def people():
+    """A frame in a notebook."""
+    rng = np.random.default_rng(0)
+    smoker = rng.choice(["no", "yes"], 3000)
+    return pd.DataFrame({"smoker": smoker, "age": rng.integers(0, 100, 3000)})
+
+
+def test_a_notebook_goes_from_a_frame_to_a_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = people()
+    draft = vertimrf.draft_schema(frame)
+    assert repr(draft) == "<Draft of <Schema of 2 attributes: party1 2, NOT PUBLIC>>"
+    synthesizer = vertimrf.Synthesizer(draft.schema).fit(frame, epsilon=1.0)
+    rows = synthesizer.sample(num_rows=2000)
+    for made in (rows, rows.to_pandas()):
+        assert vertimrf.evaluate(frame, made)["tvd"]["2"] < 0.5
+    exact = vertimrf.evaluate(frame, rows, schema=synthesizer.schema)
+    assert exact["records"] == {"real": 3000, "synthetic": 2000}
+    # Files: text beside numbers.
+    frame.to_csv("people.csv", index=False)
+    assert vertimrf.draft_schema("people.csv").schema == draft.schema
+    assert vertimrf.evaluate("people.csv", rows)["records"]["real"] == 3000
+    trial = vertimrf.synthesize(frame, epsilon=1.0, schema=draft.schema)
+    assert trial.model.sample(10, given={"smoker": "yes"}).num_rows == 10
+    pytest.importorskip("jinja2")
+    for run in (synthesizer, trial):
+        vertimrf.write_report(run, "page.html", real=frame)
+        assert "smoker" in (tmp_path / "page.html").read_text()
+
+
+def test_what_a_notebook_shows_is_a_line(tmp_path):
+    frame, keys = people(), {name: vertimrf.PrivateKey.new(name) for name in ("h", "i", None)}
+    smoker = vertimrf.Attribute.categorical("smoker", frame["smoker"].unique())
+    wards = vertimrf.Attribute.integer("ward", 4, missing=True)
+    schema = Schema.of({"h": [smoker], "i": [wards]})
+    public = vertimrf.PublicKeys.of([key.offer for key in keys.values()], ["h", "i"])
+    planning = vertimrf.PlanOptions(expected_records=3000)
+    plan = vertimrf.make_plan(schema, epsilon=1.0, planning=planning, public_keys=public)
+    party = vertimrf.Party(plan, "h", vertimrf.Secret.new(), key=keys["h"])
+    records = party.encode(frame.reset_index(names="id"), id="id")
+    age = {"name": "age", "bins": "private"}
+    synthesizer = Synthesizer(Schema.of({"h": [smoker]}))
+    unfitted = repr(synthesizer)
+    trial = vertimrf.synthesize(frame, epsilon=1.0, schema=schema.of({"h": [smoker]}))
+    shown = [
+        (smoker, "<smoker: 2 values>"),
+        (wards, "<ward: codes 0 to 3, or missing>"),
+        (schema, "<Schema of 2 attributes: h 1, i 1>"),
+        (vertimrf.OpenSchema.from_json({"party": [{"name": "h", "attribute": [age]}]}), "age"),
+        (
+            vertimrf.Impossible.of(age={"below": 15}, smoker="yes"),
+            "age below 15 and smoker = 'yes'",
+        ),
+        (plan, f"<Plan {plan.fingerprint[:9]}: epsilon 1, "),
+        (plan.ledger(), " events; Private (add or remove one record): epsilon "),
+        (public, "<PublicKeys of <Offer of 'h'>, <Offer of 'i'> and <Offer of the server>>"),
+        (party, "<Party 'h' of <Plan "),
+        (vertimrf.Server(plan), "<Server of <Plan "),
+        (records, "<Table of 1 attributes, 3,000 records>"),
+        (party.run(records), "<Message of party 0: "),
+        (synthesizer.fit(frame, epsilon=1.0), "<Synthesizer of <Model of 1 attributes, "),
+        (trial, " rows of <Model of 1 attributes, "),
+        (trial.result, " rows of <Plan "),
+        (trial.model, "<Model of 1 attributes, "),
+    ]
+    assert "call fit" in unfitted
+    for value, words in shown:
+        line = repr(value)
+        assert words in line, line
+        assert len(line) < 160
+        assert not any(word in line for word in ("\n", "array(", " at 0x")), line
+
+
+def test_mistakes_in_a_notebook_are_told_in_a_sentence():
+    frame, smoker = people(), vertimrf.Attribute.categorical("smoker", ["no", "yes"])
+    schema = Schema.of({"h": [smoker]})
+    fitted = Synthesizer(schema).fit(frame, epsilon=1.0)
+    for mistake, words in (
+        (lambda: Synthesizer("schema.toml"), "The schema is 'schema.toml'; give a Schema"),
+        (lambda: Synthesizer(planning={"tau": 3}), "give a PlanOptions"),
+        (lambda: Synthesizer(schema).fit(frame, epsilon="1"), "above 0, not '1'"),
+        (lambda: Synthesizer(schema).fit(frame, epsilon=None), "above 0, not None"),
+        (lambda: Synthesizer(schema).fit([1], epsilon=1.0), "is not a table"),
+        (lambda: Synthesizer(schema).sample(10), "has not been fitted"),
+        (lambda: fitted.sample(2.5), "must be 1 .. 2^32 - 1, not 2.5"),
+        (lambda: fitted.sample("10"), "not 10"),
+        (lambda: fitted.sample(10, seed=-1), "A seed is a whole number"),
+        (lambda: fitted.sample(10, given="smoker=yes"), "write values by column"),
+        (lambda: fitted.sample(10, given={"smoker": "pipe"}), "the nearest values are"),
+        (lambda: vertimrf.evaluate(frame, frame, schema="s.toml"), "the complete schema"),
+        (lambda: vertimrf.evaluate([frame, frame], frame), "the complete schema"),
+        (lambda: vertimrf.draft_schema(frame, "key"), "has no id column 'key'"),
+        (lambda: vertimrf.synthesize([frame, frame], epsilon=1.0), "joined by record ids"),
+        (lambda: vertimrf.write_report(Synthesizer(schema), "x.html"), "has not been fitted"),
+    ):
+        with pytest.raises(vertimrf.VertiMRFError, match=re.escape(words)):
+            mistake()
+
+
+def messy(path, encoding="cp1252", delimiter=";"):
+    """A table as offices export them: no number and no date as a computer would write it."""
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp(2019, 1, 1) + pd.to_timedelta(rng.integers(0, 700, 1500), "D")
+    price = rng.gamma(4, 300, 1500)
+    table = pd.DataFrame(
+        {
+            "customer": 10_000 + rng.permutation(1500),
+            "phone": rng.integers(43_660_000_000, 43_669_999_999, 1500),
+            "day": days.strftime("%d/%m/%Y"),
+            "seen": days.strftime("%d.%m.%Y 14:30"),
+            "paid": [f"${value:,.0f}" for value in price],
+            "rate": [f"{value}%" for value in rng.integers(0, 40, 1500)],
+            "area": [f"{value:,.1f}".replace(",", " ").replace(".", ",") for value in price],
+            "zip": [f"{value:05}" for value in rng.integers(100, 130, 1500)],
+            "smoker": rng.choice(["Y", "y", "n "], 1500),
+            "town": rng.choice(["Málaga", "Wien", "Köln"], 1500),
+        }
+    )
+    table.to_csv(path, index=False, sep=delimiter, encoding=encoding)
+    return table.assign(price=price, days=days)
+
+
+def test_an_export_of_an_office_goes_from_file_to_report(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    table = messy("office.csv")
+    said = good("schema draft office.csv --out s.toml")
+    for words in (
+        "column 'customer' has another whole number in nearly every record",
+        "column 'phone' has another whole number in nearly every record",
+        "column 'day' has dates as %d/%m/%Y",
+        "column 'paid' has numbers such as '$",
+        "read with the decimal mark ','",
+        "column 'smoker' has the values 'Y' and 'y'",
+        "cells are separated by ';'",
+        "give --encoding cp1252 to every command",
+    ):
+        assert words in said, words
+    schema = Schema.load("s.toml")
+    by_name = {attribute.name: attribute for attribute in schema.attributes}
+    assert set(table).difference(by_name) == {"customer", "phone", "price", "days"}
+    assert by_name["zip"].values[0] == "00100"
+    assert by_name["town"].values == ("Köln", "Málaga", "Wien")
+    assert [by_name[name].format for name in ("day", "seen", "paid", "rate", "area")] == [
+        *("%d/%m/%Y", "%d.%m.%Y %H:%M", ".", ".", ","),
+    ]
+    assert "is ready for s.toml" in good("check office.csv --schema s.toml --encoding cp1252")
+    made = "--epsilon 5 --encoding cp1252 --out made.csv --model m --json r.json"
+    good("synthesize office.csv --schema s.toml", made)
+    rows = pd.read_csv("made.csv", parse_dates=["day"])
+    assert rows["paid"].mean() == pytest.approx(table["price"].mean(), rel=0.1)
+    assert rows["area"].mean() == pytest.approx(table["price"].mean(), rel=0.1)
+    assert abs((rows["day"].mean() - table["days"].mean()).days) < 40
+    assert "3-way TVD" in good(
+        "evaluate --real office.csv --synthetic made.csv --encoding cp1252 --schema s.toml"
+    )
+    good("report m r.json --real office.csv --encoding cp1252 --out page.html")
+
+
+def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"day": ["01/02/2019", "03/04/2019"] * 9, "x": [1, 2] * 9}).to_csv("d.csv")
+    said = good("schema draft d.csv --out s.toml")
+    assert "has dates that may be %d/%m/%Y or %m/%d/%Y: say --dates day-first" in said
+    assert "day" not in Schema.load("s.toml").names
+    for order, format, first in (
+        ("day", "%d/%m/%Y", "2019-02-01"),
+        ("month", "%m/%d/%Y", "2019-01-02"),
+    ):
+        good(f"schema draft d.csv --dates {order}-first --out {order}.toml")
+        day = Schema.load(f"{order}.toml").attributes[0]
+        assert (day.format, day.edge_text(0)) == (format, first)
+
+
+@pytest.mark.parametrize(
+    ("cells", "format", "numbers"),
+    [
+        (["$1,200", "$950", "-$3"], ".", [1200, 950, -3]),
+        (["1 234,5", "7,25", "-3"], ",", [1234.5, 7.25, -3]),
+        (["1.234,5 €", "7 €", "0,5€"], ",", [1234.5, 7, 0.5]),
+        (["1'234.50", "12", "+3"], ".", [1234.5, 12, 3]),
+        (["13%", "7.5 %", "0%"], ".", [13, 7.5, 0]),
+        (["1\u202f234", "2\u00a0345", "3"], ".", [1234, 2345, 3]),
+    ],
+)
+def test_numbers_as_people_write_them(cells, format, numbers):
+    frame = pd.DataFrame({"x": cells * 5})
+    draft = vertimrf.draft_schema(frame)
+    (attribute,) = draft.schema.attributes
+    assert attribute.format == format
+    assert (attribute.edges[0], max(numbers)) == (
+        min(numbers),
+        pytest.approx(attribute.edges[-1], abs=1),
+    )
+    # A number that is written in another way, and a text, do not fit.
+    odd = pd.DataFrame({"x": [*cells, "1,2,3", "12 dogs", "1.2.3"]})
+    synthesizer = Synthesizer(draft.schema).fit(odd, epsilon=1.0)
+    assert synthesizer.dropped.records == 3
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["007", "042", "8"],
+        ["1-2", "3-4"],
+        ["12 dogs", "3 cats"],
+        ["1,2,3", "4,5,6"],
+        ["31.12.2019", "about 1990"],
+        ["$", "%"],
+    ],
+)
+def test_texts_that_only_look_like_numbers_stay_texts(cells):
+    (attribute,) = vertimrf.draft_schema(pd.DataFrame({"x": cells * 5})).schema.attributes
+    assert attribute.values == tuple(sorted(cells))
+
+
+def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path):
+    days = vertimrf.Attribute.temporal("day", "date", ["2019-01-01", "2019-12-31"])
+    frame = pd.DataFrame({"day": ["31/12/2019", "2019-05-05"] * 50})
+    assert Synthesizer(Schema.of({"h": [days]})).fit(frame, epsilon=1.0).dropped.records == 50
+    written = dataclasses.replace(days, format="%d/%m/%Y")
+    schema = Schema.of({"h": [written]})
+    assert Synthesizer(schema).fit(frame, epsilon=1.0).dropped.records == 0
+    schema.save(tmp_path / "s.toml")
+    assert Schema.load(tmp_path / "s.toml") == schema
+    for wrong in ({"format": "dd/mm"}, {"format": 3}, {"calendar": None, "format": "$"}):
+        with pytest.raises(vertimrf.VertiMRFError, match="decimal mark"):
+            dataclasses.replace(days, **wrong)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_header_says_what_separates_cells(tmp_path, delimiter):
+    frame = pd.DataFrame({"a, b": ["x;y|z", "u"] * 9, "c": [1, 2] * 9, "d": [3, 4] * 9})
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=delimiter)
+    assert vertimrf.draft_schema(tmp_path / "t.csv").schema.names == ("a, b", "c", "d")
+
+
+def test_a_draft_is_short_and_is_signed_off_domain_by_domain(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    town = [f"Town {i}" for i in rng.integers(0, 200, 3000)]
+    pd.DataFrame({"town": town, "age": rng.integers(18, 100, 3000)}).to_csv("p.csv", index=False)
+    good("schema draft p.csv --out s.toml")
+    text = (tmp_path / "s.toml").read_text()
+    # 200 towns and 17 edges.
+    assert max(map(len, text.splitlines())) <= 120
+    assert text.count("\n") < 45
+    assert Schema.load("s.toml") == vertimrf.draft_schema("p.csv").schema
+    said = good("check p.csv --schema s.toml")
+    assert "Bounds of column 'age' are the least or greatest number of the table" in said
+    assert "The domain of column 'town', 'age' was read off data" in said
+
+    def saved(text):
+        (tmp_path / "s.toml").write_text(text)
+        return Schema.load("s.toml")
+
+    # Without its first lines the draft is no more public than before.
+    assert text.count("public = false\n") == 1
+    bare = text.replace("public = false\n", "")
+    assert not saved(bare).public
+    assert not saved(bare.replace('source = "data"', 'source = "codebook"', 1)).public
+    assert "column 'age' was read off data" in good("check p.csv --schema s.toml")
+    signed = bare.replace('source = "data"', 'source = "codebook"')
+    assert saved(signed).public
+    said = good("check p.csv --schema s.toml")
+    assert "read off" not in said
+    assert "Bounds of column 'age' are the least or greatest" in said
+    assert not saved(f"public = false\n{signed}").public
+    # The owner may sign all at once, and the file then keeps that.
+    schema = saved(f"public = true\n{bare}")
+    assert schema.public
+    schema.save("again.toml")
+    assert Schema.load("again.toml").public
+    # A bound from public knowledge reveals nothing.
+    wide = re.sub(r"edges = \[.*?\]", "bounds = [0, 120]\nbins = 12", signed, flags=re.DOTALL)
+    assert saved(wide).public
+    assert "least or greatest" not in good("check p.csv --schema s.toml")
+    with pytest.raises(vertimrf.VertiMRFError, match="write where the domain is from"):
+        saved(text.replace('source = "data"', 'source = ""'))
+
+
+def test_any_text_is_a_value_of_a_schema_file(tmp_path):
+    odd = [
+        '"',
+        "\\",
+        "a,\n    b",
+        "  x",
+        "],",
+        "'",
+        "\t",
+        "é" * 130,
+        "\x7f",
+        "\x85,\u2028",
+        "[",
+        "#",
+        "1",
+        "",
+    ]
+    odd += [f"value {i}, and more" for i in range(60)]
+    schema = Schema.of({"h": [vertimrf.Attribute.categorical("x", odd)]})
+    schema.save(tmp_path / "s.toml")
+    assert Schema.load(tmp_path / "s.toml") == schema

@@ -10,7 +10,7 @@ from tests.builders import dealt, schema_of
 from tests.roles import run_server
 from vertimrf.cli import main
 from vertimrf.errors import PlanError
-from vertimrf.evaluate import evaluate
+from vertimrf.evaluation import evaluate
 from vertimrf.kernels.contingency import all_pairs, pair_tables
 from vertimrf.message import Message
 from vertimrf.party.party import Party

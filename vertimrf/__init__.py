@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import VertiMRFError
+    from .evaluation import evaluate
     from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
     from .named_model import Model
-    from .options import RunOptions
+    from .options import EvaluationOptions, RunOptions
     from .party.party import Party
     from .party.secret import Secret
     from .plan.attribute import Attribute
     from .plan.impossible import Impossible
+    from .plan.open_schema import OpenSchema
     from .plan.options import PlanOptions
     from .plan.plan import Plan
     from .plan.planner import make_plan
     from .plan.schema import Schema
+    from .privacy.ledger import Ledger
     from .report.page import write_report
     from .server.server import Result, Server
     from .synthesizer import Synthesizer
+    from .tables.arrow import write_table
+    from .tables.infer import draft_schema
     from .tables.read_options import ReadOptions
     from .trial import Trial, synthesize
 
@@ -31,10 +36,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Attribute",
+    "EvaluationOptions",
     "Impossible",
+    "Ledger",
     "Message",
     "Model",
     "Offer",
+    "OpenSchema",
     "Party",
     "Plan",
     "PlanOptions",
@@ -49,19 +57,25 @@ __all__ = [
     "Synthesizer",
     "Trial",
     "VertiMRFError",
+    "draft_schema",
+    "evaluate",
     "make_plan",
     "synthesize",
     "write_report",
+    "write_table",
 ]
 
 # By public name, its module. Names are loaded on first use, so that importing the package compiles
 # nothing.
 _MODULES = {
     "Attribute": "plan.attribute",
+    "EvaluationOptions": "options",
     "Impossible": "plan.impossible",
+    "Ledger": "privacy.ledger",
     "Message": "message",
     "Model": "named_model",
     "Offer": "keys",
+    "OpenSchema": "plan.open_schema",
     "Party": "party.party",
     "Plan": "plan.plan",
     "PlanOptions": "plan.options",
@@ -76,9 +90,12 @@ _MODULES = {
     "Synthesizer": "synthesizer",
     "Trial": "trial",
     "VertiMRFError": "errors",
+    "draft_schema": "tables.infer",
+    "evaluate": "evaluation",
     "make_plan": "plan.planner",
     "synthesize": "trial",
     "write_report": "report.page",
+    "write_table": "tables.arrow",
 }
 
 

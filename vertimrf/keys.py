@@ -75,6 +75,9 @@ class Offer:
     party: str | None
     public: bytes
 
+    def __repr__(self) -> str:
+        return f"<Offer of {called(self.party)}>"
+
     def __post_init__(self) -> None:
         check_name(self.party)
         if len(self.public) != SIZE:
@@ -202,6 +205,9 @@ class PublicKeys:
 
     parties: tuple[Offer, ...]
     server: Offer
+
+    def __repr__(self) -> str:
+        return f"<PublicKeys of {', '.join(map(repr, self.parties))} and {self.server}>"
 
     def __post_init__(self) -> None:
         names = [offer.party for offer in self.parties]

@@ -74,6 +74,9 @@ class Message:
     agreement: tuple[npt.NDArray[np.uint8], ...] = ()
     tables: tuple[npt.NDArray[np.int64], ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Message of party {self.party}: {len(self.marginals)} marginals>"
+
     def to_bytes(self, plan: Plan) -> bytes:
         """The message before sealing.
 

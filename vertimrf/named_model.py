@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
+from .conditions import allowed
+from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import expected_marginals, expected_records, sample
@@ -20,11 +21,12 @@ from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.parts import PartModel, sample_parts
-from .server.rows import decode_rows
-from .tables.table import encode_columns
+from .server.rows import decode_rows, shares_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .server.server import Result
 
 __all__ = ["Model"]
 
@@ -61,6 +63,11 @@ class Model:
         ):
             raise SchemaError("The model and its schema differ in their parties.")
 
+    @classmethod
+    def of(cls, result: Result) -> Model:
+        """The model of a server's result."""
+        return cls(result.plan.schema, result.model, result.ledger, result.others)
+
     def __repr__(self) -> str:
         return (
             f"<Model of {len(self.schema.attributes)} attributes, {self._total:,.0f} records; "
@@ -69,7 +76,7 @@ class Model:
 
     def sample(
         self,
-        rows: int | None = None,
+        num_rows: int | None = None,
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
@@ -77,10 +84,13 @@ class Model:
         """Draw synthetic rows, in the schema's original values.
 
         Args:
-            rows: number of rows. Default: the noisy record count; under ``given`` the expected
+            num_rows: number of rows. Default: the noisy record count; under ``given`` the expected
                 number of records that fulfil it.
-            given: condition that all rows fulfil: a value by column, or a list of allowed values. A
-                number stands for its bin. A value of "held_by" is names of parties joined by "+".
+            given: condition that all rows fulfil, by column: a value, a list of allowed values, or
+                limits as in a schema, such as {"from": 100, "below": 200}. A value that is a number
+                stands for its bin. A limit cuts the bin that it lies in: the row is drawn from the
+                part within, at the share of the bin's records that the part has. A value of
+                "held_by" is names of parties joined by "+".
             seed: seed of this draw. None means fresh entropy. Privacy does not depend on it.
 
         Returns:
@@ -88,16 +98,16 @@ class Model:
 
         Raises:
             SchemaError: the schema does not have a column or a value.
-            ModelError: ``rows`` is below 1.
+            ModelError: ``num_rows`` is below 1.
             NoMassError: no record of the model fulfils the condition.
         """
         import pyarrow as pa
 
-        return pa.concat_tables(self.pieces(rows, given=given, seed=seed))
+        return pa.concat_tables(self.pieces(num_rows, given=given, seed=seed))
 
     def pieces(
         self,
-        rows: int | None = None,
+        num_rows: int | None = None,
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
@@ -107,8 +117,8 @@ class Model:
         Values take several times the memory of codes.
 
         Args:
-            rows: number of rows. Default: the expected number of records.
-            given: condition that all rows fulfil: a value or a list of values by column.
+            num_rows: number of rows. Default: the expected number of records.
+            given: as for :meth:`sample`.
             seed: seed of this draw. None means fresh entropy.
 
         Yields:
@@ -117,6 +127,10 @@ class Model:
         Raises:
             SchemaError, ModelError, NoMassError: as :meth:`sample`.
         """
+        if not isinstance(given, Mapping | None):
+            raise SchemaError(f"The condition is {given!r}; write values by column.")
+        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+            raise ModelError(f"A seed is a whole number of at least 0, not {seed!r}.")
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = (
@@ -124,8 +138,17 @@ class Model:
             if self.others and HOLDERS_COLUMN in conditions
             else self._parts
         )
-        kept = {
-            self.schema.index(name): self._codes(name, value) for name, value in conditions.items()
+        kept, spans = {}, {}
+        for name, value in conditions.items():
+            place = self.schema.index(name)
+            kept[place], span = allowed(
+                self.schema.attributes[place], value, functools.partial(self.marginal, name)
+            )
+            if span is not None:
+                spans[place] = span
+        shares = {
+            place: shares_inside(self.schema.attributes[place], span)[kept[place]]
+            for place, span in spans.items()
         }
         asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
@@ -134,15 +157,20 @@ class Model:
         part_of = None
         try:
             if self.others:
-                codes, part_of = sample_parts(self.schema, parts, rows, rng, kept)
+                codes, part_of = sample_parts(
+                    self.schema, parts, num_rows, rng, kept, shares=shares
+                )
             else:
-                wanted = max(round(expected_records(self.field, kept)), 1) if rows is None else rows
-                codes = sample(self.field, wanted, rng, kept)
+                if num_rows is None:
+                    num_rows = max(round(expected_records(self.field, kept, shares)), 1)
+                codes = sample(self.field, num_rows, rng, kept, shares=shares)
         except NoMassError:
             raise NoMassError(
                 f"The model has no records with {asked}; ask for other values."
             ) from None
-        return decode_rows(codes, self.schema, rng, [part.parties for part in parts], part_of)
+        return decode_rows(
+            codes, self.schema, rng, [part.parties for part in parts], part_of, spans
+        )
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of the values of some columns.
@@ -262,23 +290,3 @@ class Model:
         if unknown := [name for name in asked if name not in named]:
             raise SchemaError(f"{HOLDERS_COLUMN} is {', '.join(named)}, not {unknown[0]!r}.")
         return tuple(named[name] for name in dict.fromkeys(asked))
-
-    def _codes(self, name: str, value: Any) -> npt.NDArray[np.uint16]:
-        """Codes of a value, or of a list of values, of a column [uint16]."""
-        import pyarrow as pa
-
-        attribute = self.schema.attributes[self.schema.index(name)]
-        values = (
-            list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
-        )
-        if not values:
-            raise SchemaError(f"Column {name!r} is given no value; name at least one.")
-        try:
-            column = pa.table(
-                {name: pa.array([v.item() if isinstance(v, np.generic) else v for v in values])}
-            )
-        except pa.ArrowException:
-            raise SchemaError(
-                f"Column {name!r} is given {value!r}, which are not values of one kind."
-            ) from None
-        return np.unique(encode_columns(column, [attribute], "The condition")[0])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import __version__
 from .clock import Clock
-from .errors import ModelError, PlanError
+from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .model.off_tree import fit_off_tree
 from .named_model import Model
@@ -57,6 +57,8 @@ def check_alone(planning: PlanOptions) -> None:
     Raises:
         PlanError: such an option is given.
     """
+    if not isinstance(planning, PlanOptions):
+        raise PlanError(f"planning is {planning!r}; give a PlanOptions.")
     for option in fields(planning):
         if option.name in ACROSS and getattr(planning, option.name) != option.default:
             # Options without help are not on the command line.
@@ -109,6 +111,8 @@ class Synthesizer:
         options: RunOptions | None = None,
     ) -> None:
         check_alone(planning)
+        if not isinstance(schema, Schema | OpenSchema | None):
+            raise SchemaError(f"The schema is {schema!r}; give a Schema, as Schema.load reads it.")
         self._params: dict[str, Any] = {
             "schema": schema,
             "id": id,
@@ -120,6 +124,9 @@ class Synthesizer:
         self._figures: dict[str, Any] = {}
         self._seconds: Mapping[str, float] = {}
         self._dropped = NONE
+
+    def __repr__(self) -> str:
+        return f"<Synthesizer of {self._fitted or 'a table: call fit(table, epsilon=...)'}>"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor, for scikit-learn. ``deep`` has no effect."""
@@ -208,7 +215,7 @@ class Synthesizer:
 
     def sample(
         self,
-        rows: int | None = None,
+        num_rows: int | None = None,
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
@@ -216,15 +223,15 @@ class Synthesizer:
         """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does.
 
         Args:
-            rows: number of rows. Default: the expected number of records.
-            given: condition that all rows fulfil: a value or a list of values by column.
+            num_rows: number of rows. Default: the expected number of records.
+            given: condition that all rows fulfil, by column: a value, a list of values, or limits.
             seed: seed of this draw. None means fresh entropy.
 
         Returns:
             The rows.
         """
         with threads(self._options.num_threads):
-            return self._fit().sample(rows, given=given, seed=seed)
+            return self._fit().sample(num_rows, given=given, seed=seed)
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of values of some columns, as from :meth:`vertimrf.Model.marginal`."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ from .encrypted.paillier import PrivateKey as CountingKey
 from .errors import PlanError, SchemaError
 from .keys import KeyRing
 from .message import Message
+from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
 from .party.persons import limited, sample_rows, unnamed
@@ -33,11 +37,11 @@ from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
-from .tables.arrow import Source, name_of, open_pieces, read_arrow
+from .tables.arrow import Source, name_of, open_pieces, several
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
-from .tables.infer import drafted
+from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import Table, check_joined, check_present, encode_table, warn_of_strangers
 
@@ -51,6 +55,8 @@ PLANNING_COUNT_NOISE = 50.0
 # The server's timings follow from messages. A party's timings follow from its table, and stay with
 # it in a deployment.
 TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
+
+LOG = logging.getLogger(__name__)
 
 __all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
 
@@ -81,10 +87,13 @@ class Trial:
         """Every event and the composed (epsilon, delta)."""
         return self.result.ledger
 
-    @property
-    def model(self) -> Any:
-        """The global Markov random field."""
-        return self.result.model
+    @cached_property
+    def model(self) -> Model:
+        """The released model."""
+        return Model.of(self.result)
+
+    def __repr__(self) -> str:
+        return f"<Trial: {self.result.codes.shape[1]:,} rows of {self.model}>"
 
     def to_json(self) -> dict[str, Any]:
         """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
@@ -134,13 +143,15 @@ def open_tables(
         name_of(source, "The table" if alone else f"table {i + 1}")
         for i, source in enumerate(sources)
     ]
-    # Only private domains need whole tables. Else tables are read in pieces.
-    pieces = [open_pieces(source, read) for source in sources]
-    tables: Sequence[Source] = pieces
+    # Only private domains and drafts need whole tables. Else tables are read in pieces.
+    tables = [open_pieces(source, read) for source in sources]
     if schema is None:
-        schema, tables = drafted([read_arrow(source, read) for source in sources], id, read.person)
+        draft = draft_schema(tables, id, drop=() if read.person is None else [read.person])
+        schema = draft.schema
+        for flag in draft.flags:
+            LOG.warning("%s", flag)
     if isinstance(schema, OpenSchema):
-        whole = [source.whole() for source in pieces] if schema.wanted else []
+        whole = [table.whole() for table in tables] if schema.wanted else []
         schema = with_domains(schema, whole, names, domains, read.person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
@@ -236,9 +247,9 @@ def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
 
 
 def synthesize(
-    tables: Sequence[Any],
-    id: str | None,
-    epsilon: float,
+    tables: Source | Sequence[Source],
+    id: str | None = None,
+    epsilon: float = math.nan,
     *,
     schema: Schema | OpenSchema | None = None,
     planning: PlanOptions = PLANNING,
@@ -248,10 +259,9 @@ def synthesize(
     """Synthesise a table of all parties' attributes with differential privacy, in one process.
 
     Args:
-        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with
-            ``planning.split``.
+        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one.
         id: the record id column, in every table. One table needs none.
-        epsilon: privacy target of the whole run, add/remove one record.
+        epsilon: privacy target of the whole run, add/remove one record. It has no default.
         schema: public domains, or domains to be found with noise. None infers them from the data,
             and the run is then marked as not private.
         planning: options of the plan. Without ``expected_records`` a noisy count is used, which is
@@ -267,7 +277,9 @@ def synthesize(
     """
     options = options or RunOptions()
     clock = Clock()
-    plan, parts = read_and_plan(tables, id, epsilon, schema, planning, read, options, clock)
+    plan, parts = read_and_plan(
+        several(tables), id, epsilon, schema, planning, read, options, clock
+    )
     trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
 

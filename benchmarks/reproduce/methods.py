@@ -147,7 +147,7 @@ class VertiMRF:
         plan = replace(plan, public_keys=ring.public)
         with tempfile.TemporaryDirectory() as folder:
             trial = run_protocol(plan, tables, RunOptions(rows=n, seed=seed), folder, ring)
-            model, rows = trial.model, trial.result.codes
+            model, rows = trial.result.model, trial.result.codes
             if treatment != Treatment():
                 messages = [
                     Message.load(Path(folder, f"{name}.message"), plan, ring.server)

@@ -40,7 +40,7 @@ for ids, encoder in ((frozen, "scheduled-pairs"), (frozen.astype(str), "count-sk
     columns = {"id": ids} | {f"a{i}": row for i, row in enumerate(codes)}
     planning = PlanOptions(split=(d // 2, d // 2), encoder=encoder, message_bytes=300_000, tau=200)
     trial = synthesize([pa.table(columns)], "id", 20.0, planning=planning, options=RunOptions(seed=1))
-trial.model.marginals([(0, d - 1), (0, 1, d - 1)])
+trial.result.model.marginals([(0, d - 1), (0, 1, d - 1)])
 tvd(codes.astype(np.uint16), trial.result.codes, (4,) * d, ways=(2,), marginals=10)
 after = compiled()
 print(json.dumps([import_time, sorted(name for name in after if after[name] != before.get(name, 0))]))

@@ -99,6 +99,13 @@ def test_conditions_are_about_values(fitted, given):
     np.testing.assert_allclose(part.marginal((0, 1, 2, 3)), whole, atol=1e-6)
     rows = sample(model, 500, np.random.default_rng(0), given)
     assert all(set(rows[a]) <= set(values) for a, values in given.items())
+    # A share of each value's records.
+    parts = {a: 0.5 ** np.arange(len(values)) for a, values in given.items()}
+    for a, shares in parts.items():
+        whole = whole * np.expand_dims(shares, tuple(i for i in range(4) if i != a))
+    part = model.restricted(given, parts)
+    assert part.total == pytest.approx(whole.sum(), rel=1e-9)
+    np.testing.assert_allclose(part.marginal((0, 1, 2, 3)), whole, atol=1e-6)
 
 
 def test_rows_follow_the_values(fitted):

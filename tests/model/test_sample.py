@@ -279,6 +279,24 @@ def test_conditions_hold_for_the_factors_beyond_the_tree(given):
     assert (np.abs(counts - whole) <= 5 * np.sqrt(whole)).all()
 
 
+def test_a_share_of_a_code_weighs_its_records():
+    model, given, parts = with_beyond(1), {3: [1], 1: [3, 0]}, {1: [0.25, 1.0]}
+    kept = brute_force(model)[
+        np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))
+    ]
+    kept *= np.array([0.25, 1.0])[:, None, None]
+    share = kept.sum()
+    restricted = model.restricted(given, parts)
+    np.testing.assert_allclose(brute_force(restricted), kept / share, rtol=1e-9)
+    # By two lots of 2^18 rows, weights spread: five standard errors of a fourth as many.
+    error = 5 * np.sqrt(1 / share / 2**16)
+    assert abs(expected_records(model, given, parts) / share - 1) < error
+    rows = sample(model, 40_000, np.random.default_rng(2), given, shares=parts)
+    wanted = kept.sum(axis=(0, 2, 3)) / share * 40_000
+    counts = [(rows[1] == code).sum() for code in (3, 0)]
+    assert (np.abs(counts - wanted) <= 5 * np.sqrt(wanted)).all()
+
+
 def test_marginals_of_rows_are_those_of_all_factors():
     model = with_beyond(3)
     joint = brute_force(model)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from planning import plan_with
 
-from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
@@ -70,6 +69,6 @@ def made(tmp_path_factory):
     plan = plan_with(schema, epsilon=8.0, expected_records=RECORDS, message_bytes=200_000, tau=5000)
     trial = run_protocol(plan, parts, RunOptions(seed=0))
     folder = tmp_path_factory.mktemp("run")
-    Model(schema, trial.model, trial.ledger).save(folder / "run.model")
+    trial.model.save(folder / "run.model")
     (folder / "report.json").write_text(json.dumps(trial.to_json()))
     return Made(trial, Run.open(folder), codes, folder)

@@ -11,7 +11,7 @@ from planning import plan_with
 
 from vertimrf.distances import distance
 from vertimrf.errors import PlanError
-from vertimrf.evaluate import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.files.bits import packed_size
 from vertimrf.message import Message
 from vertimrf.options import RunOptions

@@ -10,7 +10,7 @@ from planning import plan_with
 
 from benchmarks.attacks.ids import VICTIM, changed_records, twin, unkeyed
 from vertimrf.errors import TableError
-from vertimrf.evaluate import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, id_keys

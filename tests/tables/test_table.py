@@ -819,7 +819,7 @@ def test_records_that_do_not_fit_are_dropped_and_told_of(
 
 BAD_FILES = [
     ("empty.csv", b"", "is empty"),
-    ("semicolon.csv", b"id;x\n1;a\n", "has no id column 'id'; its columns are 'id;x'"),
+    ("colon.csv", b"id:x\n1:a\n", "has no id column 'id'; its columns are 'id:x'"),
     ("twice.csv", b"id,x,x\n1,a,b\n", "two columns 'x'"),
     (
         "bytes.csv",

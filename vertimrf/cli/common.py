@@ -13,17 +13,12 @@ from ..errors import PlanError, RunError
 from ..progress import for_terminal
 
 __all__ = [
-    "SCHEMA_FILE",
     "compile_kernels",
     "party_run",
     "print_dropped",
     "print_findings",
     "print_warnings",
-    "schema_of",
 ]
-
-# Ending of the file beside a synthetic table that holds its schema.
-SCHEMA_FILE = ".schema.toml"
 
 
 def compile_kernels(*wanted: str) -> None:
@@ -61,23 +56,6 @@ def print_findings(result: Any) -> None:
     for disagreement in result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(result.plan), err=True)
-
-
-def schema_of(table: str, path: str | None) -> Any:
-    """The schema of a synthetic table.
-
-    It is that of a schema file. Without one, or if it has private domains, it is the schema that
-    the synthesis wrote beside the table.
-    """
-    from ..plan.open_schema import OpenSchema
-    from ..plan.schema import Schema
-
-    beside = table + SCHEMA_FILE
-    if Path(beside).exists() and (path is None or OpenSchema.load(path).wanted):
-        return Schema.load(beside)
-    if path is None:
-        raise PlanError(f"There is no {beside}, so name the schema of the synthesis with --schema.")
-    return Schema.load(path)
 
 
 def party_run(table: str, *given: Any) -> Any:

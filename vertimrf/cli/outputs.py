@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from .common import SCHEMA_FILE
+from ..plan.defaults import SCHEMA_FILE
 
 __all__ = [
     "Outputs",

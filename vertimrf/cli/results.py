@@ -28,8 +28,8 @@ __all__ = ["inspect", "report", "sample"]
 @click.option(
     "--where",
     multiple=True,
-    metavar="COLUMN=VALUE",
-    help="Draw only rows with this value; repeat for more. Of several values of a column, any will do.",
+    metavar="CONDITION",
+    help="Draw only such rows: country=PRT|ESP, adr>=100 or adr=100..200; repeat for more.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for the rows.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
@@ -37,18 +37,14 @@ def sample(
     model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
+    from ..conditions import read_conditions
     from ..named_model import Model
     from ..tables.arrow import check_output, write_table
 
     check_writable(out)
     check_output(out)
-    given: dict[str, list[str]] = {}
-    for condition in where:
-        column, equals, value = condition.partition("=")
-        if not equals or not column:
-            raise PlanError(f"--where takes COLUMN=VALUE, not {condition!r}.")
-        given.setdefault(column, []).append(value)
     model = Model.load(model_file)
+    given = read_conditions(where, model.schema)
     written = write_table(model.pieces(rows, given=given, seed=seed), out, model.ledger.standing)
     click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
 

@@ -32,6 +32,11 @@ def schema() -> None:
 )
 @click.option("--drop", multiple=True, help="Column to leave out; repeat for more.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
+@click.option(
+    "--dates",
+    type=click.Choice(["day-first", "month-first"]),
+    help="How to read dates that leave it open, such as 01/02/2019; default such columns are left out.",
+)
 @reads_tables("delimiter", "encoding")
 def draft(
     read: Any,
@@ -39,25 +44,24 @@ def draft(
     id_column: str | None,
     names: Sequence[str],
     drop: Sequence[str],
+    dates: Any,
     out: str,
 ) -> None:
     """Draft a schema, or a party's part of it, from data.
 
     The draft is not private: replace it by public knowledge.
     """
-    from ..tables.arrow import read_arrow
     from ..tables.infer import draft_schema
 
     check_schema_file(out)
-    drafted = draft_schema(
-        [read_arrow(table, read) for table in tables], id_column, names or None, drop
-    )
+    drafted = draft_schema(tables, id_column, names or None, drop, read, dates)
     drafted.schema.save(out)
     for flag in drafted.flags:
         click.echo(f"  {flag}")
     click.echo(
         f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
-        "check every value and bound against public knowledge, then set public = true."
+        'check every value and bound against public knowledge. Then name each one\'s source (source = "codebook"), or set '
+        "public = true."
     )
 
 

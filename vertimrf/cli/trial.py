@@ -21,7 +21,6 @@ from .common import (
     print_dropped,
     print_findings,
     print_warnings,
-    schema_of,
 )
 from .group import main
 from .options import compares, makes_plan, reads_tables, runs
@@ -93,15 +92,18 @@ def synthesize(
     from ..trial import synthesize as run_trial
 
     trial = run_trial(
-        tables, id_column, epsilon, schema=domains, planning=planning, read=read, options=options
+        tables,
+        id_column,
+        epsilon,
+        schema=domains,
+        planning=planning,
+        read=read,
+        options=options,
     )
     for dropped in dict.fromkeys(trial.dropped.values()):
         print_dropped(dropped)
     print_findings(trial.result)
-    from ..named_model import Model
-
-    model = Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.others)
-    outputs.write(trial.result.pieces(), model, trial.to_json())
+    outputs.write(trial.result.pieces(), trial.model, trial.to_json())
 
 
 @main.command()
@@ -113,7 +115,9 @@ def synthesize(
 )
 @click.option("--synthetic", required=True, help="Synthetic table.")
 @click.option("--id", "id_column", help="Column of record ids that joins several real tables.")
-@click.option("--schema", help="Schema of the synthesis.  [default: beside the synthetic table]")
+@click.option(
+    "--schema", help="Schema of the synthesis.  [default: that beside the synthetic table]"
+)
 @compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @reads_tables("id_format", "delimiter", "encoding")
@@ -132,17 +136,18 @@ def evaluate(
     drawn from the real ones (better is rare) and that of independent columns (worse is useless).
     Then come the columns and pairs with the largest distance.
     """
-    from .. import evaluate as evaluation
+    from ..evaluation import evaluate as compare
+    from ..plan.open_schema import OpenSchema
     from ..privacy.standing import EXACT, Standing
 
     check_writable(json_file)
     run = party_run(real[0], id_column, schema, options.party, read != ReadOptions())
     if run is None:
-        domains = schema_of(synthetic, schema)
+        domains = None if schema is None else OpenSchema.load(schema)
     else:
         domains, options = run.plan.schema, replace(options, party=run.name)
         real, id_column, read = [run.settings.table], run.settings.id, run.settings
-    outcome = evaluation.evaluate(list(real), synthetic, id_column, domains, options, read)
+    outcome = compare(list(real), synthetic, id_column, domains, options, read)
     write_json(json_file, outcome)
     if json_file != "-":
         _print_evaluation(outcome)

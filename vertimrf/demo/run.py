@@ -19,7 +19,6 @@ from ..errors import PlanError
 from ..files.atomic import write_text
 from ..keys import KeyRing
 from ..model.sample import sample
-from ..named_model import Model
 from ..options import RunOptions
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan
@@ -119,9 +118,8 @@ def run_demo(
         "private": False,
     }
     options.progress.step("report")
-    model = Model(schema, trial.model, trial.ledger)
-    model.save(folder / "flights.model")
-    figured = Run.matched(model, figures, "The demo's run")
+    trial.model.save(folder / "flights.model")
+    figured = Run.matched(trial.model, figures, "The demo's run")
     write_page(figured, folder / "report.html", dict(enumerate(truth)))
     figures["demo_seconds"] = round(time.perf_counter() - start, 1)
     write_text(folder / "report.json", json.dumps(figures, indent=1) + "\n")

@@ -55,23 +55,25 @@ class Compression:
         return bin_table(out, maps, binned_sizes(out.shape, maps))
 
     def restricted(
-        self, kept: npt.NDArray[np.int64]
+        self, kept: npt.NDArray[np.int64], part: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.int64], Array, Compression]:
         """Restrict the attribute to some values.
 
         Args:
             kept: codes of the values [shape=(k,), int64].
+            part: share of each value's records that remain [shape=(k,), float64].
 
         Returns:
             Classes that remain; the previous probability of their kept values, given the class; and
             the new compression.
         """
         left, classes = np.unique(self.classes[kept], return_inverse=True)
-        mass = np.bincount(classes, weights=self.shares[kept]).astype(np.float64)
+        shares = self.shares[kept] * part
+        mass = np.bincount(classes, weights=shares).astype(np.float64)
         return (
             left,
             mass,
-            Compression(classes.reshape(-1).astype(np.int64), self.shares[kept] / mass[classes]),
+            Compression(classes.reshape(-1).astype(np.int64), shares / mass[classes]),
         )
 
 

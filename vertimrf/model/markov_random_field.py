@@ -319,7 +319,11 @@ class MarkovRandomField:
             )
         return model
 
-    def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:
+    def restricted(
+        self,
+        codes: Mapping[int, npt.ArrayLike],
+        shares: Mapping[int, npt.ArrayLike] | None = None,
+    ) -> MarkovRandomField:
         """The exact conditional model given that some attributes take some of their values.
 
         The conditional of a product of factors is the product of their slices at the allowed
@@ -328,6 +332,8 @@ class MarkovRandomField:
         Args:
             codes: by attribute, the distinct codes that it may have; code i of the result is the
                 i-th of them.
+            shares: by attribute, the share of the records of each of these codes that fulfils the
+                condition, above 0; default all.
 
         Returns:
             A model of the allowed values. Its total is the tree's expected number of records that
@@ -352,18 +358,21 @@ class MarkovRandomField:
                     f"Attribute {attribute} is given the codes {kept.tolist()}: name different ones in 0 .. "
                     f"{model.sizes[attribute] - 1}."
                 )
+            part = np.ones(kept.size)
+            if shares is not None and attribute in shares:
+                part = np.asarray(shares[attribute], np.float64)
             # One attribute after the other, so that only one-way marginals are needed.
-            total = float(model.marginal((attribute,))[kept].sum())
+            total = float(model.marginal((attribute,))[kept] @ part)
             if not total > 0:
                 raise NoMassError(
                     f"The model has no records whose attribute {attribute} has one of the codes {kept.tolist()}, given the "
                     "conditions before it; ask for other values."
                 )
             off_tree = [_taking(f, attribute, kept) for f in model.off_tree]
-            classes, added = dict(model.classes), []
+            classes = dict(model.classes)
             if attribute in classes:
-                kept, mass, classes[attribute] = classes[attribute].restricted(kept)
-                added = [Factor((attribute,), np.log(mass))]
+                kept, part, classes[attribute] = classes[attribute].restricted(kept, part)
+            added = [Factor((attribute,), np.log(part))] if (part != 1).any() else []
             sizes = tuple(
                 kept.size if a == attribute else size for a, size in enumerate(model.tree.sizes)
             )

@@ -63,6 +63,7 @@ def sample(
     rng: np.random.Generator,
     given: Mapping[int, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shares: Mapping[int, npt.ArrayLike] | None = None,
 ) -> Codes:
     """Draw synthetic rows.
 
@@ -80,6 +81,7 @@ def sample(
         given: by attribute, the codes that it may have; the rows then follow the model's
             conditional.
         progress: called with the number of rows done and of all rows.
+        shares: as for :meth:`~.markov_random_field.MarkovRandomField.restricted`.
 
     Returns:
         Codes [shape=(d, rows), uint16], rows in random order.
@@ -89,7 +91,7 @@ def sample(
         NoMassError: a condition has no mass.
     """
     if given:
-        codes = sample(model.restricted(given), rows, rng, progress=progress)
+        codes = sample(model.restricted(given, shares), rows, rng, progress=progress)
         for attribute, allowed in given.items():
             codes[attribute] = np.asarray(allowed, np.uint16)[codes[attribute]]
         return codes
@@ -179,12 +181,17 @@ def expected_marginals(
     return tables
 
 
-def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike]) -> float:
+def expected_records(
+    model: MarkovRandomField,
+    given: Mapping[int, npt.ArrayLike],
+    shares: Mapping[int, npt.ArrayLike] | None = None,
+) -> float:
     """Expected number of records that fulfil a condition, with off-tree factors.
 
     Args:
         model: the fitted model.
         given: by attribute, the codes that it may have.
+        shares: as for :meth:`~.markov_random_field.MarkovRandomField.restricted`.
 
     Returns:
         Number of records, the same for the same arguments. It is exact without off-tree factors,
@@ -194,7 +201,7 @@ def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike
         ModelError: an unknown attribute or code.
         NoMassError: no record fulfils the condition.
     """
-    restricted = model.restricted(given)
+    restricted = model.restricted(given, shares)
     if not model.off_tree or not given:
         return restricted.total
     logs = [
@@ -372,7 +379,7 @@ def _attribute_lookups(
 
 
 def _check(rows: int) -> None:
-    if not 1 <= rows < 1 << 32:
+    if not isinstance(rows, int | np.integer) or not 1 <= rows < 1 << 32:
         raise ModelError(
             f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times."
         )

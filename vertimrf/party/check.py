@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import PlanError, SchemaError, TableError
+from ..plan.attribute import DRAFTED
 from ..plan.forecast import least_memory
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
@@ -19,7 +20,7 @@ from ..tables.arrow import Source, open_pieces
 from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, column_numbers, extra_columns
+from ..tables.table import Columns, column_numbers, extra_columns, some
 from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
@@ -154,6 +155,8 @@ class _Watched:
         self._records = 0
         # Rows: cells with a number, cells outside the bounds, and cells that count as `other`.
         self._counts = np.zeros((3, len(columns.attributes)), np.int64)
+        # The least and the greatest number.
+        self._extremes = np.outer([np.inf, -np.inf], np.ones(len(columns.attributes)))
         self.shapes: dict[str, int] = {}
 
     def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
@@ -163,16 +166,18 @@ class _Watched:
         if columns.id is not None:
             written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
             self.shapes = most_shapes(self.shapes, id_shapes(written))
-        for attribute, column_codes, counts in zip(
-            columns.attributes, codes, self._counts.T, strict=True
+        for attribute, column_codes, counts, extremes in zip(
+            columns.attributes, codes, self._counts.T, self._extremes.T, strict=True
         ):
-            if attribute.clamp:
+            if attribute.kind == "numeric":
                 # A column of another type has already been reported.
                 with contextlib.suppress(SchemaError):
                     numbers, missing = column_numbers(
                         attribute, piece[attribute.name], columns.where
                     )
                     present = numbers[~missing]
+                    extremes[0] = np.fmin.reduce(present, initial=extremes[0])
+                    extremes[1] = np.fmax.reduce(present, initial=extremes[1])
                     counts[0] += len(present)
                     counts[1] += np.count_nonzero(
                         (present < attribute.edges[0]) | (present > attribute.edges[-1])
@@ -188,7 +193,7 @@ class _Watched:
         for attribute, (present, clipped, other) in zip(
             self._columns.attributes, self._counts.T.tolist(), strict=True
         ):
-            if clipped > CLIPPED * present:
+            if attribute.clamp and clipped > CLIPPED * present:
                 out.append(
                     f"{100 * clipped / present:.0f} % of column {attribute.name!r} lie beyond the bounds {attribute.bounds_text} "
                     "and count as the nearest one: means and tails will be off; give it wider bounds."
@@ -198,6 +203,22 @@ class _Watched:
                 out.append(
                     f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."
                 )
+        revealed = []
+        for a, (low, high) in zip(self._columns.attributes, self._extremes.T, strict=True):
+            if a.kind == "numeric":
+                ends = a.edges[-1], a.edges[-1] - a.step
+                equal = int(low == a.edges[0]) + bool(np.isclose(high, ends, rtol=1e-12).any())
+                # One equal bound is usual, as 0 is, unless it was read off data.
+                revealed += [a.name] * (equal > (a.source != DRAFTED))
+        if revealed:
+            out.append(
+                f"Bounds of column {some(revealed)} are the least or greatest number of the table, and reveal it: take them from "
+                "public knowledge."
+            )
+        if drafted := [a.name for a in self._columns.attributes if a.source == DRAFTED]:
+            out.append(
+                f"The domain of column {some(drafted)} was read off data: name its public source."
+            )
         return out
 
 

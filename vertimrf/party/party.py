@@ -126,6 +126,9 @@ class Party:
         self._counting_key = counting_key
         self._measured: tuple[int, LocalRelease] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Party {self._name!r} of {self._plan}>"
+
     def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
         """Encode this party's records from a file or data frame, for :meth:`release`.
 

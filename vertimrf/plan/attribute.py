@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
-__all__ = ["MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
+__all__ = ["DRAFTED", "MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
 
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
@@ -34,12 +34,16 @@ ATTRIBUTE_KEYS = (
     "resolution",
     "calendar",
     "timezone",
+    "format",
+    "source",
     "clamp",
     "missing",
 )
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
-GRID = ("resolution", "calendar", "timezone")
+# The source of a domain that was read off data.
+DRAFTED = "data"
+GRID = ("resolution", "calendar", "timezone", "format")
 FLAGS = ("integral", "clamp", "missing", "ordered")
 
 
@@ -64,6 +68,10 @@ class Attribute:
             ``resolution`` is then 1 by default.
         timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna"; None for local
             time.
+        format: how texts are written. Of dates and times in the codes of ``datetime.strptime``, such
+            as "%d/%m/%Y"; None for ISO 8601. Of numbers their decimal mark, "." or ",": the text may
+            then have separators of thousands and signs of currencies or percent.
+        source: where the domain is from, such as "codebook"; "data" if it was drafted.
         clamp: numeric: values outside the bounds count as the nearest bound, instead of being an
             error.
         missing: missing values are a category, instead of being an error.
@@ -88,6 +96,8 @@ class Attribute:
     resolution: float | None = None
     calendar: Calendar | None = None
     timezone: str | None = None
+    format: str | None = None
+    source: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -112,6 +122,10 @@ class Attribute:
                 raise SchemaError(
                     f"{where} is {self.kind} and has {part}; give it {given[self.kind]} only."
                 )
+        if self.source is not None and (not isinstance(self.source, str) or not self.source):
+            raise SchemaError(
+                f"{where}: source is {self.source!r}; write where the domain is from."
+            )
         if self.kind == "categorical":
             self._check_values(where)
         elif self.other is not None:
@@ -137,6 +151,13 @@ class Attribute:
             raise SchemaError(
                 f"{where} has {self.size:,} codes; at most {MAX_SIZE:,} are possible, use wider bins or 'other'."
             )
+
+    def __repr__(self) -> str:
+        codes = self.size - self.missing
+        domain = {"categorical": f"{codes:,} values", "integer": f"codes 0 to {codes - 1}"}.get(
+            self.kind, f"{codes:,} bins from {self.bounds_text if self.edges else ''}"
+        )
+        return f"<{self.name}: {domain}{', or missing' * self.missing}>"
 
     def _check_values(self, where: str) -> None:
         values = tuple(self.values)
@@ -181,6 +202,14 @@ class Attribute:
                     f"{where} has a timezone, which only timestamps can have; remove it."
                 )
             _check_zone(self.name, self.timezone)
+        if self.format is not None and not (
+            isinstance(self.format, str) and "%" in self.format
+            if self.calendar
+            else self.format in (".", ",")
+        ):
+            raise SchemaError(
+                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
+            )
         resolution = self.resolution
         if resolution is not None:
             if (
@@ -262,9 +291,9 @@ class Attribute:
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        return cls(
-            name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered
-        )
+        # Values of NumPy become plain ones.
+        plain = tuple(getattr(value, "item", lambda value=value: value)() for value in values)
+        return cls(name, "categorical", plain, missing=missing, other=other, ordered=ordered)
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
@@ -290,6 +319,7 @@ class Attribute:
         resolution: float | None = None,
         clamp: bool = False,
         missing: bool = False,
+        format: str | None = None,
     ) -> Attribute:
         """A numeric attribute with public bin edges.
 
@@ -300,6 +330,7 @@ class Attribute:
             resolution: values are multiples of it; None if they are not.
             clamp: whether values outside the edges count as the nearest edge.
             missing: whether missing values are a category, not an error.
+            format: how texts are written.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -312,6 +343,7 @@ class Attribute:
             resolution=resolution,
             clamp=clamp,
             missing=missing,
+            format=format,
         )
 
     @classmethod
@@ -325,6 +357,7 @@ class Attribute:
         resolution: float | None = None,
         clamp: bool = False,
         missing: bool = False,
+        format: str | None = None,
     ) -> Attribute:
         """Dates, times of day or timestamps with public bin edges.
 
@@ -336,6 +369,7 @@ class Attribute:
             resolution: values are multiples of it; None if they are not.
             clamp: whether values outside the edges count as the nearest edge.
             missing: whether missing values are a category, not an error.
+            format: how texts are written.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -350,6 +384,7 @@ class Attribute:
             resolution=resolution,
             calendar=calendar,
             timezone=timezone,
+            format=format,
         )
 
     @property
@@ -413,8 +448,9 @@ class Attribute:
                 else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
             )
             out.update({key: getattr(self, key) for key in GRID if getattr(self, key) is not None})
-        if self.other is not None:
-            out["other"] = self.other
+        out.update(
+            {key: value for key in ("other", "source") if (value := getattr(self, key)) is not None}
+        )
         out.update({flag: True for flag in ("integral", "clamp", "missing") if getattr(self, flag)})
         return out
 

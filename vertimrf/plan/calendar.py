@@ -8,6 +8,7 @@ midnight.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -29,7 +30,9 @@ def calendar_of(value: Any) -> Calendar | None:
     return "date" if isinstance(value, date) else "time" if isinstance(value, time) else None
 
 
-def to_number(calendar: Calendar, value: Any, timezone: str | None = None) -> float:
+def to_number(
+    calendar: Calendar, value: Any, timezone: str | None = None, format: str | None = None
+) -> float:
     """Convert a date or time, or its ISO 8601 text, to a number.
 
     Args:
@@ -37,10 +40,15 @@ def to_number(calendar: Calendar, value: Any, timezone: str | None = None) -> fl
         value: text such as "2013-05-31", "2013-05-31 17:30" or "17:30:15", or a value of
             ``datetime``.
         timezone: the zone of timestamps without an offset; None for local time without a zone.
+        format: how texts are written, in the codes of ``datetime.strptime``, if not as ISO 8601.
 
     Raises:
         ValueError: it is no such date or time, or it has an offset although there is no time zone.
     """
+    if format is not None and isinstance(value, str):
+        with suppress(ValueError):
+            moment = datetime.strptime(value.strip(), format)
+            value = moment.time() if calendar == "time" else moment
     if calendar == "time":
         at = time.fromisoformat(value.strip()) if isinstance(value, str) else value
         if not isinstance(at, time) or at.tzinfo is not None:

@@ -20,6 +20,7 @@ __all__ = [
     "PAIRS_BYTES",
     "POPULATIONS",
     "PUBLISHED",
+    "SCHEMA_FILE",
     "SHARES",
     "TAU",
     "UNCOUNTED_DELTA",
@@ -67,6 +68,8 @@ INNER, OUTER = "inner", "outer"
 POPULATIONS = (INNER, OUTER)
 # The column of the outer population with the parties that hold a person.
 HOLDERS_COLUMN = "held_by"
+# Ending of the file beside a synthetic table that holds its schema.
+SCHEMA_FILE = ".schema.toml"
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
 
 

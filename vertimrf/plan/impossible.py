@@ -18,7 +18,7 @@ from ..errors import SchemaError
 from .attribute import Attribute, Value
 from .calendar import to_number
 
-__all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
+__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never", "plain"]
 
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null
 # alone always means one.
@@ -150,6 +150,8 @@ class Impossible:
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
 
+    __repr__ = __str__
+
     @classmethod
     def of(cls, **conditions: Any) -> Impossible:
         """A structural zero by attribute names, each with a value, a list of values, or limits as
@@ -198,7 +200,8 @@ class Impossible:
 
 
 def plain(value: Any) -> Any:
-    """Convert dates and times of TOML to text."""
+    """Convert dates and times of TOML to text, and values of NumPy to plain ones."""
+    value = getattr(value, "item", lambda: value)()
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
 
 
@@ -232,10 +235,16 @@ def _codes_of(attribute: Attribute, value: Value) -> list[int]:
     return codes
 
 
-def _between(
+def interval(
     attribute: Attribute, limits: Sequence[tuple[str, Value]]
-) -> tuple[list[int], list[int]]:
-    """Codes whose values all lie within limits, and codes of which only some do."""
+) -> tuple[float, float, bool, bool]:
+    """The lower and the upper limit, and whether either is excluded.
+
+    Of an attribute with a step, limits count steps.
+
+    Raises:
+        SchemaError: a limit is no number, date or time as the attribute holds.
+    """
     low, high = -math.inf, math.inf
     low_open = high_open = False
     for key, limit in limits:
@@ -244,6 +253,14 @@ def _between(
             low, low_open = number, key == "above"
         else:
             high, high_open = number, key == "below"
+    return low, high, low_open, high_open
+
+
+def _between(
+    attribute: Attribute, limits: Sequence[tuple[str, Value]]
+) -> tuple[list[int], list[int]]:
+    """Codes whose values all lie within limits, and codes of which only some do."""
+    low, high, low_open, high_open = interval(attribute, limits)
     every, some = [], []
     for code, (first, last, last_open) in enumerate(_spans(attribute)):
         # The intersection of the bin and the limits.

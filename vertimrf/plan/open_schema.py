@@ -125,6 +125,11 @@ class OpenSchema:
     wanted: Mapping[str, PrivateDomain]
     impossible: tuple[Impossible, ...] = ()
 
+    def __repr__(self) -> str:
+        return (
+            f"<Open{str(self.schema)[1:-1]}, private domains: {', '.join(self.wanted) or 'none'}>"
+        )
+
     def closed(
         self, domains: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
     ) -> Schema:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,9 @@ class Plan:
     agreement: tuple[CountSketchPlan, ...] = ()
     records_per_person: int = 1
     population: str = INNER
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.fingerprint[:9]}: epsilon {self.epsilon:g}, {self.schema}>"
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -727,8 +731,8 @@ def check_target(epsilon: float, delta: float | None) -> None:
     Raises:
         PlanError: epsilon or delta is out of range.
     """
-    if not epsilon > 0:
-        raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
+    if not isinstance(epsilon, Real) or not epsilon > 0:
+        raise PlanError(f"epsilon must be a number above 0, not {epsilon!r}.")
     if not MIN_TARGET_EPSILON <= epsilon <= MAX_TARGET_EPSILON:
         raise PlanError(
             f"epsilon must lie between {MIN_TARGET_EPSILON:g} and {MAX_TARGET_EPSILON:g}, not {epsilon:g}: less leaves nothing but noise, "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from ..files.atomic import MAX_JSON, read_bytes, write_text
 from ..files.canonical import check_depth, json_digest, json_of
 from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry, distinct_releases
-from .attribute import Attribute, is_text
+from .attribute import DRAFTED, Attribute, is_text
 from .impossible import Combination, Impossible, contradiction, never
 
 __all__ = ["Schema", "SchemaSections", "read_schema"]
@@ -38,6 +39,8 @@ REMEDY = (
 MAX_TOML = 1 << 22
 # Limits on parties, attributes and impossible combinations. Checks take time quadratic in these.
 MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE = 1000, 10_000, 10_000
+# Width of the lines of a schema file, and the values of a list in it, each on a line.
+WIDTH, LISTED = 120, re.compile(r"(?:^    [^\n]*,\n)+", re.MULTILINE)
 # Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
 
@@ -126,6 +129,10 @@ class Schema:
                 f"{self.named(together)} leave{'s' * (len(together) == 1)} no record possible; "
                 f"{'it' if len(together) == 1 else 'one of them'} cannot be true."
             )
+
+    def __repr__(self) -> str:
+        parties = ", ".join(f"{party} {len(columns)}" for party, columns in self.parties)
+        return f"<Schema of {len(self.names)} attributes: {parties}{'' if self.public else ', NOT PUBLIC'}>"
 
     @classmethod
     def of(
@@ -477,7 +484,11 @@ class Schema:
                         "does not hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
-        return replace(cls._of(parties, sections.public, impossible), spent=sections.spent)
+        public = sections.public
+        if public is msgspec.UNSET:
+            # A draft stays one until its owner says so, or gives every domain a source.
+            public = not any(a.source == DRAFTED for _, columns in parties for a in columns)
+        return replace(cls._of(parties, public, impossible), spent=sections.spent)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -511,10 +522,22 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
-        text = tomli_w.dumps(
-            {key: value for key, value in self.to_json().items() if key != "public" or not value}
-        )
+        stated = self.to_json()
+        if self.public and not any(a.source == DRAFTED for a in self.attributes):
+            del stated["public"]
+        # A list is written value by value: as many as fit go on a line.
+        text = LISTED.sub(lambda values: _wrapped(values[0]), tomli_w.dumps(stated))
         return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
+
+
+def _wrapped(lines: str) -> str:
+    """Values of a TOML list, each on a line, on lines that they fill."""
+    out = [""]
+    for value in (line.strip(" ") for line in lines.removesuffix("\n").split("\n")):
+        if len(out[-1]) + len(value) >= WIDTH:
+            out.append("")
+        out[-1] += f" {value}" if out[-1] else f"    {value}"
+    return "\n".join(out) + "\n"
 
 
 # A list of sections in a schema file. It may be left out, but not empty.
@@ -546,7 +569,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
     """
 
     party: Annotated[list[PartySections], msgspec.Meta(min_length=1)]
-    public: bool = True
+    public: bool | msgspec.UnsetType = msgspec.UNSET
     impossible: Sections = []
     spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
 

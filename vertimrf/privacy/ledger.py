@@ -187,6 +187,9 @@ class Ledger:
                 "state a larger one."
             )
 
+    def __repr__(self) -> str:
+        return f"<Ledger of {len(self.entries)} events; {self.standing}>"
+
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
         """Total of several runs over the same people, each planned without the others' results.

@@ -14,11 +14,12 @@ import numpy as np
 
 from .. import __version__
 from ..errors import PlanError
-from ..evaluate import read_real
+from ..evaluation import read_real
 from ..files.atomic import write_text
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
+from ..tables.arrow import Source, several
 from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
 from .content import Array, Content, Truth, content
@@ -27,6 +28,7 @@ from .run import Run
 
 if TYPE_CHECKING:
     from ..server.server import Result
+    from ..synthesizer import Synthesizer
     from ..trial import Trial
 
 __all__ = ["page", "write_page", "write_report"]
@@ -36,10 +38,10 @@ MAX_LINES = 20
 
 
 def write_report(
-    run: Trial | Result | str | Path | Sequence[str | Path],
+    run: Trial | Synthesizer | Result | str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    real: Sequence[Any] = (),
+    real: Source | Sequence[Source] = (),
     id: str | None = None,
     party: str | None = None,
     read: ReadOptions = DEFAULT,
@@ -48,10 +50,10 @@ def write_report(
     """Write a run's report as one HTML page for people. Needs the extra "report".
 
     Args:
-        run: a trial; a server's result; or paths: a folder that holds a model and its JSON report,
+        run: a trial; a fitted synthesizer; a server's result; or paths: a folder that holds a model and its JSON report,
             or these two files.
         out: the page to write.
-        real: the real tables, if one machine may see them all. The page then compares with them,
+        real: the real table or tables, if one machine may see them all. The page then compares with them,
             and says that it is not private.
         id: id column that joins several real tables.
         party: the party whose table the only real one is. Its columns alone are compared.
@@ -72,6 +74,7 @@ def write_report(
         >>> vertimrf.write_report("results/", "report.html")  # doctest: +SKIP
     """
     check_tools()
+    real = several(real)
     if label is not None and not real:
         raise PlanError(
             "Utility compares with real rows: give the real tables too, or leave the label out."

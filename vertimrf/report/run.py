@@ -23,6 +23,7 @@ from ..runs.files import RESULT
 from ..server.server import Result
 
 if TYPE_CHECKING:
+    from ..synthesizer import Synthesizer
     from ..trial import Trial
 
 __all__ = ["Pairs", "Released", "Report", "Run"]
@@ -209,10 +210,9 @@ class Run:
     report: Report
 
     @classmethod
-    def of(cls, made: Trial | Result) -> Run:
-        """The run of a trial or of a server's result."""
-        result = made if isinstance(made, Result) else made.result
-        model = Model(result.plan.schema, result.model, result.ledger, result.others)
+    def of(cls, made: Trial | Synthesizer | Result) -> Run:
+        """The run of a trial, of a fitted synthesizer or of a server's result."""
+        model = Model.of(made) if isinstance(made, Result) else made.model
         # As a file would have it: numbers of NumPy become plain ones.
         return cls.matched(model, json.loads(json.dumps(made.to_json())), "The run")
 

@@ -185,6 +185,7 @@ def sample_parts(
     rng: np.random.Generator,
     given: Mapping[int, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shares: Mapping[int, npt.ArrayLike] | None = None,
 ) -> tuple[Codes, Codes]:
     """Draw rows of all people from models of parts, in random order.
 
@@ -192,7 +193,7 @@ def sample_parts(
         schema: attributes and parties.
         parts: models of the parts.
         rows: number of rows; None for the expected number of people.
-        rng, given, progress: as for :func:`~vertimrf.model.sample.sample`. People without a column
+        rng, given, progress, shares: as for :func:`~vertimrf.model.sample.sample`. People without a column
             of ``given`` do not fulfil it.
 
     Returns:
@@ -208,7 +209,7 @@ def sample_parts(
     for i, part in enumerate(parts):
         if part.holds(schema, conditions):
             with contextlib.suppress(NoMassError):
-                totals[i] = expected_records(part.field, conditions)
+                totals[i] = expected_records(part.field, conditions, shares)
     if not totals.any():
         raise NoMassError(
             "The model has no records that fulfil the condition; ask for other values."
@@ -219,7 +220,7 @@ def sample_parts(
     codes, part_of_row = [], []
     for i, (part, count) in enumerate(zip(parts, np.diff(ends, prepend=0).tolist(), strict=True)):
         if count:
-            drawn = sample(part.field, count, rng, conditions, progress)
+            drawn = sample(part.field, count, rng, conditions, progress, shares)
             drawn[[a for a in range(len(drawn)) if not part.holds(schema, [a])]] = 0
             codes.append(drawn)
             part_of_row.append(np.full(count, i, np.uint16))

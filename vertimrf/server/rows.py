@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,28 @@ from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
 from ..plan.schema import Schema
 
-__all__ = ["decode_pieces", "decode_rows", "with_holders"]
+__all__ = ["Span", "decode_pieces", "decode_rows", "shares_inside", "with_holders"]
 
 # Rows that are decoded at a time.
 PIECE_ROWS = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Limits between which all numbers of a column are drawn.
+
+    Attributes:
+        low, high: the limits. Where numbers are multiples of a step, they count steps, and ``high``
+            is excluded.
+        counts: records of each bin, which decide the density inside bins [shape=(bins,)].
+    """
+
+    low: float
+    high: float
+    counts: npt.NDArray[np.number]
+
+
+NO_SPANS: Mapping[int, Span] = {}
 
 
 def decode_pieces(
@@ -25,6 +44,7 @@ def decode_pieces(
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
     finish: Callable[[pa.Table, slice], pa.Table] = lambda piece, rows: piece,
+    spans: Mapping[int, Span] = NO_SPANS,
 ) -> Iterator[pa.Table]:
     """Decode codes to values of the original types, in pieces, at least one.
 
@@ -35,6 +55,7 @@ def decode_pieces(
         attributes: domain of each row.
         rng: draws numbers inside bins.
         finish: is called with each piece and its rows, and returns the piece to yield.
+        spans: by position, the limits of a numeric attribute.
 
     Yields:
         Arrow tables of successive rows. Categorical attributes have their declared values, integer
@@ -51,17 +72,21 @@ def decode_pieces(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
     # The density inside bins follows from the counts of all rows.
-    counts = [
-        np.bincount(row, minlength=attribute.size)[: len(attribute.edges) - 1]
+    inside = [
+        spans[place]
+        if place in spans
+        else Span(
+            -np.inf, np.inf, np.bincount(row, minlength=attribute.size)[: len(attribute.edges) - 1]
+        )
         if attribute.kind == "numeric"
-        else np.empty(0, np.int64)
-        for attribute, row in zip(attributes, codes, strict=True)
+        else None
+        for place, (attribute, row) in enumerate(zip(attributes, codes, strict=True))
     ]
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
         rows = slice(first, first + PIECE_ROWS)
         columns = {
-            attribute.name: _decoded(attribute, row[rows], bin_counts, rng)
-            for attribute, row, bin_counts in zip(attributes, codes, counts, strict=True)
+            attribute.name: _decoded(attribute, row[rows], span, rng)
+            for attribute, row, span in zip(attributes, codes, inside, strict=True)
         }
         yield finish(pa.table(columns), rows)
 
@@ -72,11 +97,12 @@ def decode_rows(
     rng: np.random.Generator,
     party_sets: Sequence[Sequence[str]],
     holders: npt.NDArray[np.integer] | None,
+    spans: Mapping[int, Span] = NO_SPANS,
 ) -> Iterator[pa.Table]:
     """Decode the rows of a schema in pieces, with the parties that hold them.
 
     Args:
-        codes, rng: as for :func:`decode_pieces`.
+        codes, rng, spans: as for :func:`decode_pieces`.
         schema: attributes and parties.
         party_sets, holders: as for :func:`with_holders`; no holders where all parties hold all rows.
 
@@ -84,33 +110,30 @@ def decode_rows(
         Arrow tables of successive rows.
     """
     if holders is None:
-        return decode_pieces(codes, schema.attributes, rng)
+        return decode_pieces(codes, schema.attributes, rng, spans=spans)
     return decode_pieces(
         codes,
         schema.attributes,
         rng,
         lambda piece, rows: with_holders(piece, schema, party_sets, holders[rows]),
+        spans,
     )
 
 
 def _decoded(
     attribute: Attribute,
     row: npt.NDArray[np.integer],
-    counts: npt.NDArray[np.integer],
+    span: Span | None,
     rng: np.random.Generator,
 ) -> pa.Array:
-    """One column's values; ``counts`` are those of a numeric attribute's bins in all rows."""
+    """One column's values; a numeric attribute has a ``span``."""
     missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
     # Missing cells get some valid code, with a null over it below.
     present = np.where(missing, 0, row).astype(np.int64)
     if attribute.kind == "categorical":
         return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
     known = present[~missing]
-    values = (
-        pa.array(known)
-        if attribute.kind == "integer"
-        else numbers_inside(attribute, known, counts, rng)
-    )
+    values = pa.array(known) if span is None else numbers_inside(attribute, known, span, rng)
     return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
@@ -145,7 +168,7 @@ def with_holders(
 def numbers_inside(
     attribute: Attribute,
     codes: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.integer],
+    span: Span,
     rng: np.random.Generator,
 ) -> pa.Array:
     """Draw numbers inside the bins of a numeric attribute, of its declared type [length n].
@@ -154,15 +177,14 @@ def numbers_inside(
     the neighbours; it is constant if both neighbours are higher or both are lower (van Leer's
     limiter). A constant density would widen the tails.
     """
-    bins = len(attribute.edges) - 1
+    bounds = bounds_of(attribute)
+    numbers = drawn_inside(bounds, codes, span, rng)
     if attribute.step:
-        # A multiple of the step represents all numbers up to the next multiple.
-        low, high = np.array([attribute.multiples(code) for code in range(bins)]).T
-        bounds = np.append(low, high[-1] + 1).astype(float)
-        steps = np.floor(drawn_inside(bounds, codes, counts, rng)).astype(np.int64)
-        steps = np.clip(steps, low[codes], high[codes])
-    else:
-        bounds = np.array(attribute.edges)
+        first = np.maximum(bounds[codes], span.low)
+        last = np.minimum(bounds[codes + 1], span.high) - 1
+        steps = np.clip(np.floor(numbers), first, last).astype(np.int64)
+        # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
+        numbers = np.round(steps * attribute.step, 12)
     if attribute.calendar is not None:
         whole = steps * int(attribute.step)
         return (
@@ -172,16 +194,34 @@ def numbers_inside(
         )
     if attribute.integral:
         return pa.array(steps)
-    # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
-    numbers = (
-        np.round(steps * attribute.step, 12)
-        if attribute.step
-        else drawn_inside(bounds, codes, counts, rng)
-    )
     # Rounding may reach the upper edge, which belongs to the next bin.
     edges = np.array(attribute.edges)
-    below = np.where(codes == bins - 1, edges[-1], np.nextafter(edges[codes + 1], -np.inf))
-    return pa.array(np.clip(numbers, edges[codes], below))
+    last_bin = codes == len(edges) - 2
+    first, below = (
+        edges[codes],
+        np.where(last_bin, edges[-1], np.nextafter(edges[codes + 1], -np.inf)),
+    )
+    if not attribute.step:
+        first, below = np.maximum(first, span.low), np.minimum(below, span.high)
+    return pa.array(np.clip(numbers, first, below))
+
+
+def bounds_of(attribute: Attribute) -> npt.NDArray[np.float64]:
+    """Where the bins of a numeric attribute begin, and the end of the last one.
+
+    A multiple of the step represents all numbers up to the next multiple: bounds then count steps.
+    """
+    if not attribute.step:
+        return np.array(attribute.edges)
+    multiples = [attribute.multiples(code) for code in range(len(attribute.edges) - 1)]
+    return np.array([*(low for low, _ in multiples), multiples[-1][1] + 1], float)
+
+
+def shares_inside(attribute: Attribute, span: Span) -> npt.NDArray[np.float64]:
+    """Share of each bin's records that are drawn between limits [shape=(bins,), float64]."""
+    bounds = bounds_of(attribute)
+    low, high = _below(bounds, _tilts(bounds, span.counts), span)
+    return high - low
 
 
 def arrow_type(attribute: Attribute) -> pa.DataType:
@@ -194,7 +234,7 @@ def arrow_type(attribute: Attribute) -> pa.DataType:
 def drawn_inside(
     bounds: npt.NDArray[np.float64],
     codes: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.integer],
+    span: Span,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
     """Draw a number inside the bin of every code; see :func:`numbers_inside` [shape=(n,), float64].
@@ -202,9 +242,20 @@ def drawn_inside(
     Args:
         bounds: bin i is from ``bounds[i]`` to ``bounds[i + 1]`` [shape=(bins + 1,), float64].
         codes: bin of each number [shape=(n,), int64].
-        counts: numbers in each bin, in all rows [shape=(bins,), integer].
+        span: limits of the numbers.
         rng: random generator.
     """
+    tilt = _tilts(bounds, span.counts)
+    low, high = (below[codes] for below in _below(bounds, tilt, span))
+    u, tilt = low + (high - low) * rng.random(len(codes)), tilt[codes]
+    share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))
+    return bounds[codes] + np.diff(bounds)[codes] * share
+
+
+def _tilts(
+    bounds: npt.NDArray[np.float64], counts: npt.NDArray[np.number]
+) -> npt.NDArray[np.float64]:
+    """By bin: the density inside it rises from 1 - tilt to 1 + tilt times its mean."""
     width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
     density = counts / width
     # The density beyond the bounds is 0.
@@ -213,8 +264,17 @@ def drawn_inside(
     fall, rise = density - beside[:-2], beside[2:] - density
     slope = (beside[2:] - beside[:-2]) / (at[2:] - at[:-2]) * width / 2
     limit = np.minimum(np.minimum(np.abs(fall), np.abs(rise)), np.abs(slope))
-    # The density inside a bin rises from 1 - tilt to 1 + tilt times its mean.
-    tilt = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(density > 0, density, 1)
-    u, tilt = rng.random(len(codes)), tilt[codes]
-    share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))
-    return bounds[codes] + width[codes] * share
+    tilt: npt.NDArray[np.float64] = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(
+        density > 0, density, 1
+    )
+    return tilt
+
+
+def _below(
+    bounds: npt.NDArray[np.float64], tilt: npt.NDArray[np.float64], span: Span
+) -> list[npt.NDArray[np.float64]]:
+    """Share of each bin's records below either limit [each shape=(bins,), float64]."""
+    places = [
+        np.clip((limit - bounds[:-1]) / np.diff(bounds), 0, 1) for limit in (span.low, span.high)
+    ]
+    return [place * (1 - tilt * (1 - place)) for place in places]

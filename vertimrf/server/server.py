@@ -108,6 +108,9 @@ class Result:
     others: tuple[PartModel, ...] = ()
     holders: npt.NDArray[np.uint16] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"
+
     @property
     def table(self) -> pa.Table:
         """The synthetic rows in the schema's values.
@@ -201,6 +204,9 @@ class Server:
     def __init__(self, plan: Plan, options: RunOptions | None = None) -> None:
         self._plan = plan
         self._options = options or RunOptions()
+
+    def __repr__(self) -> str:
+        return f"<Server of {self._plan}>"
 
     def read(self, messages: Sequence[Message]) -> Estimates:
         """Estimate local and cross-party marginals (InitMRF and CarEst).

@@ -22,16 +22,20 @@ from ..errors import MessageError, TableError
 from ..files.atomic import MAX_KEY, open_regular, read_bytes, replacing, write_text
 from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
+from .formats import header_delimiter
 from .read_options import DEFAULT, ReadOptions
 
 __all__ = [
     "Pieces",
     "Source",
     "check_output",
+    "csv_header",
+    "file_kind",
     "name_of",
     "open_pieces",
     "read_arrow",
     "read_standing",
+    "several",
     "write_table",
 ]
 
@@ -46,7 +50,7 @@ PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # for such a row.
 BLOCKS = (1 << 22, 1 << 26, 1 << 30)
 STRADDLING = "straddling object"
-# Bytes of a column of a Parquet file that are read at a time.
+# Bytes of a column of a Parquet file, and of a CSV file's header, that are read at a time.
 READ_BYTES = 1 << 20
 # Types of text, and the types of their bytes.
 RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
@@ -68,11 +72,16 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     Raises:
         TableError: the file is missing, or the source is not a table.
     """
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | os.PathLike | Pieces):
         return open_pieces(source, read).whole(None)
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
+
+
+def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
+    """Tables as a list, of one table or of several."""
+    return sources if isinstance(sources, list | tuple) else [sources]
 
 
 def name_of(source: Source, default: str = "The table") -> str:
@@ -445,11 +454,12 @@ def _open_csv(
     columns: list[str],
 ) -> pa.csv.CSVStreamingReader:
     file = pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
+    delimiter = read.delimiter or header_delimiter(csv_header(path, read))
     return pa.csv.open_csv(
         pa.PythonFile(_Decoded(file, read.encoding), "r"),
         read_options=pa.csv.ReadOptions(block_size=block_size),
         parse_options=pa.csv.ParseOptions(
-            newlines_in_values=True, delimiter=read.delimiter, invalid_row_handler=invalid
+            newlines_in_values=True, delimiter=delimiter, invalid_row_handler=invalid
         ),
         convert_options=pa.csv.ConvertOptions(
             column_types=types,
@@ -459,6 +469,13 @@ def _open_csv(
             include_columns=columns,
         ),
     )
+
+
+def csv_header(path: Path, read: ReadOptions) -> str:
+    """The first line of a CSV file. It has column names, which are public, and no record."""
+    with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
+        text = _Decoded(file, read.encoding).read(READ_BYTES).decode(errors="replace")
+    return (text.splitlines() or [""])[0]
 
 
 def is_gzip(path: Path) -> bool:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +21,15 @@ from ..errors import SchemaError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from ..plan.attribute import MISSING_TEXT, Attribute, Value
+from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
 from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
+from .arrow import Source, csv_header, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
+from .formats import DateOrder, dates_written, encoding_of, header_delimiter, plain_numbers
+from .read_options import DEFAULT, ReadOptions
 
-__all__ = ["Draft", "Flag", "draft_schema", "drafted"]
+__all__ = ["Draft", "Flag", "draft_schema"]
 
 LOG = logging.getLogger(__name__)
 
@@ -38,6 +43,9 @@ OTHER = "other"
 # if its values are more than this part of the records.
 PROSE = 40
 UNIQUE = 0.5
+# Whole numbers name records if there are more than this part of the records, and they have more
+# than LONG_NUMBER digits, or are more than COUNTED and leave few gaps.
+UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 ISO = {
@@ -83,16 +91,21 @@ class Draft:
     schema: Schema
     flags: tuple[Flag, ...]
 
+    def __repr__(self) -> str:
+        return "\n".join([f"<Draft of {self.schema}>", *map(str, self.flags)])
+
 
 class _Excluded(Exception):
     """The column has no domain; the text says what it has instead."""
 
 
 def draft_schema(
-    tables: Sequence[pa.Table],
-    id: str | None,
+    sources: Source | Sequence[Source],
+    id: str | None = None,
     names: Sequence[str] | None = None,
     drop: Iterable[str] = (),
+    read: ReadOptions = DEFAULT,
+    dates: DateOrder | None = None,
 ) -> Draft:
     """Draft a schema from the tables, marked ``public=False``.
 
@@ -106,10 +119,13 @@ def draft_schema(
     tables, which are treated as one column.
 
     Args:
-        tables: one Arrow table per party.
+        sources: one table per party, or a single one: files or data frames.
         id: the id column, which is left out; None if there is none.
         names: names of the parties; default "party1", "party2", ...
         drop: columns to leave out.
+        read: how the tables are read.
+        dates: which of day and month comes first, where dates leave it open. By default such a
+            column is left out.
 
     Returns:
         The schema and the flags.
@@ -121,6 +137,7 @@ def draft_schema(
     """
     import pyarrow as pa
 
+    tables = [read_arrow(source, _guessed(source, read)) for source in several(sources)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
@@ -156,7 +173,8 @@ def draft_schema(
                     "treated as one column; rename it in one of them if they differ",
                 )
             try:
-                attributes.append(draft_attribute(name, column, flag))
+                drafted = draft_attribute(name, column, flag, dates)
+                attributes.append(replace(drafted, source=DRAFTED))
             except _Excluded as reason:
                 flag(str(reason), "left out", excluded=True)
         if not attributes:
@@ -185,29 +203,15 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
         raise TableError(few)
 
 
-def drafted(
-    tables: Sequence[pa.Table], id: str | None, person: str | None = None
-) -> tuple[Schema, list[pa.Table]]:
-    """A drafted schema and the tables with its columns; flags are logged as warnings.
-
-    Arguments and errors: :func:`draft_schema`.
-    """
-    draft = draft_schema(tables, id, drop=() if person is None else (person,))
-    for flag in draft.flags:
-        LOG.warning("%s", flag)
-    excluded = {
-        party: [f.column for f in draft.flags if f.excluded and f.table == party]
-        for party, _ in draft.schema.parties
-    }
-    return draft.schema, [
-        table.drop_columns(names) for table, names in zip(tables, excluded.values(), strict=True)
-    ]
-
-
 def draft_attribute(
-    name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]
+    name: str,
+    column: pa.ChunkedArray,
+    flag: Callable[[str, str], None],
+    dates: DateOrder | None = None,
 ) -> Attribute:
     """Draft an attribute from a column; ``flag`` receives each problem and its solution."""
+    if not name:
+        raise _Excluded("has no name")
     counts, missing, infinite = counted(column)
     if not counts:
         raise _Excluded("has no values at all" if not infinite else "has no finite values")
@@ -217,7 +221,16 @@ def draft_attribute(
         flag("has the same value in every record", "kept; it costs no budget")
     if {type(value) for value in counts} == {bool}:
         return Attribute.categorical(name, [False, True], missing=missing)
-    instants = as_instants(counts, column.type)
+    format, instants = None, as_instants(counts, column.type)
+    texts = all(isinstance(value, str) for value in counts)
+    if instants is None and texts:
+        try:
+            written = dates_written(counts, dates)
+        except SchemaError as error:
+            raise _Excluded(f"{error}: say --dates day-first or month-first") from None
+        if written is not None:
+            format, instants = written[0], (written[1], None, written[2])
+            flag(f"has dates as {format}", "so it is read; correct the format if it is another")
     if instants is not None:
         calendar, zone, moments = instants
         step = next(
@@ -233,10 +246,21 @@ def draft_attribute(
             timezone=zone,
             missing=missing,
             resolution=step if step > 1 else None,
+            format=format,
         )
     numbers = as_numbers(counts)
+    if numbers is None and texts and (found := as_written(counts)) is not None:
+        format, example, numbers = found
+        flag(
+            f"has numbers such as {example!r}",
+            f"read with the decimal mark {format!r}; correct the format if it is another",
+        )
     if numbers is not None:
-        return drafted_numbers(name, numbers, missing, bool(infinite))
+        if not infinite and identify(numbers):
+            raise _Excluded(
+                "has another whole number in nearly every record, as ids and telephone numbers have"
+            )
+        return drafted_numbers(name, numbers, missing, bool(infinite), format)
     if infinite:
         raise _Excluded("has infinite values among text")
     return drafted_text(name, counts, missing, flag)
@@ -282,6 +306,49 @@ def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
     return numbers
 
 
+def as_written(counts: Mapping[Any, int]) -> tuple[str, str, dict[float, int]] | None:
+    """The decimal mark of written numbers such as $1,200 or 1 234,5, a text, and counts by number.
+
+    None if a value is no such number.
+    """
+    import pyarrow as pa
+
+    texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
+    for mark in (".", ","):
+        plain = plain_numbers(texts, mark).to_pylist()
+        numbers: dict[float, int] = {}
+        if all(PLAIN_NUMBER.fullmatch(text) for text in plain):
+            for text, count in zip(plain, counts.values(), strict=True):
+                numbers[float(text)] = numbers.get(float(text), 0) + count
+            return mark, max(counts, key=len), numbers
+    return None
+
+
+def identify(numbers: Mapping[float, int]) -> bool:
+    """Whether numbers seem to name records: nearly all differ, and they count up or have the
+    length of telephone numbers.
+    """
+    records = sum(numbers.values())
+    if len(numbers) <= max(LISTED_NUMBERS, UNIQUE_NUMBERS * records):
+        return False
+    low, high = min(numbers), max(numbers)
+    whole = all(number.is_integer() for number in numbers)
+    counting = len(numbers) > COUNTED and high - low < 1.5 * len(numbers)
+    return whole and (counting or low >= 10**LONG_NUMBER)
+
+
+def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
+    """How a file is read: as its header and first bytes suggest, where that is not stated."""
+    if not isinstance(source, str | os.PathLike) or file_kind(path := Path(source)) != "csv":
+        return read
+    if read.encoding == DEFAULT.encoding and (encoding := encoding_of(path)) != read.encoding:
+        LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
+        read = replace(read, encoding=encoding)
+    if not read.delimiter and (delimiter := header_delimiter(csv_header(path, read))) != ",":
+        LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
+    return read
+
+
 def as_instants(
     counts: Mapping[Any, int], kind: pa.DataType
 ) -> tuple[Calendar, str | None, dict[float, int]] | None:
@@ -321,12 +388,16 @@ def as_instants(
 
 
 def drafted_numbers(
-    name: str, numbers: Mapping[float, int], missing: bool, clamp: bool
+    name: str,
+    numbers: Mapping[float, int],
+    missing: bool,
+    clamp: bool,
+    format: str | None = None,
 ) -> Attribute:
     """A numeric attribute, or a categorical one if there are few numbers."""
     values = sorted(numbers)
     digits = decimals_of(np.array(values))
-    if len(values) <= LISTED_NUMBERS and not clamp:
+    if len(values) <= LISTED_NUMBERS and not clamp and format is None:
         listed: list[Value] = [int(value) for value in values] if digits == 0 else list(values)
         return Attribute.categorical(name, listed, missing=missing, ordered=True)
     return Attribute.numeric(
@@ -336,6 +407,7 @@ def drafted_numbers(
         resolution=10.0**-digits if digits else None,
         clamp=clamp,
         missing=missing,
+        format=format,
     )
 
 
@@ -347,16 +419,25 @@ def drafted_text(
     texts: dict[str, int] = {}
     for value, count in counts.items():
         texts[str(value)] = texts.get(str(value), 0) + count
-    if len(texts) <= LISTED_TEXTS:
-        return Attribute.categorical(name, sorted(texts), missing=missing)
-    if len(texts) > UNIQUE * records:
+    many = len(texts) > LISTED_TEXTS
+    if many and len(texts) > UNIQUE * records:
         raise _Excluded(
             f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have"
         )
-    if sum(map(len, texts)) > PROSE * len(texts):
+    if many and sum(map(len, texts)) > PROSE * len(texts):
         raise _Excluded(
             f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
         )
+    folded: dict[str, str] = {}
+    for text in sorted(texts):
+        if (like := folded.setdefault(text.strip().casefold(), text)) != text:
+            flag(
+                f"has the values {like!r} and {text!r}",
+                "both are kept; write them alike if they are one",
+            )
+            break
+    if not many:
+        return Attribute.categorical(name, sorted(texts), missing=missing)
     kept = sorted(texts, key=lambda text: (-texts[text], text))[: LISTED_TEXTS - 1]
     other = OTHER
     while other in texts:

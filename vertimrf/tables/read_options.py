@@ -40,7 +40,8 @@ class ReadOptions:
         person: column of person ids, if people have several records; None if every record is a
             different person.
         id_format: how to normalise ids that parties write differently (:data:`FORMATS`).
-        delimiter: separator between cells of a CSV file, one ASCII character.
+        delimiter: separator between cells of a CSV file, one ASCII character. By default it is the
+            one of comma, semicolon, tab and bar that the header has most often.
         encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as
             ``\\xNN``.
 
@@ -53,7 +54,10 @@ class ReadOptions:
     )
     id_format: tuple[str, ...] = field(default=(), metadata={"help": FORMAT_HELP})
     delimiter: str = field(
-        default=",", metadata={"help": "Separator between cells of CSV files; \\t for tabs."}
+        default="",
+        metadata={
+            "help": "Separator between cells of CSV files; \\t for tabs; default the header's."
+        },
     )
     encoding: str = field(
         default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."}
@@ -61,7 +65,11 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id_format", check_formats(self.id_format))
-        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+        if (
+            len(self.delimiter) > 1
+            or not self.delimiter.isascii()
+            or self.delimiter in ('"', "\r", "\n")
+        ):
             raise TableError(
                 f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}."
             )

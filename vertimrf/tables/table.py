@@ -21,6 +21,7 @@ from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import Pieces, Source, open_pieces
 from .dropped import EXAMPLES, NONE, Dropped, Kind, Reason, Tally
+from .formats import plain_numbers
 from .ids import (
     IdKeys,
     cell_value,
@@ -94,6 +95,9 @@ class Table:
     persons: npt.NDArray[np.uint64] | None = None
     dropped: Dropped = NONE
     blanks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self.attributes)} attributes, {self.records:,} records>"
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
@@ -800,7 +804,7 @@ def read_numbers(
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_text(column.type):
-        return read_texts(column.cast(pa.large_string()))
+        return read_texts(column.cast(pa.large_string()), attribute.format)
     try:
         numbers = column.cast(pa.float64(), safe=False).combine_chunks()
     except pa.ArrowException:
@@ -825,7 +829,9 @@ def read_instants(
         for i, text in enumerate(distinct.to_pylist()):
             absent[i] = text is None or text in MISSING_TEXT
             with contextlib.suppress(ValueError, OverflowError):
-                numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone)
+                numbers[i] = (
+                    np.nan if absent[i] else to_number(calendar, text, zone, attribute.format)
+                )
         return numbers[indices], absent[indices]
     declared = (
         calendar
@@ -867,12 +873,16 @@ def read_instants(
     return values, missing
 
 
-def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """As :func:`column_numbers`, for text columns."""
+def read_texts(
+    column: pa.ChunkedArray, mark: str | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """As :func:`column_numbers`, for text columns. ``mark`` is the format of the attribute."""
     absent = pc.or_(
         column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
     ).to_numpy()
     present = column.filter(pa.array(~absent))
+    if mark is not None:
+        present = plain_numbers(present, mark)
     numbers = np.full(len(column), np.nan)
     try:
         numbers[~absent] = present.cast(pa.float64()).to_numpy()

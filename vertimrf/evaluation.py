@@ -7,22 +7,26 @@ import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from .distances import FEW_CELLS, distance, tvd, usual_ways
 from .errors import SchemaError, TableError
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
-from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER
+from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
+from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import name_of, open_pieces, read_arrow, read_standing
+from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
 from .tables.ids import IdKeys
 from .tables.impossible import breaking
+from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import (
     check_columns,
@@ -44,10 +48,10 @@ ALL = EvaluationOptions()
 
 
 def evaluate(
-    real: Sequence[Any],
-    synthetic: Any,
-    id: str | None,
-    schema: Schema,
+    real: Source | Sequence[Source],
+    synthetic: Source,
+    id: str | None = None,
+    schema: Schema | OpenSchema | None = None,
     options: EvaluationOptions = ALL,
     read: ReadOptions = DEFAULT,
 ) -> dict[str, Any]:
@@ -58,35 +62,33 @@ def evaluate(
             joined by id.
         synthetic: a table of all attributes. An id column in it is ignored.
         id: id column that joins several real tables.
-        schema: domains of all attributes.
+        schema: domains of all attributes. Without it, or with private domains, they are those in
+            the file that a synthesis wrote beside its table. Without such a file they are drafted
+            from the synthetic table and the one real table.
         options: what is compared.
         read: how the real tables are read.
 
     Returns:
-        - ``"tvd"``: ``{"3": mean, ...}``. For comparison, ``"tvd_resampled"`` is the distance of as
-          many records drawn from the real ones, and ``"tvd_independent"`` that of the real columns,
-          each shuffled by itself.
-        - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more
-          than one.
-        - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest
-          first.
-        - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
-        - ``"impossible"``, if the schema has any: numbers of real and synthetic records with each
-          impossible combination.
-        - ``"utility"``, with a label: see :func:`vertimrf.utility.figures.utility`.
-        - ``"records"``: ``{"real": n, "synthetic": m}``, and ``"tables"``, the records of each real
-          table, if they differ.
-        - ``"marginals"`` and ``"seed"`` as given.
-        - ``"standing"``: not private, because these are exact statistics of the real tables.
-          ``"synthetic_standing"`` is the privacy label of the synthetic table.
-        - ``"kind"``: "evaluation".
+        By name. ``"tvd"``: ``{"3": mean, ...}``. For comparison, ``"tvd_resampled"`` is the
+        distance of as many records drawn from the real ones, and ``"tvd_independent"`` that of the
+        real columns, each shuffled by itself. ``"tvd_across_parties"``: over marginals that span
+        two or more parties, if there is more than one. ``"columns"``, ``"pairs"``: distances of
+        every attribute, and of every two, farthest first. ``"numbers"``, ``"correlations"``: of
+        original values, by :mod:`vertimrf.moments`. ``"impossible"``, if the schema has any:
+        numbers of real and synthetic records with each impossible combination. ``"utility"``, with
+        a label: see :func:`vertimrf.utility.figures.utility`. ``"records"``: ``{"real": n,
+        "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
+        ``"marginals"`` and ``"seed"`` as given. ``"standing"``: not private, because these are
+        exact statistics of the real tables. ``"synthetic_standing"``: the privacy label of the
+        synthetic table. ``"kind"``: "evaluation".
 
     Raises:
         TableError, SchemaError: a table cannot be read or does not fit the schema.
         PlanError: a way has no marginals; or there is a label, and scikit-learn is not installed.
     """
     where = name_of(synthetic, "The synthetic table")
-    table = read_arrow(synthetic)
+    real, table = several(real), read_arrow(synthetic)
+    schema = _domains(schema, real, synthetic, table, read)
     if HOLDERS_COLUMN in table.column_names and HOLDERS_COLUMN not in schema.names:
         table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:
@@ -108,14 +110,45 @@ def evaluate(
             {options.party: schema.part(options.party)}, public=schema.public, impossible=inside
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
-    made = encode_columns(table, schema.attributes, where)
+    # A synthetic table has numbers and dates as they are, not as the real tables write them.
+    plain = tuple(replace(attribute, format=None) for attribute in schema.attributes)
+    made = encode_columns(table, plain, where)
     out = _compare(truth, made, schema, options)
-    made_numbers = original_numbers(schema.attributes, table, made, where)
+    made_numbers = original_numbers(plain, table, made, where)
     out["numbers"] = compare_numbers(numbers, made_numbers)
     out["correlations"] = compare_correlations(numbers, made_numbers)
     if len({*counts, truth.shape[1]}) > 1:
         out["records"]["tables"] = counts
     return out | {"synthetic_standing": read_standing(synthetic).to_json()}
+
+
+def _domains(
+    schema: Schema | OpenSchema | None,
+    real: Sequence[Source],
+    synthetic: Source,
+    made: pa.Table,
+    read: ReadOptions,
+) -> Schema:
+    """The schema as given. Without one, or with private domains, it is the one that the synthesis
+    wrote beside its table, or a draft from the table ``made`` and the only real one.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, OpenSchema) and not schema.wanted:
+        return schema.schema
+    beside = Path(name_of(synthetic, "rows") + SCHEMA_FILE)
+    if isinstance(synthetic, str | Path) and beside.exists():
+        return Schema.load(beside)
+    if schema is not None or len(real) != 1:
+        raise SchemaError("To compare, name the complete schema of the synthesis.")
+    table = read_arrow(real[0], read)
+    columns = {}
+    for name in set(made.column_names).intersection(table.column_names):
+        both = table[name], made[name]
+        if both[0].type != both[1].type:
+            both = both[0].cast(pa.string()), both[1].cast(pa.string())
+        columns[name] = pa.chunked_array([chunk for column in both for chunk in column.chunks])
+    return draft_schema(pa.table(columns)).schema
 
 
 def _compare(

@@ -7,7 +7,7 @@ import pytest
 from builders import decode
 
 from vertimrf.errors import PlanError, SchemaError, TableError
-from vertimrf.evaluate import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.arrow import read_arrow, write_table

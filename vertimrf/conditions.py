@@ -1,0 +1,157 @@
+"""Conditions on synthetic rows, from Python values or from texts such as "age>=18"."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .errors import PlanError, SchemaError
+from .plan.attribute import Attribute
+from .plan.defaults import HOLDERS_COLUMN
+from .plan.impossible import Condition, interval, plain
+from .plan.schema import Schema
+from .server.rows import Span, shares_inside
+from .tables.table import coded, column_encoder, parse
+
+__all__ = ["allowed", "read_conditions"]
+
+LIMITS = {">=": "from", ">": "above", "<=": "to", "<": "below"}
+
+
+def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
+    """Read conditions from texts: ``country=PRT|ESP``, ``adr>=100``, ``adr=100..200``.
+
+    Texts with values of one column allow all of them. Texts with limits hold together.
+
+    Args:
+        texts: a column, one of =, >=, >, <=, <, and a value each.
+        schema: the columns.
+
+    Returns:
+        The conditions by column, as for :func:`allowed`.
+
+    Raises:
+        PlanError: a text is no condition, or two contradict each other.
+        SchemaError: the schema does not have a column.
+    """
+    names = sorted((*schema.names, HOLDERS_COLUMN), key=len, reverse=True)
+    # A column's name may have operators in it.
+    condition = re.compile(
+        f"({'|'.join(map(re.escape, names))}|.+?)\\s*(>=|<=|=|<|>)(.*)", re.DOTALL
+    )
+    given: dict[str, Any] = {}
+    for text in texts:
+        if not (parts := condition.fullmatch(text)):
+            raise PlanError(
+                f"--where takes COLUMN=VALUE, COLUMN>=VALUE or COLUMN=FROM..TO, not {text!r}."
+            )
+        column, operator, value = parts.groups()
+        if (column, operator) == (HOLDERS_COLUMN, "=") and column not in schema.names:
+            asked: Any = value.split("|")
+        else:
+            asked = _read(schema.attributes[schema.index(column)], operator, value)
+        before = given.setdefault(column, type(asked)())
+        if type(before) is not type(asked) or (isinstance(asked, dict) and before.keys() & asked):
+            raise PlanError(
+                f"--where asks twice for {column!r}; give it values, or one lower and one upper limit."
+            )
+        (before.update if isinstance(asked, dict) else before.extend)(asked)
+    return given
+
+
+def _read(attribute: Attribute, operator: str, value: str) -> list[str] | dict[str, Any]:
+    """Values, or limits by their name."""
+    if operator != "=":
+        return {LIMITS[operator]: _limit(attribute, value)}
+    if value in map(str, attribute.values):
+        return [value]
+    low, dots, high = value.partition("..")
+    if dots and not isinstance((attribute.values or (0,))[0], str):
+        return {"from": _limit(attribute, low), "to": _limit(attribute, high)}
+    return [part.strip() for part in value.split("|")]
+
+
+def _limit(attribute: Attribute, text: str) -> str | float:
+    number = parse(text) if attribute.calendar is None else np.nan
+    return text.strip() if number != number else number
+
+
+def allowed(
+    attribute: Attribute, value: Any, counts: Callable[[], npt.NDArray[np.float64]]
+) -> tuple[npt.NDArray[np.int64], Span | None]:
+    """The codes that a condition allows, and the limits of numbers inside bins.
+
+    Args:
+        attribute: the attribute.
+        value: a value, a list of values, or limits as in a schema: {"from": 100, "to": 200}. A
+            value that is a number stands for its bin; a limit cuts bins.
+        counts: gives the records of the attribute's codes in the model.
+
+    Raises:
+        SchemaError: the attribute does not have such a value.
+    """
+    if not isinstance(value, Mapping):
+        return _codes(attribute, value), None
+    condition = Condition.from_json(attribute.name, value)
+    if not condition.limits or attribute.kind != "numeric":
+        return np.array(condition.codes(attribute)), None
+    low, high, low_open, high_open = interval(attribute, condition.limits)
+    if attribute.step:
+        low = np.floor(low) + 1 if low_open else np.ceil(low)
+        high = np.ceil(high) if high_open else np.floor(high) + 1
+    else:
+        low = np.nextafter(low, np.inf) if low_open else low
+        high = np.nextafter(high, -np.inf) if high_open else high
+    span = Span(low, high, counts()[: len(attribute.edges) - 1])
+    codes = np.flatnonzero(shares_inside(attribute, span) > 0)
+    if not codes.size:
+        raise SchemaError(
+            f"The condition {condition} leaves no number; the bounds are {attribute.bounds_text}."
+        )
+    return codes, span
+
+
+def _codes(attribute: Attribute, value: Any) -> npt.NDArray[np.int64]:
+    """Codes of a value, or of a list of values [int64]."""
+    name, many = attribute.name, isinstance(value, list | tuple | set | frozenset | range)
+    values = [plain(v) for v in (value if many else [value])]
+    if not values:
+        raise SchemaError(f"Column {name!r} is given no value; name at least one.")
+    try:
+        table = pa.table({name: pa.array(values)})
+    except pa.ArrowException:
+        raise SchemaError(
+            f"Column {name!r} is given {value!r}, which are not values of one kind."
+        ) from None
+    # What data only may hold is no value to ask for: others, and numbers beyond the bounds.
+    strict = replace(attribute, other=None, clamp=False)
+    codes, problems = coded(strict, column_encoder(strict, "The condition"), table, None)
+    for kind, problem in problems.items():
+        if kind == "missing":
+            raise SchemaError(f"The condition: column {name!r} has no missing values.")
+        asked = values[problem.rows[0]]
+        raise SchemaError(
+            f"The condition: column {name!r} holds {problem.value}, outside the schema; {_nearest(attribute, asked)}."
+        )
+    return np.unique(codes).astype(np.int64)
+
+
+def _nearest(attribute: Attribute, value: Any) -> str:
+    """Words on the values that an attribute has near another one."""
+    if attribute.kind == "numeric":
+        return f"the bounds are {attribute.bounds_text}"
+    values: Sequence[Any] = attribute.values or range(attribute.codes)
+    number = parse(str(value))
+    if isinstance(values[0], str | bool) or number != number:
+        by_text = {str(one).lower(): one for one in values}
+        near = [by_text[t] for t in difflib.get_close_matches(str(value).lower(), by_text, 3, 0.0)]
+    else:
+        near = sorted(values, key=lambda one: abs(float(one) - number))[:3]
+    return f"the nearest values are {', '.join(map(repr, near))}"

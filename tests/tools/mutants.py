@@ -1466,9 +1466,18 @@ NAMED += (
     Mutation(
         "parties with different people are not noticed",
         "party/encrypted_counts.py",
-        'header.get("people") != self.people',
-        'header.get("people") is None',
+        "if people != self.people:",
+        "if people is None:",
         ("party/test_encrypted_counts.py::test_files_of_others_are_refused",),
+    ),
+    Mutation(
+        "ciphertexts are added before anybody looked at them",
+        "party/encrypted_counts.py",
+        "check_ciphertexts(ciphertexts, count, layout, public, where)",
+        "pass",
+        (
+            "party/test_encrypted_counts.py::test_wrong_ciphertexts_are_refused_when_the_file_is_opened",
+        ),
     ),
     Mutation(
         "a coalition is thought to know neither of two noises",

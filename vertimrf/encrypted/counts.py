@@ -24,7 +24,7 @@ from .packing import Layout, counters_of
 from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
 from .processes import spread
 
-__all__ = ["encrypt_rows", "open_sums", "sum_rows"]
+__all__ = ["check_ciphertexts", "encrypt_rows", "open_sums", "sum_rows"]
 
 Codes = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
@@ -98,7 +98,7 @@ def sum_rows(
 
     Args:
         public: the packer's public key.
-        rows: the packer's ciphertexts [shape=(capacity, ciphertexts of a row, bytes), uint8].
+        rows: the packer's ciphertexts, checked [shape=(capacity, ciphertexts of a row, bytes), uint8].
         codes: values of the selector's groups, -1 for a blank [shape=(groups, capacity), int32].
         sizes: number of values of each of the selector's groups.
         noise: noise of every counter. Its key must depend on ``rows``: answers to two sets of rows
@@ -112,10 +112,8 @@ def sum_rows(
         row, bytes), uint8].
 
     Raises:
-        MessageError: the rows are too few, too many, or no ciphertexts under this key.
         PrivacyError: noise exceeds the layout's offset.
     """
-    _check(rows, layout.capacity, layout, public, "The file of encrypted rows")
     widths = np.array(sizes)[:, None]
     if (
         codes.shape != (len(sizes), layout.capacity)
@@ -226,7 +224,7 @@ def open_sums(
 
     Args:
         private: the packer's private key.
-        answers: ciphertexts [shape=(sums, ciphertexts of a row, bytes), uint8].
+        answers: ciphertexts, checked [shape=(sums, ciphertexts of a row, bytes), uint8].
         rows: number of sums of each of the selector's groups.
         layout: the layout of the packer's counters.
         progress: receives the number of decrypted sums.
@@ -236,11 +234,8 @@ def open_sums(
         int64], for each of the selector's groups and, within it, for each of the packer's.
 
     Raises:
-        MessageError: the answers are too few, too many, no ciphertexts under this key, or not of
-            this layout.
+        MessageError: the answers are not of this key and layout.
     """
-    where = "The file of answers"
-    _check(answers, sum(rows), layout, private.public, where)
     cuts = _slices(len(answers), VALUES)
     counters: list[list[int]] = []
     for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
@@ -249,7 +244,7 @@ def open_sums(
             progress.advance(len(counters), len(answers))
     if not all(counters):
         raise MessageError(
-            f"{where} was made under another key or for another plan: have it sent again."
+            "The file of answers was made under another key or for another plan: have it sent again."
         )
     return layout.tables(np.array(counters, np.int64), rows)
 
@@ -265,6 +260,29 @@ class _Opening:
             self._layout.unpack([self._private.decrypt(number) for number in numbers(answer)])
             for answer in answers
         ]
+
+
+def check_ciphertexts(
+    ciphertexts: Bytes, count: int, layout: Layout, public: PublicKey, where: str
+) -> None:
+    """Check another party's ciphertexts, before anything is computed of them.
+
+    Args:
+        ciphertexts: rows or answers [shape=(count, ciphertexts of a row, bytes), uint8].
+        count: number of rows or sums.
+        layout: the layout of the packer's counters.
+        public: the packer's public key.
+        where: what they are, for errors.
+
+    Raises:
+        MessageError: they are too few, too many, or no ciphertexts under this key.
+    """
+    if ciphertexts.shape[:2] != (count, layout.ciphertexts):
+        raise MessageError(
+            f"{where} has {ciphertexts.shape[:2]} ciphertexts, and this plan has {(count, layout.ciphertexts)}: have it sent "
+            "again."
+        )
+    public.check(ciphertexts, where)
 
 
 def _slices(count: int, length: int) -> list[slice]:
@@ -284,12 +302,3 @@ def _collected(
         if progress is not None:
             progress.advance(done, count)
     return out
-
-
-def _check(rows: Bytes, count: int, layout: Layout, public: PublicKey, where: str) -> None:
-    """Refuse ciphertexts of another number or key."""
-    if rows.shape[:2] != (count, layout.ciphertexts):
-        raise MessageError(
-            f"{where} has {rows.shape[:2]} ciphertexts, and this plan has {(count, layout.ciphertexts)}: have it sent again."
-        )
-    public.check(rows, where)

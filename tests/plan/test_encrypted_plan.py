@@ -14,6 +14,7 @@ from tests.builders import schema_of
 from tests.planning import plan_with
 from vertimrf.errors import PlanError
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
@@ -126,7 +127,7 @@ def replace_local(plan: Plan, party: int):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("records", [100, 20_000, 10**6])
 def test_capacity_leaves_room_for_the_count_and_the_sample(records: int) -> None:
-    plan = plan_with(TWO, **(KNOWN | {"expected_records": records}))
+    plan = plan_with(TWO, **(KNOWN | {"expected_records": records, "shares": SHARES}))
     sketch = plan.sketch
     assert isinstance(sketch, EncryptedCountsPlan)
     assert sketch.capacity <= MAX_CAPACITY

@@ -1489,8 +1489,8 @@ NAMED += (
     Mutation(
         "one colluding party is taken for the worst case of encrypted counts",
         "privacy/ledger.py",
-        "for size in range(1, len(parties)):",
-        "for size in range(1, 2):",
+        "for size in range(1, len(parties))",
+        "for size in range(1, 2)",
         (
             "plan/test_encrypted_plan.py::test_with_many_parties_the_worst_coalition_is_no_single_party",
         ),

@@ -94,7 +94,7 @@ class PartyRun(Run):
             )
         self._options = options or RunOptions()
         self._role: tuple[Party, Table] | None = None
-        self._given: dict[str, bytes] = {}
+        self._given: dict[object, bytes] = {}
 
     @classmethod
     def create(
@@ -441,14 +441,15 @@ class PartyRun(Run):
             role.release(records, self._contents(ANSWERS))
 
     def _recorded(self, file: str) -> bytes:
-        """A file on record. It never changes, and is read once."""
+        """A file on record. It is read once, unless somebody changes the record."""
         from ..plan.price import price_in_words
 
         plan, index = self._agreed, self._index
-        if file not in self._given:
+        stamp = self._releases.stamp(plan.digest(), index, file)
+        if stamp not in self._given:
             price = partial(price_in_words, plan, index)
-            self._given[file] = self._releases.given(plan.digest(), index, price, file)
-        return self._given[file]
+            self._given[stamp] = self._releases.given(plan.digest(), index, price, file)
+        return self._given[stamp]
 
     def _records(self, role: Party, max_records: int) -> Table:
         """Encode this party's records, and write down for :meth:`state` which ones are left out."""

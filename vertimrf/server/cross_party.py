@@ -410,11 +410,22 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
         plan: the plan.
 
     Returns:
-        One prediction per scheduled pair, or per cross-party pair of groups of count sketches; none
-        for other encoders.
+        One prediction per scheduled pair, or per cross-party pair of groups of count sketches or
+        encrypted counts; none for other encoders.
     """
     n = float(plan.expected_records)
     out = []
+    if isinstance(plan.sketch, EncryptedCountsPlan):
+        share = plan.sketch.sampled(n, plan.count_sigma)
+        noise = 2 * (plan.sketch.sigma / share) ** 2
+        for pair in itertools.chain.from_iterable(map(plan.counted_pairs, range(len(plan.local)))):
+            if all(plan.groups[g].shows_attribute for g in pair):
+                cells = math.prod(plan.groups[g].size for g in pair)
+                counters = math.prod(map(plan.sketch.rows, pair))
+                # The known margins halve a contrast's error in each of two values.
+                error = math.sqrt(noise + n / counters * (1 - share) / share) * counters / cells
+                one, other = (plan.groups[g].attributes[0] for g in pair)
+                out.append(Prediction((one, other), cells, n / cells, error))
     if isinstance(plan.sketch, CountSketchPlan):
         sizes = [group.size for group in plan.groups]
         errors = predicted_cell_errors(plan.sketch, [np.full(size, n / size) for size in sizes], n)
@@ -435,14 +446,14 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
                 )
     if not isinstance(plan.sketch, SketchPlan):
         return out
-    for pair in plan.sketch.pairs:
-        left, right = plan.groups[pair.left], plan.groups[pair.right]
-        error = predicted_errors(
-            plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n
+    for scheduled in plan.sketch.pairs:
+        left, right = plan.groups[scheduled.left], plan.groups[scheduled.right]
+        errors = predicted_errors(
+            plan.sketch, scheduled.keys, np.array([n / left.size]), np.array([n / right.size]), n
         )
         cells = left.size * right.size
         attributes = left.attributes[0], right.attributes[0]
-        out.append(Prediction(attributes, cells, n / cells, float(error[0, 0])))
+        out.append(Prediction(attributes, cells, n / cells, float(errors[0, 0])))
     return out
 
 

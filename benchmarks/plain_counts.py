@@ -43,7 +43,7 @@ def _sum(
     contrasts: Sequence[int] = (),
 ) -> np.ndarray:
     packed = np.ascontiguousarray(rows).view("<i4").reshape(len(layout.sizes), layout.capacity)
-    # Sums of at most 2^17 ones are exact in float32.
+    # Sums of at most 2^18 ones are exact in float32.
     sums = _moved(codes, sizes, contrasts).T @ _moved(packed, layout.sizes, layout.contrasts)
     counted = np.rint(sums).astype(np.int64) + noise
     assert noise.shape == (sum(counters_of(sizes, contrasts)), layout.counters)

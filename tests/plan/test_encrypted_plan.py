@@ -175,8 +175,8 @@ def test_too_many_parties_are_refused() -> None:
     [
         ({"sigma": 1.0}, "noise of 4 to"),
         ({"sigma": math.nan}, "noise of 4 to"),
-        ({"capacity": 0}, "1 to 131,072 rows, not 0"),
-        ({"capacity": MAX_CAPACITY + 1}, "1 to 131,072 rows"),
+        ({"capacity": 0}, "1 to 262,144 rows, not 0"),
+        ({"capacity": MAX_CAPACITY + 1}, "1 to 262,144 rows"),
         ({"contrasts": (0,)}, "Contrasts are of groups of 2 values"),
         ({"sizes": (0, 2)}, "Group 0 has 0 values"),
     ],

@@ -1551,6 +1551,36 @@ NAMED += (
         ("encrypted/test_counts.py::test_an_answer_depends_on_its_plaintext_alone",),
     ),
     Mutation(
+        "answers of one file have their factor in common",
+        "encrypted/counts.py",
+        "public = self._public\n        return as_bytes((public.add([*factors, public.encrypt(plaintext)])",
+        "public = self._public\n        zero = public.encrypt(0)\n        return as_bytes((public.add([*factors, zero * (1 + plaintext * public.n)])",
+        ("encrypted/test_counts.py::test_answers_of_one_file_have_factors_of_their_own",),
+    ),
+    Mutation(
+        "a selector takes the packer's key unchecked",
+        "party/encrypted_counts.py",
+        'PublicKey.from_bytes(arrays["key"].tobytes(), where)',
+        'PublicKey(int.from_bytes(arrays["key"].tobytes(), "little"))',
+        (
+            "runs/test_encrypted_runs.py::test_nonsense_that_a_party_seals_is_one_sentence_to_the_other",
+        ),
+    ),
+    Mutation(
+        "a file of encrypted counts says how many records there are",
+        "party/encrypted_counts.py",
+        '"people": self.people',
+        '"people": self.people, "records": int((self.codes >= 0).all(0).sum())',
+        ("party/test_encrypted_counts.py::test_a_simulator_writes_what_each_party_receives",),
+    ),
+    Mutation(
+        "a record that does not fit has no row",
+        "party/records.py",
+        "return np.concatenate([digests, blanks]), values",
+        "return digests, values[:, : len(digests)]",
+        ("test_leaks.py::test_a_record_moves_one_number_of_every_table_under_encryption",),
+    ),
+    Mutation(
         "a selector re-randomises all answers by one factor",
         "encrypted/paillier.py",
         "powmod(_random_unit(self.modulus), self.n, self.square)",

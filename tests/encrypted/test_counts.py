@@ -26,10 +26,10 @@ KEY = PrivateKey._of_bits(256)
 
 class Told(Silent):
     def __init__(self) -> None:
-        self.steps: list[tuple[int, int]] = []
+        self.steps: list[tuple[int, int, str]] = []
 
-    def advance(self, done: int, of: int) -> None:
-        self.steps.append((done, of))
+    def advance(self, done: int, of: int, unit: str = "") -> None:
+        self.steps.append((done, of, unit))
 
 
 def tables(
@@ -204,13 +204,14 @@ def test_progress_is_told_in_rows_and_sums(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(counts, "ROWS_ADDED", 8)
     layout, told = Layout((2,), 10, 1.0, 256), Told()
     rows = encrypt_rows(KEY, np.zeros((1, 10), np.int32), layout, told)
-    assert told.steps == [(4, 10), (8, 10), (10, 10)]
+    assert told.steps == [(done, 10, "rows") for done in (4, 8, 10)]
     noise, told = np.zeros((9, 2), np.int64), Told()
     answers = sum_rows(KEY.public, rows, np.zeros((1, 10), np.int32), (9,), noise, layout, told)
-    assert told.steps == [(8, 10), (10, 10), (4, 9), (8, 9), (9, 9)]
+    added = [(done, 10, "rows") for done in (8, 10)]
+    assert told.steps == added + [(done, 9, "sums") for done in (4, 8, 9)]
     told = Told()
     open_sums(KEY, answers, (9,), layout, told)
-    assert told.steps == [(4, 9), (8, 9), (9, 9)]
+    assert told.steps == [(done, 9, "sums") for done in (4, 8, 9)]
 
 
 LAYOUT = Layout((2, 3), 6, 1.0, 256)

@@ -56,7 +56,7 @@ def encrypt_rows(
     places = layout.places(codes)
     pieces = [places[:, at] for at in _slices(layout.capacity, ROWS_ENCRYPTED)]
     done = spread(_Encryption, (private, layout), pieces)
-    return _collected(done, layout.capacity, layout, progress)
+    return _collected(done, layout.capacity, layout, progress, "rows")
 
 
 class _Encryption:
@@ -132,13 +132,13 @@ def sum_rows(
     ):
         parts.append(part)
         if progress is not None:
-            progress.advance(at.stop, layout.capacity)
+            progress.advance(at.stop, layout.capacity, "rows")
     sums = [
         (list(zip(*products, strict=True)), plaintexts)
         for *products, plaintexts in zip(*parts, added, strict=True)
     ]
     answers = spread(_Answer, (public,), [sums[at] for at in _slices(len(sums), VALUES)])
-    return _collected(answers, len(sums), layout, progress)
+    return _collected(answers, len(sums), layout, progress, "sums")
 
 
 class _Addition:
@@ -241,7 +241,7 @@ def open_sums(
     for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
         counters += some
         if progress is not None:
-            progress.advance(len(counters), len(answers))
+            progress.advance(len(counters), len(answers), "sums")
     if not all(counters):
         raise MessageError(
             "The file of answers was made under another key or for another plan: have it sent again."
@@ -290,7 +290,7 @@ def _slices(count: int, length: int) -> list[slice]:
 
 
 def _collected(
-    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress | None
+    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress | None, unit: str
 ) -> Bytes:
     """Rows of ciphertexts from pieces, whose number is reported as they come."""
     out = np.empty((count, layout.ciphertexts, layout.ciphertext_bytes), np.uint8)
@@ -300,5 +300,5 @@ def _collected(
         out[done : done + len(rows)] = rows
         done += len(rows)
         if progress is not None:
-            progress.advance(done, count)
+            progress.advance(done, count, unit)
     return out

@@ -118,7 +118,9 @@ def forecast(plan: Plan) -> WholeForecast | None:
         )
         memory = PROCESS_BYTES + records * (3 * len(sizes) + RECORD_BYTES)
         memory += max(
-            _wide(plan) * numbers[party], numbers[party] + COPIES * plan.message_size(party)
+            _wide(plan) * numbers[party],
+            numbers[party] + COPIES * plan.message_size(party),
+            COPIES * _largest_rows(plan),
         )
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
@@ -174,6 +176,15 @@ def _encoding(plan: Plan, party: int, numbers: float) -> float:
         ]
         return RECORD * records * sum(blocks) + LEVEL * numbers
     return 0.0
+
+
+def _largest_rows(plan: Plan) -> float:
+    """Bytes of the largest party's encrypted rows."""
+    sketch = plan.sketch
+    if not isinstance(sketch, EncryptedCountsPlan):
+        return 0.0
+    groups = filter(None, map(plan.groups_of, range(len(plan.local))))
+    return float(max(sketch.layout(some).row_bytes for some in groups))
 
 
 def _counting(plan: Plan, sketch: EncryptedCountsPlan, party: int) -> float:

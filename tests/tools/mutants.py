@@ -548,7 +548,7 @@ NAMED = (
     Mutation(
         "names from the network may lead out of a folder",
         "flower/parcel.py",
-        'NAME = re.compile(r"[a-z][a-z-]{0,39}")',
+        'NAME = re.compile(r"[a-z][a-z0-9 -]{0,39}")',
         'NAME = re.compile(r".+")',
         ("flower/test_client_app.py",),
     ),
@@ -1445,8 +1445,8 @@ NAMED += (
     Mutation(
         "the selector of encrypted counts forgets its noise",
         "party/encrypted_counts.py",
-        "np.zeros((sum(counters), layout.counters), np.int64), self.sketch.sigma",
-        "np.zeros((sum(counters), layout.counters), np.int64), 1e-3",
+        "np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma",
+        "np.zeros((mine.counters, layout.counters), np.int64), 1e-3",
         ("party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",),
     ),
     Mutation(

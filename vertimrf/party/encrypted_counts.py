@@ -123,14 +123,20 @@ class Steps:
                 damaged.
         """
         public, encrypted = self._opened(party, rows)
-        layout, counters = self._layout(party), self._counters(self.party)
+        layout, mine = self._layout(party), self._layout(self.party)
         exact = hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes()).digest()
         drawn = noise(exact).gaussian(
-            np.zeros((sum(counters), layout.counters), np.int64), self.sketch.sigma
+            np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma
         )
-        sizes, contrasts = self._groups(self.party)
         sums = sum_rows(
-            public, encrypted, self.codes, sizes, drawn, layout, self.progress, contrasts
+            public,
+            encrypted,
+            self.codes,
+            mine.sizes,
+            drawn,
+            layout,
+            self.progress,
+            mine.contrasts,
         )
         return container.pack(ANSWERS, self._header(party), {"answers": sums})
 
@@ -171,12 +177,6 @@ class Steps:
                 "Encrypted counts need the party's key of the encryption: the party was made without it."
             )
         return self.private
-
-    def _groups(self, party: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of a party's groups, and which of them are contrasts, by their place there."""
-        groups = self.plan.groups_of(party)
-        contrasts = tuple(i for i, g in enumerate(groups) if g in self.sketch.contrasts)
-        return tuple(self.sketch.sizes[g] for g in groups), contrasts
 
     def _header(self, receiver: int | None) -> dict[str, object]:
         """What a file says about itself; ``receiver`` is None for all later parties."""

@@ -116,15 +116,6 @@ class Releases:
         """Whether a release of a file for a plan and party is on record."""
         return os.path.lexists(self.folder / record_name(plan, party, file))
 
-    def stamp(self, plan: bytes, party: int, file: str) -> object:
-        """A value that stays equal until a record changes. None without a record."""
-        path = self.folder / record_name(plan, party, file)
-        try:
-            now = path.stat()
-        except OSError:
-            return None
-        return file, now.st_ino, now.st_size, now.st_mtime_ns
-
     def given(
         self, plan: bytes, party: int, price: Callable[[], str], file: str = MESSAGE
     ) -> bytes:

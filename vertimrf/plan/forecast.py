@@ -120,7 +120,6 @@ def forecast(plan: Plan) -> WholeForecast | None:
         memory += max(
             _wide(plan) * numbers[party],
             numbers[party] + COPIES * plan.message_size(party),
-            COPIES * _largest_rows(plan),
         )
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
@@ -155,9 +154,9 @@ def least_memory(plan: Plan, party: int) -> float:
 def _wide(plan: Plan) -> int:
     """Bytes of a counter or level while sketches are made.
 
-    Counters have 32 bits until they are cut.
+    Counters have 32 bits until they are cut. Encrypted rows are packed, sealed and recorded.
     """
-    return 5 if isinstance(plan.sketch, CountSketchPlan) else 1
+    return 5 if isinstance(plan.sketch, CountSketchPlan | EncryptedCountsPlan) else 1
 
 
 def _encoding(plan: Plan, party: int, numbers: float) -> float:
@@ -176,15 +175,6 @@ def _encoding(plan: Plan, party: int, numbers: float) -> float:
         ]
         return RECORD * records * sum(blocks) + LEVEL * numbers
     return 0.0
-
-
-def _largest_rows(plan: Plan) -> float:
-    """Bytes of the largest party's encrypted rows."""
-    sketch = plan.sketch
-    if not isinstance(sketch, EncryptedCountsPlan):
-        return 0.0
-    groups = filter(None, map(plan.groups_of, range(len(plan.local))))
-    return float(max(sketch.layout(some).row_bytes for some in groups))
 
 
 def _counting(plan: Plan, sketch: EncryptedCountsPlan, party: int) -> float:
@@ -217,9 +207,14 @@ def _estimating(plan: Plan) -> float:
 
 
 def _numbers(plan: Plan, party: int) -> float:
-    """Number of counters or levels in a party's tables, each of which takes a byte in memory."""
+    """Number of counters or levels in a party's tables, each of which takes a byte in memory; of
+    encrypted counts, the bytes of the largest file of rows.
+    """
     if plan.sketch is None:
         return 0.0
+    if isinstance(plan.sketch, EncryptedCountsPlan):
+        groups = filter(None, map(plan.groups_of, range(len(plan.local))))
+        return float(max(plan.sketch.layout(some).row_bytes for some in groups))
     return float(
         sum(values * keys for values, keys in plan.sketch.shapes(plan.groups_of(party), 0))
     )

@@ -60,7 +60,12 @@ def _open(
 @contextlib.contextmanager
 def without_encryption() -> Iterator[None]:
     """While this holds, parties exchange rows and sums as they are."""
-    replaced = {"encrypt_rows": _encrypt, "sum_rows": _sum, "open_sums": _open}
+    replaced = {
+        "check_ciphertexts": lambda *_: None,
+        "encrypt_rows": _encrypt,
+        "sum_rows": _sum,
+        "open_sums": _open,
+    }
     kept = {name: getattr(encrypted_counts, name) for name in replaced}
     for name, function in replaced.items():
         setattr(encrypted_counts, name, function)

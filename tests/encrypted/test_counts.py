@@ -14,7 +14,7 @@ from oracles import ALPHA, chi_square
 from scipy import stats
 
 from vertimrf.encrypted import counts
-from vertimrf.encrypted.counts import encrypt_rows, open_sums, sum_rows
+from vertimrf.encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
 from vertimrf.encrypted.packing import Layout
 from vertimrf.encrypted.paillier import PrivateKey, as_bytes
 from vertimrf.errors import MessageError
@@ -26,10 +26,10 @@ KEY = PrivateKey._of_bits(256)
 
 class Told(Silent):
     def __init__(self) -> None:
-        self.steps: list[tuple[int, int]] = []
+        self.steps: list[tuple[int, int, str]] = []
 
-    def advance(self, done: int, of: int) -> None:
-        self.steps.append((done, of))
+    def advance(self, done: int, of: int, unit: str = "") -> None:
+        self.steps.append((done, of, unit))
 
 
 def tables(
@@ -204,13 +204,14 @@ def test_progress_is_told_in_rows_and_sums(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(counts, "ROWS_ADDED", 8)
     layout, told = Layout((2,), 10, 1.0, 256), Told()
     rows = encrypt_rows(KEY, np.zeros((1, 10), np.int32), layout, told)
-    assert told.steps == [(4, 10), (8, 10), (10, 10)]
+    assert told.steps == [(done, 10, "rows") for done in (4, 8, 10)]
     noise, told = np.zeros((9, 2), np.int64), Told()
     answers = sum_rows(KEY.public, rows, np.zeros((1, 10), np.int32), (9,), noise, layout, told)
-    assert told.steps == [(8, 10), (10, 10), (4, 9), (8, 9), (9, 9)]
+    added = [(done, 10, "rows") for done in (8, 10)]
+    assert told.steps == added + [(done, 9, "sums") for done in (4, 8, 9)]
     told = Told()
     open_sums(KEY, answers, (9,), layout, told)
-    assert told.steps == [(4, 9), (8, 9), (9, 9)]
+    assert told.steps == [(done, 9, "sums") for done in (4, 8, 9)]
 
 
 LAYOUT = Layout((2, 3), 6, 1.0, 256)
@@ -224,25 +225,23 @@ def rows() -> np.ndarray:
 
 
 def test_too_few_or_too_many_rows_or_answers_are_refused(rows: np.ndarray) -> None:
+    check_ciphertexts(rows, 6, LAYOUT, KEY.public, "The file")
     for wrong in (rows[1:], np.concatenate([rows, rows[:1]]), np.repeat(rows, 2, axis=1)):
         with pytest.raises(
-            MessageError, match=r"encrypted rows has .* ciphertexts, and this plan has \(6, 1\)"
+            MessageError, match=r"The file has .* ciphertexts, and this plan has \(6, 1\)"
         ):
-            sum_rows(KEY.public, wrong, CODES, (4,), NOISE, LAYOUT)
-        with pytest.raises(
-            MessageError, match=r"answers has .* ciphertexts, and this plan has \(4, 1\)"
-        ):
-            open_sums(KEY, wrong, (4,), LAYOUT)
+            check_ciphertexts(wrong, 6, LAYOUT, KEY.public, "The file")
 
 
 @pytest.mark.parametrize("number", [0, KEY.public.square, KEY.p], ids=["zero", "large", "factor"])
 def test_a_number_that_is_no_ciphertext_is_refused(rows: np.ndarray, number: int) -> None:
     wrong = rows.copy()
     wrong[4, 0] = as_bytes([number], LAYOUT.ciphertext_bytes)[0]
-    with pytest.raises(MessageError, match="encrypted rows has a number that is no ciphertext"):
-        sum_rows(KEY.public, wrong, CODES, (4,), NOISE, LAYOUT)
-    with pytest.raises(MessageError, match="answers has a number that is no ciphertext"):
-        open_sums(KEY, wrong[1:5], (4,), LAYOUT)
+    with pytest.raises(MessageError, match="The file has a number that is no ciphertext"):
+        check_ciphertexts(wrong, 6, LAYOUT, KEY.public, "The file")
+    for short in (wrong[..., 1:], wrong[..., :0]):
+        with pytest.raises(MessageError, match="The file has a number that is no ciphertext"):
+            check_ciphertexts(short, 6, LAYOUT, KEY.public, "The file")
 
 
 def test_answers_under_another_key_are_refused(rows: np.ndarray) -> None:

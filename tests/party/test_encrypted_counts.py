@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from vertimrf.files import container
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
-from vertimrf.party.encrypted_counts import Steps, noisy_count
+from vertimrf.party.encrypted_counts import Steps, noisy_count, opened
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
@@ -252,9 +253,60 @@ def test_files_of_others_are_refused() -> None:
         ):
             steps_of(plan, 1, fewer).answer(0, rows, noiseless)
     header, arrays = container.unpack(rows, "encrypted rows", "rows")
-    del arrays["rows"]
-    with pytest.raises(MessageError, match="lacks its rows"):
-        two.answer(0, container.pack("encrypted rows", header, arrays), noiseless)
+    for name in ("rows", "key"):
+        others = {other: array for other, array in arrays.items() if other != name}
+        with pytest.raises(MessageError, match=f"lacks its {name}"):
+            two.answer(0, container.pack("encrypted rows", header, others), noiseless)
+
+
+@pytest.fixture(scope="module")
+def sent() -> tuple[Plan, list[Steps], bytes, bytes]:
+    """Rows and the second party's answers, encrypted."""
+    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    parties = [steps_of(plan, i, tables[i]) for i in range(2)]
+    rows = parties[0].rows()
+    return plan, parties, rows, parties[1].answer(0, rows, noiseless)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda numbers: numbers[:-1], "ciphertexts, and this plan has"),
+        (lambda numbers: np.repeat(numbers, 2, axis=0), "ciphertexts, and this plan has"),
+        (lambda numbers: numbers | np.uint8(255), "no ciphertext under its Paillier key"),
+        (lambda numbers: numbers * np.uint8(0), "no ciphertext under its Paillier key"),
+    ],
+    ids=["too few", "too many", "large", "zero"],
+)
+def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
+    sent: tuple[Plan, list[Steps], bytes, bytes],
+    change: Callable[[np.ndarray], np.ndarray],
+    sentence: str,
+) -> None:
+    """Whoever opens it: a run folder that takes it, or a party that works on it."""
+    plan, (one, two), *files = sent
+    for sender, (data, name) in enumerate(zip(files, ("rows", "answers"), strict=True)):
+        kind, header, arrays = container.peek(data, "it")
+        takes = partial(opened, plan, sender, 1 - sender, key=KEYS["one"].public)
+        takes(data)
+        wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
+        works = (
+            partial(one.tables, {1: wrong, 2: wrong}, noiseless)
+            if sender
+            else partial(two.answer, 0, wrong, noiseless)
+        )
+        for opens in (partial(takes, wrong), works):
+            with pytest.raises(MessageError, match=f"The file of {kind}.*{sentence}"):
+                opens()
+
+
+def test_a_key_of_another_size_is_refused_when_the_file_is_opened(
+    sent: tuple[Plan, list[Steps], bytes, bytes],
+) -> None:
+    header, arrays = container.unpack(sent[2], "encrypted rows", "it")
+    wrong = container.pack("encrypted rows", header, arrays | {"key": arrays["key"][:-1]})
+    with pytest.raises(MessageError, match="is no Paillier key of this version"):
+        opened(sent[0], 0, 1, wrong)
 
 
 def test_a_record_that_does_not_fit_keeps_its_row() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -35,11 +35,13 @@ __all__ = [
     "Ledger",
     "LedgerEntry",
     "Part",
+    "coalitions",
     "distinct_releases",
     "spent_beforehand",
     "worst_coalitions",
 ]
 
+P = TypeVar("P")
 REMEDY = "use the file that the run wrote"
 # Discrete Gaussian events of nearly the same weight may differ in the order of their epsilons.
 NEAR_WORST = 0.99
@@ -458,17 +460,23 @@ def worst_coalitions(
         return [(party,) for party in parties]
     costs: dict[tuple[tuple[Event, ...], float], tuple[str, ...]] = {}
     most: dict[tuple[Event, ...], float] = {}
-    for size in range(1, len(parties)):
-        for coalition in itertools.combinations(parties, size):
-            events = [kept.event for entry in entries for kept in entry.against(coalition)]
-            others = tuple(event for event in events if not isinstance(event, GaussianEvent))
-            rho = sum(event.rho for event in events if isinstance(event, GaussianEvent))
-            # Sets of equal cost, up to rounding, need one representative.
-            costs.setdefault((others, float(f"{rho:.12g}")), coalition)
-            most[others] = max(rho, most.get(others, 0.0))
+    for coalition in coalitions(parties):
+        events = [kept.event for entry in entries for kept in entry.against(coalition)]
+        others = tuple(event for event in events if not isinstance(event, GaussianEvent))
+        rho = sum(event.rho for event in events if isinstance(event, GaussianEvent))
+        # Sets of equal cost, up to rounding, need one representative.
+        costs.setdefault((others, float(f"{rho:.12g}")), coalition)
+        most[others] = max(rho, most.get(others, 0.0))
     return [
         coalition for (others, rho), coalition in costs.items() if rho >= NEAR_WORST * most[others]
     ]
+
+
+def coalitions(parties: Sequence[P]) -> Iterator[tuple[P, ...]]:
+    """All sets of some parties, but not of all."""
+    return itertools.chain.from_iterable(
+        itertools.combinations(parties, size) for size in range(1, len(parties))
+    )
 
 
 def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:

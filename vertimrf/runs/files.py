@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ..errors import MessageError, PlanError
 from ..files import sealed
 from ..files.atomic import parse_json
-from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
+from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head, seal
 from ..plan.plan import Plan
 from ..sketches.parameters import EncryptedCountsPlan
 
@@ -151,6 +151,10 @@ class Between:
             raise MessageError(
                 f"The {self.name} of {self.sender!r} is of another plan or party: it is of another run."
             )
+
+    def seal(self, plan: Plan, key: PrivateKey, contents: bytes) -> bytes:
+        """The file, from its sender."""
+        return seal(contents, self.kind, plan.digest(), plan.sealing_keys(), key, self.receiver)
 
     def open(self, plan: Plan, key: PrivateKey, data: bytes) -> bytes:
         """The contents, for the receiver.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,8 @@ class PartyRun(Run):
                 f"{called(self._folder.key.party)}: correct the name."
             )
         self._options = options or RunOptions()
+        self._role: tuple[Party, Table] | None = None
+        self._given: dict[object, bytes] = {}
 
     @classmethod
     def create(
@@ -297,7 +300,7 @@ class PartyRun(Run):
                 todo=f"waits for those of {file.sender!r}",
                 later=f"of {file.sender!r}",
                 on=repr(file.sender),
-                takes=FileIn(self.name, file.name, file.max_bytes, partial(self._opened, file)),
+                takes=FileIn(self.name, file.name, file.max_bytes, partial(self._check, file)),
             )
         return Step(
             name=file.kind,
@@ -310,18 +313,24 @@ class PartyRun(Run):
             gives=FileOut(file.name, partial(self._recorded, file.name)),
         )
 
-    def _opened(self, file: Between, data: bytes) -> bytes:
-        return file.open(self._agreed, self._folder.key, data)
+    def _check(self, file: Between, data: bytes) -> None:
+        """Check a file of another party with its ciphertexts."""
+        from ..party.encrypted_counts import opened
 
-    def _contents(self, kind: str) -> dict[str, bytes]:
-        """By party, what it sent to this one."""
-        out = {}
-        for file in between(self._agreed):
-            if (file.kind, file.receiver) == (kind, self.name):
-                data = self._received(self.name, file.name)
-                if data is not None:
-                    out[file.sender] = self._opened(file, data)
-        return out
+        plan, key = self._agreed, self._counting_key()
+        contents = file.open(plan, self._folder.key, data)
+        sender = plan.party_names.index(file.sender)
+        opened(plan, sender, self._index, contents, None if key is None else key.public)
+
+    def _contents(self, kind: str, *senders: str) -> dict[str, bytes]:
+        """By party, what it sent to this one: some parties, or all."""
+        plan, key = self._agreed, self._folder.key
+        return {
+            file.sender: file.open(plan, key, self._received(self.name, file.name) or b"")
+            for file in between(plan)
+            if (file.kind, file.receiver) == (kind, self.name)
+            and file.sender in (senders or plan.party_names)
+        }
 
     def _counting_key(self) -> CountingKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
@@ -336,41 +345,56 @@ class PartyRun(Run):
         return CountingKey.from_bytes(data, str(self.folder / COUNTING_KEY))
 
     def _exchange(self, file: Between) -> None:
-        """Make a file for another party, and put it on record."""
-        role, records = self._role()
-        if short := check_space(self._releases.folder, file.max_bytes):
-            raise PlanError(short)
+        """Make a file for another party, and put it on record.
 
-        def make() -> bytes:
-            self._options.progress.step(f"{file.kind} for {file.receiver}")
-            if file.kind == ROWS:
-                return role.rows(records)
-            rows = {file.receiver: self._contents(ROWS)[file.receiver]}
-            return role.answers(records, rows)[file.receiver]
+        Rows are encrypted once, and sealed for every receiver.
+        """
+        plan, key = self._agreed, self._folder.key
+        with self._reading() as (role, records):
 
-        role.exchanged(records, file.name, file.receiver, make)
+            @cache
+            def contents() -> bytes:
+                self._options.progress.step(f"{file.kind} for {file.receiver}")
+                if file.kind == ROWS:
+                    return role.rows(records)
+                return role.answers(records, self._contents(ROWS, file.receiver))[file.receiver]
 
-    def _role(self) -> tuple[Party, Table]:
-        """This party, and its records."""
+            def sealed(to: Between) -> bytes:
+                return to.seal(plan, key, contents())
+
+            rows = [one for one in between(plan) if (one.kind, one.sender) == (ROWS, self.name)]
+            for one in rows if file.kind == ROWS else [file]:
+                if short := check_space(self._releases.folder, one.max_bytes):
+                    raise PlanError(short)
+                role.exchanged(records, one.name, partial(sealed, one))
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Party, Table]]:
+        """This party, and its records. They are read again after a failure, which a new table may
+        repair.
+        """
         from ..party.party import Party
 
         plan, key, secret = self.agreed()
-        role = Party(
-            plan,
-            self.name,
-            secret,
-            options=self._options,
-            key=key,
-            counting_key=self._counting_key(),
-        )
-        records = self._records(role, plan.records_per_person)
+        made, self._role = self._role, None
+        if made is None:
+            role = Party(
+                plan,
+                self.name,
+                secret,
+                options=self._options,
+                key=key,
+                counting_key=self._counting_key(),
+            )
+            made = role, self._records(role, plan.records_per_person)
+        role, records = made
         self._releases.prepare()
         for file in between(plan):
             # All that this party gives under a plan is of one table.
             if file.sender == self.name and self._is_made(plan, file.name):
-                given = partial(self._recorded, file.name)
-                role.exchanged(records, file.name, file.receiver, given)
-        return role, records
+                role.exchanged(records, file.name, partial(self._recorded, file.name))
+        yield made
+        self._role = made
 
     def _read_plan(self, data: bytes) -> Plan:
         return read_plan(self._folder.key, data)
@@ -411,17 +435,23 @@ class PartyRun(Run):
 
     def _release(self) -> None:
         """Make the message, and put it on record."""
-        role, records = self._role()
-        if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
-            raise PlanError(short)
-        role.release(records, self._contents(ANSWERS))
+        with self._reading() as (role, records):
+            if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
+                raise PlanError(short)
+            role.release(records, self._contents(ANSWERS))
 
     def _recorded(self, file: str) -> bytes:
-        """A file on record."""
+        """A file on record. It is read once, unless somebody changes the record."""
+        from ..party.releases import record_name
         from ..plan.price import price_in_words
 
-        plan, index = self._agreed, self._index
-        return self._releases.given(plan.digest(), index, lambda: price_in_words(plan, index), file)
+        plan, index, releases = self._agreed, self._index, self._releases
+        path = releases.folder / record_name(plan.digest(), index, file)
+        stamp = path, path.exists() and path.stat().st_mtime_ns
+        if stamp not in self._given:
+            price = partial(price_in_words, plan, index)
+            self._given[stamp] = releases.given(plan.digest(), index, price, file)
+        return self._given[stamp]
 
     def _records(self, role: Party, max_records: int) -> Table:
         """Encode this party's records, and write down for :meth:`state` which ones are left out."""

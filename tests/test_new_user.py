@@ -1,9 +1,11 @@
 """The path of a new user, as the pages say it, has no dead end."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
-from commands import good, refused
+from commands import good, refused, run
 
 from vertimrf import Schema, Synthesizer
 
@@ -93,3 +95,120 @@ def test_a_column_that_another_party_holds_is_left_out_as_in_the_run(folder):
     real = "--real hospital.csv --real insurer.csv"
     said = good(f"evaluate {real} --id key --synthetic made.csv --schema s.toml")
     assert "does not have it: column 'ward', 'note'" in said
+
+
+HOSPITAL = """
+[[party]]
+name = "hospital"
+[[party.attribute]]
+name = "smoker"
+values = ["no", "yes"]
+"""
+INSURER = """
+[[party]]
+name = "insurer"
+[[party.attribute]]
+name = "ward"
+codes = 4
+"""
+
+
+@pytest.fixture
+def two(folder):
+    """A hospital that writes B000123, and an insurer that writes 123.0 for the same person."""
+    people = pd.read_csv("people.csv")
+    key = [f"B{key:06d}" for key in people["key"]]
+    people.assign(key=key)[["key", "smoker"]].to_csv("hospital.csv", index=False)
+    people.assign(key=people["key"].astype(float))[["key", "ward"]].to_csv(
+        "insurer.csv", index=False
+    )
+    return folder
+
+
+def test_ids_written_in_two_ways_are_refused_before_there_is_a_plan(two):
+    for name in ("hospital", "insurer"):
+        good(f"schema draft {name}.csv --id key --name {name} --out {name}.toml")
+    said = refused("schema merge hospital.toml insurer.toml --out s.toml")
+    assert "of hospital the form 'A000000', and of insurer the form '9.9'" in said
+    assert not (two / "s.toml").exists()
+    # Forms are drafted from the data like domains, and released in the same way.
+    assert "public = false" in (two / "hospital.toml").read_text()
+    assert "the form of ids" in good("schema draft hospital.csv --id key --out h.toml")
+    # No character of an id is copied.
+    assert "B0" not in (two / "hospital.toml").read_text()
+    said = good("schema draft hospital.csv insurer.csv --id key --out both.toml")
+    assert "ids of different forms, 'A000000' at party1, '9.9' at party2" in said
+    assert Schema.load("both.toml").ids is None
+
+
+def test_check_says_how_many_ids_do_not_fit(two):
+    (two / "hospital.toml").write_text(f'ids = "A000000"{HOSPITAL}')
+    (two / "insurer.toml").write_text(INSURER)
+    said = good("schema merge hospital.toml insurer.toml --out s.toml")
+    assert "insurer.toml does not state the form of its ids" in said
+    assert "is ready" in good("check hospital.csv --schema s.toml --name hospital --id key")
+    said = refused("check insurer.csv --schema s.toml --name insurer --id key")
+    assert "3,000 of 3,000 ids do not have the form 'A000000'" in said
+    assert "The form of ids: '9.9'" in said
+    (two / "none.toml").write_text(HOSPITAL + INSURER)
+    said = good("check insurer.csv --schema none.toml --name insurer --id key")
+    assert "does not state the form of ids" in said
+    assert "vertimrf align" in said
+
+
+def begin(folder, schema):
+    """Both parties and the server, up to the plan, whose fingerprint it gives."""
+    (folder / "x").mkdir()
+    (folder / "s.toml").write_text(schema)
+    good("run server server --schema s.toml --epsilon 1 --expected-records 3000 --exchange x")
+    for name in ("hospital", "insurer"):
+        good(f"run party {name} --name {name} --table {name}.csv --id key --exchange x")
+    good("run server server")
+    for name in ("hospital", "insurer"):
+        good(f"run party {name}")
+    return json.loads(good("status server --json -"))["plan"]
+
+
+def test_the_form_of_ids_is_shown_where_the_fingerprint_is(two):
+    fingerprint = begin(two, f'ids = "A000000"{HOSPITAL}{INSURER}')
+    form = "of the form 'A000000'"
+    for words in ("inspect server/plan", "status hospital"):
+        assert form in good(words), words
+    assert "3,000 of 3,000 ids do not have" in refused("check insurer")
+    assert f"{form}. " in good(f"accept hospital {fingerprint}")
+
+
+def to_messages(fingerprint):
+    """From the plan to both messages at the server."""
+    for name in ("hospital", "insurer"):
+        good(f"accept {name} {fingerprint}")
+    good("run party hospital")
+    run("run server server")
+    good("run party insurer")
+    assert "asks for it" in good("status insurer")
+
+
+def test_after_a_bad_match_every_role_says_so_and_names_the_remedy(two):
+    to_messages(begin(two, HOSPITAL + INSURER))
+    assert "align" in refused("run server server")
+    for name in ("hospital", "insurer"):
+        good(f"run party {name}")
+    for role in ("hospital", "insurer", "server"):
+        said = good(f"status {role}")
+        assert "FAR FEWER people in common than the plan expects" in said
+        assert "vertimrf align" in said
+    # In one process, the end of the run says it.
+    tables = "hospital.csv insurer.csv --id key --schema s.toml --epsilon 1 --out made.csv"
+    assert "align" in refused(f"synthesize {tables}")
+
+
+def test_after_a_good_match_every_role_says_so(two):
+    people = pd.read_csv("people.csv")
+    people["key"] = people["key"].astype(float)
+    people[["key", "smoker"]].to_csv("hospital.csv", index=False)
+    to_messages(begin(two, HOSPITAL + INSURER))
+    good("run server server")
+    for role in ("hospital", "insurer", "server"):
+        if role != "server":
+            good(f"run party {role}")
+        assert "the ids of the parties match" in good(f"status {role}")

@@ -149,6 +149,8 @@ def _schema(schema: Schema) -> str:
     lines = [
         f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', inferred from data: not private'}."
     ]
+    if schema.ids is not None:
+        lines.append(f"  ids: of the form {schema.ids!r} at every party.")
     for party, _ in schema.parties:
         lines.append(
             f"  {party}: "

@@ -144,7 +144,7 @@ def test_what_comes_twice_is_ignored_and_what_is_different_refused(over, other):
             "came again and is another one" in sentence for sentence in server.state().refused
         )
     parties["insurer"].advance(other.server.outgoing()["insurer"])
-    assert sum("came again" in sentence for sentence in parties["insurer"].state().refused) == 2
+    assert sum("came again" in sentence for sentence in parties["insurer"].state().refused) == 3
     assert {name: files_of(server.folder / "received" / name) for name in parties} == before
     assert over.done
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import PlanError, SchemaError, TableError
 from ..plan.forecast import least_memory
+from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..tables.arrow import Source, open_pieces
-from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
+from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, column_numbers, extra_columns
@@ -27,8 +30,6 @@ __all__ = ["Check", "check_memory", "check_table"]
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
 # chosen for the plan's number.
 FEW_OR_MANY = 2.0
-# Shapes of ids that are listed.
-SHAPES = 6
 # A note is made if more than this share of a column lies outside its bounds, or is not among the
 # listed values.
 CLIPPED, MOSTLY_OTHER = 0.05, 0.5
@@ -86,7 +87,7 @@ def check_table(
     if read.person is None and most > 1:
         problems.append(str(unnamed(most)))
     columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
-    watched = _Watched(columns)
+    watched = _Watched(columns, schema.schema.ids)
     try:
         encoded = columns.encode(pieces, watched.take)
     except TableError as error:
@@ -111,24 +112,20 @@ def check_table(
             f"The plan expects {plan.expected_records:,} records, and noise and keys are chosen for as many: with "
             f"{table.records:,} it stays private, but another plan would be more accurate."
         )
-    if watched.shapes:
-        facts.append(_shapes_in_words(watched.shapes))
-    if len(watched.shapes) > 1:
-        notes.append(
-            "Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way."
-        )
+    problems += watched.unfit_ids()
+    if (form := id_form(watched.shapes)) is not None:
+        facts.append(f"The form of ids: {form!r}.")
+        if schema.schema.ids is None and len(schema.schema.parties) > 1:
+            notes.append(
+                f"The {'plan' if plan else 'schema'} does not state the form of ids, so nothing compares it with the other "
+                "parties'; `vertimrf align` compares ids."
+            )
     if table.persons is not None and table.records:
         left, persons = beyond(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
-
-
-def _shapes_in_words(shapes: Mapping[str, int]) -> str:
-    """The most frequent shapes of ids."""
-    listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(shapes.items())[:SHAPES])
-    return f"The shapes of ids: {listed}{', ...' if len(shapes) > SHAPES else ''}."
 
 
 def _present(columns: Columns, names: Sequence[str]) -> Columns:
@@ -145,16 +142,17 @@ def _present(columns: Columns, names: Sequence[str]) -> Columns:
 
 
 class _Watched:
-    """Counts behind the notes, updated by pieces: shapes of ids, clipped numbers, and values
-    counted as `other`.
+    """Counts behind the notes, updated by pieces: shapes of ids, ids without the form, clipped
+    numbers, and values counted as `other`.
     """
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns, form: str | None) -> None:
+        self._columns, self._form = columns, form
+        self._unfit = 0
         self._records = 0
         # Rows: cells with a number, cells outside the bounds, and cells that count as `other`.
         self._counts = np.zeros((3, len(columns.attributes)), np.int64)
-        self.shapes: dict[str, int] = {}
+        self.shapes: Counter[str] = Counter()
 
     def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
         """Add a piece and the codes of its records."""
@@ -162,7 +160,12 @@ class _Watched:
         self._records += piece.num_rows
         if columns.id is not None:
             written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
-            self.shapes = most_shapes(self.shapes, id_shapes(written))
+            if len(self.shapes) < MAX_SHAPES:
+                self.shapes += id_shapes(written)
+            if self._form is not None:
+                texts = as_texts(written, columns.ids).drop_null()
+                fit = pc.match_substring_regex(texts, form_pattern(self._form))
+                self._unfit += len(texts) - (pc.sum(fit).as_py() or 0)
         for attribute, column_codes, counts in zip(
             columns.attributes, codes, self._counts.T, strict=True
         ):
@@ -181,6 +184,15 @@ class _Watched:
                 counts[2] += np.count_nonzero(
                     column_codes == attribute.values.index(attribute.other)
                 )
+
+    def unfit_ids(self) -> list[str]:
+        """A sentence about the ids that do not have the form; empty if there are none."""
+        if not self._unfit:
+            return []
+        return [
+            f"{self._unfit:,} of {self._records:,} ids do not have the form {self._form!r}, so no other party has them: write "
+            "them as it says, perhaps by an id_format."
+        ]
 
     def notes(self) -> list[str]:
         """The notes."""

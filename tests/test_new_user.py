@@ -1,6 +1,8 @@
 """The path of a new user, as the pages say it, has no dead end."""
 
+import hashlib
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -212,3 +214,71 @@ def test_after_a_good_match_every_role_says_so(two):
         if role != "server":
             good(f"run party {role}")
         assert "the ids of the parties match" in good(f"status {role}")
+
+
+def test_a_party_name_that_the_run_does_not_have_is_refused_at_once_at_both_sides(two):
+    (two / "s.toml").write_text(HOSPITAL + INSURER)
+    good("run server server --schema s.toml --epsilon 1 --expected-records 3000 --exchange x")
+    start = "--table hospital.csv --id key --exchange x"
+    said = refused(f"run party clinic --name hospitl {start}")
+    assert "'hospitl' is no party of this run, whose parties are hospital, insurer" in said
+    assert "'hospitl' is no party of this run" in good("status clinic")
+    # Nothing of it went to the others.
+    assert not (two / "x" / "parties").exists()
+    good(f"run party hospital --name hospital {start}")
+    # A party that came before the server is named there.
+    (two / "x" / "parties" / "hospitl").mkdir()
+    said = good("run server server")
+    assert "x/parties/hospitl is of no party of this run" in said
+    assert "x/parties/hospitl is of no party of this run" in good("status server")
+    (two / "x" / "parties" / "hospitl").rmdir()
+    good("run server server")
+    assert "no party of this run" not in good("status server")
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b'{"a": 1}'])
+def test_a_list_of_parties_that_somebody_broke_stops_nobody(two, content):
+    (two / "x" / "server").mkdir(parents=True)
+    (two / "x" / "server" / "of.parties").write_bytes(
+        content + hashlib.sha256(content).digest() if content else content
+    )
+    good("run party h --name hospital --table hospital.csv --id key --exchange x")
+
+
+def test_the_folder_for_files_is_made_with_the_run_and_never_again(two):
+    (two / "s.toml").write_text(HOSPITAL + INSURER)
+    good("run server server --schema s.toml --epsilon 1 --expected-records 3000 --exchange x")
+    assert (two / "x").is_dir()
+    shutil.rmtree(two / "x")
+    # A share that is not mounted is not replaced by a folder.
+    for words in ("run server server", "run party h --name h --table hospital.csv --id key"):
+        place = "" if "server" in words else "--exchange gone/x"
+        assert "There is no folder" in refused(f"{words} {place}")
+    assert not (two / "x").exists()
+
+
+def test_edits_of_the_settings_show_in_every_status(two):
+    begin(two, HOSPITAL + INSURER)
+    for role in ("hospital", "server"):
+        assert "Edited" not in good(f"status {role}")
+    path = two / "hospital" / "run.toml"
+    path.write_text(path.read_text().replace("id_format = []", 'id_format = ["strip"]'))
+    edited = "Edited: run.toml has id_format = ['strip']; the run began with []."
+    assert edited in good("status hospital")
+    assert edited in good("run party hospital")
+    assert json.loads(good("status hospital --json -"))["edited"]
+    path = two / "server" / "run.toml"
+    path.write_text(path.read_text().replace("epsilon = 1.0", "epsilon = 2.0"))
+    assert "run.toml has epsilon = 2.0; the run began with 1.0" in good("status server")
+
+
+def test_check_names_all_that_is_wrong_in_one_pass(folder):
+    people = pd.read_csv("people.csv").head(100)
+    people["key"] = [[key] for key in people["key"]]
+    people.drop(columns="ward").assign(smoker="perhaps").to_parquet("odd.parquet")
+    (folder / "s.toml").write_text(
+        HOSPITAL + INSURER.partition("\n[[party.attribute]]")[2].join(["\n[[party.attribute]]", ""])
+    )
+    said = refused("check odd.parquet --schema s.toml --id key")
+    for problem in ("ids are of the type list", "lacks the column 'ward'", "holds 'perhaps'"):
+        assert problem in said, problem

@@ -18,11 +18,11 @@ from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
-from ..tables.arrow import Source, open_pieces
+from ..tables.arrow import Pieces, Source, open_pieces
 from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, column_numbers, extra_columns
+from ..tables.table import Columns, Encoded, column_numbers, extra_columns
 from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
@@ -87,13 +87,11 @@ def check_table(
     if read.person is None and most > 1:
         problems.append(str(unnamed(most)))
     columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
-    watched = _Watched(columns, schema.schema.ids)
-    try:
-        encoded = columns.encode(pieces, watched.take)
-    except TableError as error:
-        return Check((*problems, str(error)), (), ())
-    problems += encoded.wrong.values()
-    table = columns.settled(encoded, pieces)
+    watched, encoded, stopped = _encoded(columns, pieces, schema.schema.ids)
+    if encoded is None:
+        return Check((*problems, *stopped), (), ())
+    problems += [*stopped, *encoded.wrong.values()]
+    table = watched.columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
     facts = [
@@ -128,6 +126,21 @@ def check_table(
     return Check(tuple(problems), tuple(notes), tuple(facts))
 
 
+def _encoded(
+    columns: Columns, pieces: Pieces, form: str | None
+) -> tuple[_Watched, Encoded | None, list[str]]:
+    """Encode a table, without its ids if these cannot be read. None if it cannot be read at all."""
+    stopped: dict[str, None] = {}
+    without = replace(columns, id=None, read=replace(columns.read, person=None))
+    for readable in (columns, without):
+        watched = _Watched(readable, form)
+        try:
+            return watched, readable.encode(pieces, watched.take), [*stopped]
+        except TableError as error:
+            stopped[str(error)] = None
+    return watched, None, [*stopped]
+
+
 def _present(columns: Columns, names: Sequence[str]) -> Columns:
     """The columns that the table has."""
     attributes = tuple(attribute for attribute in columns.attributes if attribute.name in names)
@@ -147,7 +160,7 @@ class _Watched:
     """
 
     def __init__(self, columns: Columns, form: str | None) -> None:
-        self._columns, self._form = columns, form
+        self.columns, self._form = columns, form
         self._unfit = 0
         self._records = 0
         # Rows: cells with a number, cells outside the bounds, and cells that count as `other`.
@@ -156,7 +169,7 @@ class _Watched:
 
     def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
         """Add a piece and the codes of its records."""
-        columns = self._columns
+        columns = self.columns
         self._records += piece.num_rows
         if columns.id is not None:
             written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
@@ -198,7 +211,7 @@ class _Watched:
         """The notes."""
         out = []
         for attribute, (present, clipped, other) in zip(
-            self._columns.attributes, self._counts.T.tolist(), strict=True
+            self.columns.attributes, self._counts.T.tolist(), strict=True
         ):
             if clipped > CLIPPED * present:
                 out.append(

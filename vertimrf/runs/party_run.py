@@ -25,7 +25,7 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
-from .exchange import check_apart
+from .exchange import check_apart, make_place
 from .files import (
     ANSWERS,
     ENVELOPES,
@@ -134,7 +134,8 @@ class PartyRun(Run):
         settings = PartySettings(
             name=name, table=str(path), id=id, exchange=exchange, **asdict(read)
         )
-        create(folder, {"role": "party"} | asdict(settings), name, {})
+        if create(folder, {"role": "party"} | asdict(settings), name, {}):
+            make_place(exchange)
         return cls(folder, options)
 
     @property

@@ -27,7 +27,7 @@ from ..plan.defaults import DOMAIN_SHARE
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
-from .exchange import check_apart
+from .exchange import check_apart, make_place
 from .files import (
     ENVELOPES,
     MATCH,
@@ -176,9 +176,9 @@ class ServerRun(Run):
             *loaded.remarks(),
         ):
             LOG.warning("%s", remark)
-        create(
-            folder, {"role": "server"} | asdict(settings), None, {SCHEMA: loaded.to_toml().encode()}
-        )
+        files = {SCHEMA: loaded.to_toml().encode()}
+        if create(folder, {"role": "server"} | asdict(settings), None, files):
+            make_place(exchange)
         return cls(folder, options)
 
     @property

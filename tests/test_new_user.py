@@ -282,3 +282,16 @@ def test_check_names_all_that_is_wrong_in_one_pass(folder):
     said = refused("check odd.parquet --schema s.toml --id key")
     for problem in ("ids are of the type list", "lacks the column 'ward'", "holds 'perhaps'"):
         assert problem in said, problem
+
+
+def test_a_ledger_fits_a_terminal(folder):
+    names = [f"{name}_of_the_county_with_a_long_name" for name in ("hospital", "insurer")]
+    schema = HOSPITAL.replace("hospital", names[0]) + INSURER.replace("insurer", names[1])
+    (folder / "s.toml").write_text(schema)
+    said = good("plan --schema s.toml --epsilon 1 --expected-records 3000")
+    table = said[said.index("party  ") :].partition("\nTotal:")[0].splitlines()
+    assert len(table) > 8
+    assert max(map(len, table)) <= 100
+    # Nothing is lost by it.
+    for word in ("one-way", "marginals", "county", "discrete", "Gaussian", "sketches"):
+        assert word in " ".join(table)

@@ -284,6 +284,25 @@ def test_check_names_all_that_is_wrong_in_one_pass(folder):
         assert problem in said, problem
 
 
+def test_inspect_says_what_a_model_and_a_table_are_in_a_readers_terms(folder):
+    good("schema draft people.csv --id key --drop note --name clinic --out s.toml")
+    good("synthesize people.csv --schema s.toml --id key --epsilon 1 --out made.csv --model m")
+    said = good("inspect m")
+    assert "A model of 3 columns and" in said
+    assert "clinic: age (16), smoker (2), ward (4)" in said
+    assert "record count, one-way marginals" in said
+    assert "epsilon 1" in said
+    assert "vertimrf sample m" in said
+    # Neither arrays nor their types.
+    assert "float64" not in said
+    rows = len(pd.read_csv("made.csv"))
+    said = good("inspect made.csv")
+    assert f"A table of 3 columns and {rows:,} rows" in said
+    assert "age, smoker, ward" in said
+    assert "epsilon 1" in said
+    assert "NOT PRIVATE" in good("inspect people.csv")
+
+
 def test_a_ledger_fits_a_terminal(folder):
     names = [f"{name}_of_the_county_with_a_long_name" for name in ("hospital", "insurer")]
     schema = HOSPITAL.replace("hospital", names[0]) + INSURER.replace("insurer", names[1])

@@ -286,6 +286,8 @@ def test_check_names_all_that_is_wrong_in_one_pass(folder):
 
 def test_inspect_says_what_a_model_and_a_table_are_in_a_readers_terms(folder):
     good("schema draft people.csv --id key --drop note --name clinic --out s.toml")
+    draft = (folder / "s.toml").read_text()
+    (folder / "s.toml").write_text(draft.replace("public = false", "public = true"))
     good("synthesize people.csv --schema s.toml --id key --epsilon 1 --out made.csv --model m")
     said = good("inspect m")
     assert "A model of 3 columns and" in said

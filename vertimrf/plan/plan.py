@@ -583,6 +583,8 @@ class Plan:
             f"{len(self.schema.attributes)} attributes at {len(self.local)} parties, about {self.expected_records:,} records; "
             f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
         ]
+        if self.schema.ids is not None:
+            lines.append(f"  ids: of the form {self.schema.ids!r} at every party.")
         for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
             attributes, varying = (
                 len(self.schema.party_attributes(name)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -45,6 +46,8 @@ P = TypeVar("P")
 REMEDY = "use the file that the run wrote"
 # Discrete Gaussian events of nearly the same weight may differ in the order of their epsilons.
 NEAR_WORST = 0.99
+# Longest line of a table in a terminal, characters.
+MAX_LINE = 100
 
 
 class Kind(StrEnum):
@@ -506,15 +509,23 @@ def distinct_releases(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell. The last two are aligned to the right."""
+    """Columns as wide as their widest cell, or narrower and with cells of several lines, so that no line
+    is longer than :data:`MAX_LINE`. The last two are aligned to the right.
+    """
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     text = len(head) - 2
+    while sum(widths) + 2 * (len(head) - 1) > MAX_LINE:
+        widths[widths.index(max(widths[:text]))] -= 1
 
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            cell.ljust(w) if i < text else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+    def lines(row: Sequence[str]) -> list[str]:
+        cells = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        return [
+            "  ".join(
+                cell.ljust(w) if i < text else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in itertools.zip_longest(*cells, fillvalue="")
         ]
-        return "  ".join(cells).rstrip()
 
-    return [line(head), line(["-" * w for w in widths]), *(line(row) for row in rows)]
+    rules = ["-" * w for w in widths]
+    return [line for row in (head, rules, *rows) for line in lines(row)]

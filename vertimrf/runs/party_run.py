@@ -26,10 +26,11 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
-from .exchange import check_apart
+from .exchange import check_apart, make_place
 from .files import (
     ANSWERS,
     ENVELOPES,
+    MATCH,
     MESSAGE,
     OFFER,
     PLAN,
@@ -37,7 +38,10 @@ from .files import (
     SERVER,
     Between,
     between,
+    match_in_words,
+    read_match,
     read_plan,
+    tells_match,
 )
 from .folder import RECEIVED, SETTINGS, RunFolder, create, settings_as
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
@@ -133,7 +137,8 @@ class PartyRun(Run):
         settings = PartySettings(
             name=name, table=str(path), id=id, exchange=exchange, **asdict(read)
         )
-        create(folder, {"role": "party"} | asdict(settings), name, {})
+        if create(folder, {"role": "party"} | asdict(settings), name, {}):
+            make_place(exchange)
         return cls(folder, options)
 
     @property
@@ -150,7 +155,7 @@ class PartyRun(Run):
     def advance(self, received: Mapping[str, bytes], release: bool = True) -> dict[str, bytes]:
         """Take files from the server and return all files for it, by name, as :meth:`take` does.
 
-        The server sends "plan" and "envelopes". A party sends "offer" and, once they exist,
+        The server sends "plan", "envelopes" and "match". A party sends "offer" and, once they exist,
         "envelopes" and "message". With encrypted counts, both also send rows and answers. Without
         ``release`` none of these and no message is made.
         """
@@ -200,7 +205,7 @@ class PartyRun(Run):
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
         warnings = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
         label = " ".join([str(plan.standing), *warnings])
-        return f"Accepted: the plan {plan.fingerprint}, which has this party's key. {label}"
+        return f"Accepted: the plan {plan.fingerprint}, which has this party's key{_ids(plan)}. {label}"
 
     @property
     def released(self) -> bool:
@@ -247,7 +252,7 @@ class PartyRun(Run):
             done=accepted is not None,
             did="the plan's fingerprint was compared and accepted",
             todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, because the run will not "
-            f"stop for them; compare the plan's whole fingerprint, {fingerprint}, with the server and all other parties by "
+            f"stop for them; compare the plan's whole fingerprint, {fingerprint}{_ids(plan)}, with the server and all other parties by "
             f"phone; then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
             later="accept the plan",
             on="you",
@@ -287,6 +292,25 @@ class PartyRun(Run):
             work=self._release,
             releases=True,
             gives=FileOut(MESSAGE, partial(self._recorded, MESSAGE)),
+        )
+        if plan is not None and tells_match(plan):
+            yield self._match(plan)
+
+    def _match(self, plan: Plan) -> Step:
+        """The step for what the server says of the ids. The run is over without it."""
+        data = self._received(self.name, MATCH)
+        did = (
+            f"whether ids match is known with the result; `vertimrf run party {self.folder}` asks for it"
+            if data is None
+            else match_in_words(read_match(plan, data))
+        )
+        return Step(
+            name=MATCH,
+            needs=(MESSAGE,),
+            done=self.released,
+            did=did,
+            todo="whether the ids of the parties match",
+            takes=FileIn(self.name, MATCH, MAX_KEY, partial(read_match, plan), again=data is None),
         )
 
     def _between(self, file: Between, accepted: Plan | None) -> Step:
@@ -489,3 +513,9 @@ class PartyRun(Run):
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()
+
+
+def _ids(plan: Plan | None) -> str:
+    """Words on the form of ids in a plan; empty if it states none."""
+    form = None if plan is None else plan.schema.ids
+    return "" if form is None else f", and ids of the form {form!r}"

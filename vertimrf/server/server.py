@@ -46,6 +46,7 @@ from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
     Overlap,
     estimate_total,
+    few_in_common,
     find_overlap,
     record_counts,
     same_people,
@@ -179,6 +180,7 @@ class Estimates:
         seconds: wall time per phase.
         parts: measurements of all people, if parties have different ones; otherwise None. With
             ``parts``, the other attributes are of the people at all parties.
+        few_in_common: whether parties have far fewer people in common than the plan expects.
     """
 
     plan_digest: bytes
@@ -191,6 +193,7 @@ class Estimates:
     warnings: tuple[str, ...]
     seconds: dict[str, float]
     parts: Parts | None = None
+    few_in_common: bool = False
 
 
 class Server:
@@ -218,9 +221,9 @@ class Server:
             The measurements and the model of the local marginals.
 
         Raises:
-            MessageError: a party's message is missing, repeated or of another plan; two parties
-                have no significant number of common records; or they have different people, and the
-                plan has no sketches that estimate the overlap.
+            UnmatchedError: two parties have no significant number of common records.
+            MessageError: a party's message is missing, repeated or of another plan; or two parties
+                have different people, and the plan has no sketches that estimate the overlap.
         """
         plan = self._plan
         ordered = self._in_order(messages)
@@ -240,7 +243,8 @@ class Server:
                     crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
                 if same_people(party_counts, crossing.matches):
                     contradictions = disagreements(plan, ordered, total)
-                    warnings = tuple(
+                    few = few_in_common(plan, party_counts, crossing.matches)
+                    warnings = few + tuple(
                         contradiction.sentence(plan)
                         for contradiction in contradictions
                         if contradiction.significant
@@ -255,6 +259,7 @@ class Server:
                         contradictions,
                         warnings,
                         clock.seconds,
+                        few_in_common=bool(few),
                     )
             return self._of_different_people(ordered, local, party_counts, clock)
 
@@ -323,7 +328,8 @@ class Server:
                 for measurements in (local, spanning)
             )
         initial = self._initial(common, overlap.inner, clock)
-        warnings = (overlap.sentence(plan.population),)
+        few = few_in_common(plan, party_counts, crossing.matches)
+        warnings = (overlap.sentence(plan.population), *few)
         return Estimates(
             plan.digest(),
             tuple(messages),
@@ -335,6 +341,7 @@ class Server:
             warnings,
             clock.seconds,
             parts,
+            bool(few),
         )
 
     def run(self, estimates: Estimates) -> Result:

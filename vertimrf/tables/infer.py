@@ -114,9 +114,9 @@ def draft_schema(
     if there are any. A text column that holds only numbers, or only dates or times, is treated as
     these, because columns of CSV files are read as text.
 
-    The following is flagged: columns without a domain, which are left out; text with more than 256
-    values, the rarest of which become "other"; and columns with the same name and type in several
-    tables, which are treated as one column.
+    The following is flagged: forms of ids that differ, so that none is drafted; columns without a
+    domain, which are left out; text with more than 256 values, the rarest of which become "other";
+    and columns with the same name and type in several tables, which are treated as one column.
 
     Args:
         sources: one table per party, or a single one: files or data frames.
@@ -180,7 +180,23 @@ def draft_schema(
         if not attributes:
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
-    return Draft(Schema.of(parties, public=False), tuple(flags))
+    form, differ = (
+        (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id)
+    )
+    return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
+
+
+def joint_form(tables: Mapping[str, pa.Table], id: str) -> tuple[str | None, tuple[Flag, ...]]:
+    """The form of the ids in all tables, by party. None, and a flag, if it differs."""
+    from .ids import id_form, id_shapes
+
+    forms = {party: id_form(id_shapes(table[id])) for party, table in tables.items()}
+    first, *_ = forms
+    if len(set(forms.values())) == 1:
+        return forms[first], ()
+    written = ", ".join(f"{form!r} at {party}" for party, form in forms.items())
+    problem, done = f"has ids of different forms, {written}", "no record may match; write ids alike"
+    return None, (Flag(first, id, problem, done),)
 
 
 def check_ids(table: pa.Table, id: str | None, where: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -63,6 +63,9 @@ from .defaults import (
 from .groups import Group
 from .schema import MAX_NAMED, Schema
 from .workload import Workload
+
+if TYPE_CHECKING:
+    from .verdict import Verdict
 
 __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
@@ -597,6 +600,8 @@ class Plan:
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines += self._independence()
+        if (judged := self.verdict()) is not None:
+            lines.append(f"  {judged}")
         for attribute in self.schema.shared:
             holders = " and ".join(
                 self.party_names[party] for party in self.schema.holders[attribute]
@@ -624,6 +629,12 @@ class Plan:
                 "  population: everybody that any party holds; what nobody holds of a person is null."
             )
         return "\n".join(lines)
+
+    def verdict(self) -> Verdict | None:
+        """How far the result can be trusted (:func:`.verdict.verdict`)."""
+        from .verdict import verdict
+
+        return verdict(self)
 
     def _independence(self) -> list[str]:
         """Which columns the result will have as independent, and why; empty if none."""

@@ -33,15 +33,24 @@ __all__ = ["inspect", "report", "sample"]
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for the rows.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
 def sample(
-    model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str
+    model_file: str,
+    rows: int | None,
+    where: Sequence[str],
+    seed: int | None,
+    out: str,
+    trust: str | None,
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
+    import pyarrow as pa
+
     from ..named_model import Model
     from ..tables.arrow import check_output, write_table
 
-    check_writable(out)
-    check_output(out)
+    check_writable(out, trust, read=(model_file,))
+    for path in filter(None, (out, trust)):
+        check_output(path)
     given: dict[str, list[str]] = {}
     for condition in where:
         column, equals, value = condition.partition("=")
@@ -50,6 +59,9 @@ def sample(
         given.setdefault(column, []).append(value)
     model = Model.load(model_file)
     written = write_table(model.pieces(rows, given=given, seed=seed), out, model.ledger.standing)
+    if trust is not None:
+        known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]
+        write_table(pa.Table.from_pylist(known), trust, model.ledger.standing)
     click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
 
 

@@ -80,9 +80,9 @@ def synthesize(
         compile_kernels("party", "server")
         made.fit(tables[0], epsilon=epsilon)
         print_dropped(made.dropped)
-        outputs.write(
-            made.model.pieces(options.rows, seed=options.seed), made.model, made.to_json()
-        )
+        figures = made.to_json()
+        print_warnings(figures["warnings"])
+        outputs.write(made.model.pieces(options.rows, seed=options.seed), made.model, figures)
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), len(planning.split or ()))
@@ -100,8 +100,7 @@ def synthesize(
     print_findings(trial.result)
     from ..named_model import Model
 
-    model = Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.others)
-    outputs.write(trial.result.pieces(), model, trial.to_json())
+    outputs.write(trial.result.pieces(), Model.of(trial.result), trial.to_json())
 
 
 @main.command()

@@ -119,7 +119,7 @@ def run_demo(
         "private": False,
     }
     options.progress.step("report")
-    model = Model(schema, trial.model, trial.ledger)
+    model = Model.of(trial.result)
     model.save(folder / "flights.model")
     figured = Run.matched(model, figures, "The demo's run")
     write_page(figured, folder / "report.html", dict(enumerate(truth)))

@@ -331,9 +331,7 @@ class ServerRun(Run):
         draft.mkdir()
         try:
             write_table(result.pieces(), draft / self.settings.out, result.ledger.standing)
-            Model(result.plan.schema, result.model, result.ledger, result.others).save(
-                draft / MODEL
-            )
+            Model.of(result).save(draft / MODEL)
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):
                 sync(path)

@@ -221,7 +221,7 @@ def trusted(size: str, folder: Path) -> Iterator[Verdict]:
 
 def main() -> None:
     parser = arguments(__doc__, quick="small tables, three runs of each")
-    parser.add_argument("--data", type=Path, default=FOLDER, help="folder of the paper's tables")
+    parser.add_argument("--data", type=Path, default=FOLDER)
     options = parser.parse_args()
     rows = itertools.chain(
         trusted(options.size, options.data),

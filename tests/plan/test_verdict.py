@@ -107,6 +107,5 @@ def test_the_command_shows_the_figures_then_refuses_and_writes_nothing(tmp_path)
     assert "nan" not in refused.output
     assert "--even-if-useless" in refused.output
     assert not out.exists()
-    taken = run(*asked, "--even-if-useless")
-    assert taken.exit_code == 0
+    run(*asked, "--even-if-useless")
     assert out.exists()

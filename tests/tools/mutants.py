@@ -1545,6 +1545,20 @@ NAMED += (
         ("plan/test_shares.py",),
     ),
     Mutation(
+        "a plan that is no better than independent columns is not useless",
+        "plan/verdict.py",
+        'if errors.three > ROUGH or (hopeless and word != "good"):',
+        "if errors.three > 1:",
+        ("plan/test_verdict.py",),
+    ),
+    Mutation(
+        "errors do not grow by how far a model is from its measurement",
+        "model/trust.py",
+        "misfit = 2 * max(float(self.distance[i]) - noise, 0.0)",
+        "misfit = 0.0",
+        ("model/test_trust.py",),
+    ),
+    Mutation(
         "the calibration of encrypted counts looks at the server alone",
         "plan/plan.py",
         "if isinstance(self.sketch, EncryptedCountsPlan):\n            views +=",

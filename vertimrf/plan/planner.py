@@ -49,6 +49,7 @@ from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schema import Schema
 from .shares import ONE_WAY_OF_CONTRASTS, ONE_WAY_SHARE, SCORE_SHARE, USUAL, Outlook, Shares
+from .verdict import useful
 from .weights import choose_weights, least_weights
 from .workload import Workload
 
@@ -386,7 +387,7 @@ def make_plan(
         The plan.
 
     Raises:
-        PlanError: parameters out of range.
+        PlanError: parameters out of range, or the result is predicted to be useless.
         PrivacyError: no noise meets the target.
     """
     check_target(epsilon, planning.delta)
@@ -408,13 +409,14 @@ def make_plan(
         sized = partial(
             make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys
         )
-        uncapped = replace(planning, collusion_epsilon=None, split=None)
-        return within_cap(
+        uncapped = replace(planning, collusion_epsilon=None, split=None, even_if_useless=True)
+        capped = within_cap(
             lambda size: sized(replace(uncapped, message_bytes=size)),
             cap,
             MIN_MESSAGE_BYTES,
             largest,
         )
+        return capped if planning.even_if_useless else useful(capped)
     delta = default_delta(records) if planning.delta is None else planning.delta
     target = Target(
         epsilon,
@@ -425,7 +427,8 @@ def make_plan(
     choice = _choose(schema, planning, target)
     at = _plans(schema, planning, target, choice, Origin(nonce, tuple(prior), public_keys))
     _, most, guess = at(1.0).accounted()
-    return at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
+    made = at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
+    return made if planning.even_if_useless else useful(made)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from .figures import shown
 from .run import Run
 
 if TYPE_CHECKING:
+    from ..named_model import Model, Trust
     from ..server.server import Result
     from ..synthesizer import Synthesizer
     from ..trial import Trial
@@ -182,6 +183,9 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
     ledger, several, truth = model.ledger, len(schema.parties) > 1, content.real is not None
     holders = [schema.party_of(a) for a in range(len(schema.names))]
     apart = pairs.beyond if pairs.off is None else pairs.off
+    strongest = _first(np.where(pairs.across, np.nan_to_num(pairs.model), np.nan))
+    farthest = _first(np.where(apart > 0, apart, np.nan))
+    judged = [*((a,) for a in range(len(schema.names))), *strongest, *farthest]
     return {
         "version": __version__,
         "report": run.report,
@@ -205,12 +209,19 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "maps": _maps(content, run.report.pairs is not None),
         "shades": figures.shades,
         "errors": _errors(run, content),
-        "strongest": _first(np.where(pairs.across, np.nan_to_num(pairs.model), np.nan)),
-        "farthest": _first(np.where(apart > 0, apart, np.nan)),
+        "strongest": strongest,
+        "farthest": farthest,
+        "trust": _trust(model, judged),
         "off_alone": _nanmean(np.array([column.off for column in content.columns], float)),
         "off_in_two": _nanmean(pairs.off),
         "independent": _nanmean(pairs.truth),
     }
+
+
+def _trust(model: Model, places: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Trust]:
+    """How far columns and pairs can be trusted, by their positions."""
+    names = [tuple(model.schema.names[a] for a in some) for some in places]
+    return dict(zip(places, model.trusts(names), strict=True))
 
 
 def _first(matrix: Array) -> list[tuple[int, int]]:

@@ -31,6 +31,7 @@ from ..model.measurement import Measurement
 from ..model.off_tree import fit_off_tree
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
+from ..model.trust import Evidence
 from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.impossible import Combination
@@ -52,7 +53,7 @@ from .population import (
     same_people,
     same_sizes,
 )
-from .released_figures import ReleasedFigures, released_by
+from .released_figures import ReleasedFigures, dropped_pairs, released_by
 from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
@@ -155,12 +156,13 @@ class Result:
                 disagreement.to_json(self.plan) for disagreement in self.disagreements
             ],
             "warnings": list(self.warnings),
+            "verdict": str(self.plan.verdict() or ""),
             **(
                 {}
                 if self.overlap is None
                 else {"population": self.plan.population, "overlap": self.overlap.to_json()}
             ),
-            "found": self.figures.to_json(self.plan, self.model),
+            "found": self.figures.to_json(self.plan, self.model.total),
         }
 
 
@@ -399,10 +401,10 @@ class Server:
             ledger = ledger.not_private(
                 "a party fixed its noise, or does not claim what the plan does"
             )
-        warnings = (*estimates.warnings, *unheld, *doubts)
-        figures = ReleasedFigures(
-            released_by(estimates.messages), (*estimates.local, *estimates.crossing)
-        )
+        evidence = Evidence.of(fitted, estimates.local, estimates.crossing)
+        lost = dropped_pairs(plan.schema, evidence)
+        warnings = (*estimates.warnings, *unheld, *doubts, *lost)
+        figures = ReleasedFigures(released_by(estimates.messages), evidence)
         return Result(
             plan,
             codes,

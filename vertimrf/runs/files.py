@@ -135,8 +135,8 @@ def match_in_words(few: bool) -> str:
     if not few:
         return "by the messages, the ids of the parties match"
     return (
-        "by the messages, the parties have FAR FEWER people in common than the plan expects, and what goes across them is "
-        "noise: compare how ids are written (`vertimrf align` at the parties), and run a new plan; both epsilons add up"
+        "by the messages, the parties have FAR FEWER people in common than the plan expects. If they should be the same people, "
+        "compare how ids are written (`vertimrf align` at the parties), and run a new plan; both epsilons add up"
     )
 
 

@@ -249,7 +249,7 @@ def few_in_common(
             between = " and ".join(plan.party_names[p] for p in match.parties)
             out.append(
                 f"{between} have {match.records:,.0f} ± {match.error:,.0f} records in common, far fewer than the {expected:,.0f} "
-                "that the plan and their tables let expect: what goes across them is noise. Compare how ids are written "
+                "that the plan and their tables let expect. If they should be the same people, compare how ids are written "
                 "(`vertimrf align`), and run a new plan."
             )
     return tuple(out)

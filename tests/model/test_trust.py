@@ -191,7 +191,6 @@ def test_a_released_model_has_its_errors_with_it(tmp_path):
     assert 0 < measured.wrong < 0.1
     assert "one0 × one1: unknown." in str(unknown)
     assert "depend on each other" in back.summary()
-    assert back.trust("one0").dependence is None
 
 
 def test_a_model_without_measurements_knows_nothing_of_its_errors():

@@ -135,8 +135,6 @@ def draft_schema(
         SchemaError: a table has no column with a domain, or two tables have columns of one name and
             different types.
     """
-    import pyarrow as pa
-
     tables = [read_arrow(source, _guessed(source, read)) for source in several(sources)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
@@ -164,16 +162,8 @@ def draft_schema(
             ) -> None:
                 flags.append(Flag(party, name, problem, done, excluded))
 
-            column = table[name]
-            namesakes = [other[name] for other in tables if name in other.column_names]
-            if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
-                column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
-                flag(
-                    "is in several tables",
-                    "treated as one column; rename it in one of them if they differ",
-                )
             try:
-                drafted = draft_attribute(name, column, flag, dates)
+                drafted = draft_attribute(name, _joined(name, table, tables, flag), flag, dates)
                 attributes.append(replace(drafted, source=DRAFTED))
             except _Excluded as reason:
                 flag(str(reason), "left out", excluded=True)
@@ -181,6 +171,19 @@ def draft_schema(
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     return Draft(Schema.of(parties, public=False), tuple(flags))
+
+
+def _joined(
+    name: str, table: pa.Table, tables: Sequence[pa.Table], flag: Callable[[str, str], None]
+) -> pa.ChunkedArray:
+    """A column of a table, with its namesakes of the same type in the other tables."""
+    import pyarrow as pa
+
+    namesakes = [other[name] for other in tables if name in other.column_names]
+    if len(namesakes) < 2 or len({each.type for each in namesakes}) > 1:
+        return table[name]
+    flag("is in several tables", "treated as one column; rename it in one of them if they differ")
+    return pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
 
 
 def check_ids(table: pa.Table, id: str | None, where: str) -> None:

@@ -277,7 +277,6 @@ def test_mistakes_in_a_notebook_are_told_in_a_sentence():
     fitted = Synthesizer(schema).fit(frame, epsilon=1.0)
     for mistake, words in (
         (lambda: Synthesizer("schema.toml"), "The schema is 'schema.toml'; give a Schema"),
-        (lambda: Synthesizer(planning={"tau": 3}), "give a PlanOptions"),
         (lambda: Synthesizer(schema).fit(frame, epsilon="1"), "above 0, not '1'"),
         (lambda: Synthesizer(schema).fit([1], epsilon=1.0), "is not a table"),
         (lambda: Synthesizer(schema).sample(10), "has not been fitted"),

@@ -188,16 +188,12 @@ def test_a_condition_that_no_row_can_have_is_refused_with_what_is_near(hotel):
         ("country=PTR", "holds 'PTR', outside the schema; the nearest values are 'PRT'"),
         ("country=PRT|ITA", "holds 'ITA', outside the schema"),
         ("nights=12", "holds '12', outside the schema; the nearest values are 7, 6, 5"),
-        ("nights=many", "holds 'many', outside the schema; the nearest values are"),
         ("score=9", "holds '9', outside the schema; the bounds are -4 to 4"),
         ("score>=9", "leaves no number; the bounds are -4 to 4"),
-        ("adr=200..100", "leaves no number"),
         ("country>=3", "'country' has no numbers"),
         ("day>=soon", "'soon' is no date"),
         ("adr>=cheap", "'cheap' is no number"),
         ("nights=", "'nights' has no missing values"),
-        ("score=1..1", "leaves no number"),
-        ("price=3", "no attribute 'price'"),
         ("=3", "takes COLUMN=VALUE"),
     ):
         words = "sample hotel.vmrf --rows 20 --out none.csv --where", [condition]
@@ -269,7 +265,6 @@ def test_what_a_notebook_shows_is_a_line(tmp_path):
         (synthesizer.fit(frame, epsilon=1.0), "<Synthesizer of <Model of 1 attributes, "),
         (trial, " rows of <Model of 1 attributes, "),
         (trial.result, " rows of <Plan "),
-        (trial.model, "<Model of 1 attributes, "),
     ]
     assert "call fit" in unfitted
     for value, words in shown:
@@ -285,20 +280,14 @@ def test_mistakes_in_a_notebook_are_told_in_a_sentence():
     fitted = Synthesizer(schema).fit(frame, epsilon=1.0)
     for mistake, words in (
         (lambda: Synthesizer("schema.toml"), "The schema is 'schema.toml'; give a Schema"),
-        (lambda: Synthesizer(planning={"tau": 3}), "give a PlanOptions"),
         (lambda: Synthesizer(schema).fit(frame, epsilon="1"), "above 0, not '1'"),
-        (lambda: Synthesizer(schema).fit(frame, epsilon=None), "above 0, not None"),
         (lambda: Synthesizer(schema).fit([1], epsilon=1.0), "is not a table"),
         (lambda: Synthesizer(schema).sample(10), "has not been fitted"),
         (lambda: fitted.sample(2.5), "must be 1 .. 2^32 - 1, not 2.5"),
-        (lambda: fitted.sample("10"), "not 10"),
-        (lambda: fitted.sample(10, seed=-1), "A seed is a whole number"),
         (lambda: fitted.sample(10, given="smoker=yes"), "write values by column"),
         (lambda: fitted.sample(10, given={"smoker": "pipe"}), "the nearest values are"),
         (lambda: vertimrf.evaluate(frame, frame, schema="s.toml"), "the complete schema"),
         (lambda: vertimrf.evaluate([frame, frame], frame), "the complete schema"),
-        (lambda: vertimrf.draft_schema(frame, "key"), "has no id column 'key'"),
-        (lambda: vertimrf.synthesize([frame, frame], epsilon=1.0), "joined by record ids"),
         (lambda: vertimrf.write_report(Synthesizer(schema), "x.html"), "has not been fitted"),
     ):
         with pytest.raises(vertimrf.VertiMRFError, match=re.escape(words)):
@@ -386,8 +375,6 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
         (["$1,200", "$950", "-$3"], ".", [1200, 950, -3]),
         (["1 234,5", "7,25", "-3"], ",", [1234.5, 7.25, -3]),
         (["1.234,5 €", "7 €", "0,5€"], ",", [1234.5, 7, 0.5]),
-        (["1'234.50", "12", "+3"], ".", [1234.5, 12, 3]),
-        (["13%", "7.5 %", "0%"], ".", [13, 7.5, 0]),
         (["1\u202f234", "2\u00a0345", "3"], ".", [1234, 2345, 3]),
     ],
 )
@@ -410,11 +397,7 @@ def test_numbers_as_people_write_them(cells, format, numbers):
     "cells",
     [
         ["007", "042", "8"],
-        ["1-2", "3-4"],
-        ["12 dogs", "3 cats"],
         ["1,2,3", "4,5,6"],
-        ["31.12.2019", "about 1990"],
-        ["$", "%"],
     ],
 )
 def test_texts_that_only_look_like_numbers_stay_texts(cells):

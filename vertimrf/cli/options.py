@@ -23,6 +23,7 @@ __all__ = ["compares", "makes_plan", "missing_options", "parse_numbers", "reads_
 
 # Settings of click for attributes of options whose default does not say their type.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "delimiter": {"show_default": "the header's"},
     "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
     "delta": {"type": float},

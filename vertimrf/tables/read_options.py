@@ -55,9 +55,7 @@ class ReadOptions:
     id_format: tuple[str, ...] = field(default=(), metadata={"help": FORMAT_HELP})
     delimiter: str = field(
         default="",
-        metadata={
-            "help": "Separator between cells of CSV files; \\t for tabs; default the header's."
-        },
+        metadata={"help": "Separator between cells of CSV files; \\t for tabs."},
     )
     encoding: str = field(
         default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."}

@@ -331,7 +331,7 @@ class Server:
             )
         initial = self._initial(common, overlap.inner, clock)
         few = few_in_common(plan, party_counts, crossing.matches)
-        warnings = (overlap.sentence(plan.population), *few)
+        warnings = (overlap.sentence(plan.population),)
         return Estimates(
             plan.digest(),
             tuple(messages),

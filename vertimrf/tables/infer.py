@@ -135,8 +135,6 @@ def draft_schema(
         SchemaError: a table has no column with a domain, or two tables have columns of one name and
             different types.
     """
-    import pyarrow as pa
-
     tables = [read_arrow(source, _guessed(source, read)) for source in several(sources)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
@@ -147,43 +145,48 @@ def draft_schema(
             f"There are {len(names)} names for {len(tables)} tables; give each table one."
         )
     parties: dict[str, list[Attribute]] = {}
-    flags = []
+    flags: list[Flag] = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         check_ids(table, id, f"Table {i + 1}")
-        attributes = parties.setdefault(party, [])
-        for name in table.column_names:
-            if name == id or name in dropped:
-                continue
-
-            def flag(
-                problem: str,
-                done: str,
-                excluded: bool = False,
-                party: str = party,
-                name: str = name,
-            ) -> None:
-                flags.append(Flag(party, name, problem, done, excluded))
-
-            column = table[name]
-            namesakes = [other[name] for other in tables if name in other.column_names]
-            if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
-                column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
-                flag(
-                    "is in several tables",
-                    "treated as one column; rename it in one of them if they differ",
-                )
-            try:
-                drafted = draft_attribute(name, column, flag, dates)
-                attributes.append(replace(drafted, source=DRAFTED))
-            except _Excluded as reason:
-                flag(str(reason), "left out", excluded=True)
-        if not attributes:
+        kept = [name for name in table.column_names if name != id and name not in dropped]
+        parties[party], flagged = _attributes(tables, table.select(kept), party, dates)
+        flags += flagged
+        if not parties[party]:
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     form, differ = (
         (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id)
     )
     return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
+
+
+def _attributes(
+    tables: Sequence[pa.Table], table: pa.Table, party: str, dates: DateOrder | None
+) -> tuple[list[Attribute], list[Flag]]:
+    """Draft the attributes of a party's table, one of several tables."""
+    import pyarrow as pa
+
+    attributes: list[Attribute] = []
+    flags: list[Flag] = []
+    for name in table.column_names:
+
+        def flag(problem: str, done: str, excluded: bool = False, name: str = name) -> None:
+            flags.append(Flag(party, name, problem, done, excluded))
+
+        column = table[name]
+        namesakes = [other[name] for other in tables if name in other.column_names]
+        if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
+            column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
+            flag(
+                "is in several tables",
+                "treated as one column; rename it in one of them if they differ",
+            )
+        try:
+            drafted = draft_attribute(name, column, flag, dates)
+            attributes.append(replace(drafted, source=DRAFTED))
+        except _Excluded as reason:
+            flag(str(reason), "left out", excluded=True)
+    return attributes, flags
 
 
 def joint_form(tables: Mapping[str, pa.Table], id: str) -> tuple[str | None, tuple[Flag, ...]]:

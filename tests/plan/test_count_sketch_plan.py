@@ -492,5 +492,7 @@ def test_commands_take_the_encoder_and_the_budget(tmp_path):
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     arguments = f"synthesize {tmp_path}/left.csv {tmp_path}/right.csv --id id --schema {tmp_path}/schema.json --epsilon 1"
     more = f"--encoder count-sketch --out {tmp_path}/out.csv --message-mb"
-    assert re.search("count sketches of [24] attribute groups", good(arguments, more, "0.05"))
+    assert re.search(
+        "count sketches of [24] attribute +discrete.*\n +groups", good(arguments, more, "0.05")
+    )
     assert "--message-mb must be" in refused(arguments, more, "0")

@@ -18,8 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.attacks import (
     bucket,
     collusion,
+    deviation,
     domains_again,
     double_release,
+    encrypted_collusion,
     exchange,
     fingerprints,
     ids,
@@ -34,6 +36,8 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "bucket": bucket.rows,
     "exchange": exchange.rows,
     "collusion": collusion.rows,
+    "encrypted collusion": encrypted_collusion.rows,
+    "deviation": deviation.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
     "refusals": refusals.rows,
@@ -41,7 +45,7 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "many places": many_places.rows,
     "domains again": domains_again.rows,
 }
-SECONDS = ("fingerprints", "double release")
+SECONDS = ("fingerprints", "double release", "deviation")
 
 
 def play(names: Iterable[str]) -> Iterator[Verdict]:

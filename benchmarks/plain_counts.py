@@ -43,7 +43,7 @@ def _sum(
     contrasts: Sequence[int] = (),
 ) -> np.ndarray:
     packed = np.ascontiguousarray(rows).view("<i4").reshape(len(layout.sizes), layout.capacity)
-    # Sums of at most 2^17 ones are exact in float32.
+    # Sums of at most 2^18 ones are exact in float32.
     sums = _moved(codes, sizes, contrasts).T @ _moved(packed, layout.sizes, layout.contrasts)
     counted = np.rint(sums).astype(np.int64) + noise
     assert noise.shape == (sum(counters_of(sizes, contrasts)), layout.counters)
@@ -60,7 +60,12 @@ def _open(
 @contextlib.contextmanager
 def without_encryption() -> Iterator[None]:
     """While this holds, parties exchange rows and sums as they are."""
-    replaced = {"encrypt_rows": _encrypt, "sum_rows": _sum, "open_sums": _open}
+    replaced = {
+        "check_ciphertexts": lambda *_: None,
+        "encrypt_rows": _encrypt,
+        "sum_rows": _sum,
+        "open_sums": _open,
+    }
     kept = {name: getattr(encrypted_counts, name) for name in replaced}
     for name, function in replaced.items():
         setattr(encrypted_counts, name, function)

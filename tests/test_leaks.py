@@ -12,13 +12,15 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
 from oracles import ALPHA, cdf, chi_square
 from planning import plan_with
 
+from benchmarks.plain_counts import without_encryption
+from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
@@ -29,7 +31,8 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
-from vertimrf.privacy.noise import FixedNoise
+from vertimrf.privacy.ledger import Kind
+from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
 from vertimrf.sketches.encoder import SketchEncoder
@@ -47,12 +50,16 @@ class Tape:
     played: Tape | None = None
     private: bool = True
     byte: bytes = b"\xff"
+    # Noise that is always the same, and on no tape.
+    beside: float | None = None
     queries: list = field(default_factory=list)
     answers: list = field(default_factory=list)
     bytes_asked: list = field(default_factory=list)
     source: FixedNoise = field(default_factory=lambda: FixedNoise(1))
 
     def gaussian(self, values, sigma):
+        if sigma == self.beside:
+            return FixedNoise(2).gaussian(values, sigma)
         self.queries.append((sigma, np.array(values)))
         return self._answer(lambda: self.source.gaussian(values, sigma))
 
@@ -79,6 +86,7 @@ CASES = {
     "three parties": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, PAIRS),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
+    "encrypted counts": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "encrypted", "keys": None}),
     "shared columns": (
         ((6, 5, 4, 7), (4,)),
         3000,
@@ -140,13 +148,41 @@ class Release:
     message: Message
     tape: Tape
     bytes: bytes
+    between: bytes = b""
 
 
-def release(plan, party, table, played=None, byte=b"\xff"):
-    """One party's release."""
-    tape = Tape(played, byte=byte)
-    message = Party(plan, plan.party_names[party], SECRET, tape).run(table)
-    return Release(message, tape, message.to_bytes(plan))
+def release(plan, party, table, played=None, byte=b"\xff", noise=None):
+    """One party's release. With encrypted counts, the other party has a blank for each id."""
+    names, name = plan.party_names, plan.party_names[party]
+    if plan.encoder != "encrypted":
+        tape = noise or Tape(played, byte=byte)
+        message = Party(plan, name, SECRET, tape).run(table)
+        return Release(message, tape, message.to_bytes(plan))
+    tape = noise or Tape(played, beside=plan.sketch.sigma)
+    role = Party(plan, name, SECRET, tape, counting_key=counting_key())
+    other = plan.schema.part(names[1 - party])
+    filled = Table(other, table.digests, np.zeros((len(other), table.records), np.uint16))
+    blank = filled.only(np.zeros(table.records, bool))
+    partner = Party(plan, names[1 - party], SECRET, FixedNoise(3), counting_key=counting_key())
+    with pytest.MonkeyPatch.context() as patch, without_encryption():
+        patch.setattr(party_module, "noisy_count", partial(counted, tape))
+        if party:
+            answers, between = {}, role.answers(table, {names[0]: partner.rows(blank)})[names[0]]
+        else:
+            between = role.rows(table)
+            answers = {names[1]: partner.answers(blank, {name: between})[name]}
+        message = role.run(table, answers)
+    return Release(message, tape, message.to_bytes(plan), between)
+
+
+@cache
+def counting_key():
+    return CountingKey.new()
+
+
+def counted(noise, plan, secret, records):
+    """The noisy count, on tape."""
+    return int(noise.gaussian(np.array([records], np.int64), plan.count_sigma)[0])
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -229,6 +265,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         entry.event
         for entry in plan.entries()
         if isinstance(entry.event, SketchEvent | CountSketchEvent)
+        or entry.kind is Kind.ENCRYPTED_COUNTS
     ]
     assert len(sketches) - len(plan.agreement) == 1
     assert seen + len(sketches) == len(plan.entries())
@@ -245,6 +282,34 @@ def sketch_tables(plan, releases):
     ]
     assert all(next(tables, None) is None for tables in given)
     return out
+
+
+@pytest.mark.parametrize("holder", [0, 1])
+def test_a_record_moves_one_number_of_every_table_under_encryption(holder):
+    """Its row is blank at one party. All noise is on tape, so that the tables differ in exact counts alone."""
+    plan = plan_of("encrypted counts")
+    (entry,) = [entry for entry in plan.entries() if entry.kind is Kind.ENCRYPTED_COUNTS]
+    sigma, tables, opened = plan.sketch.sigma, tables_of(plan, 500, 3), []
+    tapes = [None, None]
+    for kept in (np.ones(500, bool), np.arange(500) != 17):
+        tables[holder] = tables[holder].only(kept)
+        tapes = [Tape(tape) for tape in tapes]
+        one, two = (
+            Party(plan, name, SECRET, tape, counting_key=counting_key())
+            for name, tape in zip(plan.party_names, tapes, strict=True)
+        )
+        with without_encryption():
+            rows = one.rows(tables[0])
+            answers = two.answers(tables[1], {"one": rows})["one"]
+            message = one.run(tables[0], {"two": answers})
+        assert len(message.tables) == entry.event.count
+        # The second party draws once, for all numbers.
+        (drawn,) = [exact for noise, exact in tapes[1].queries if noise == sigma]
+        opened.append([exact for noise, exact in tapes[0].queries if noise == sigma])
+        assert drawn.size == sum(table.size for table in opened[-1])
+        assert not drawn.any()
+    assert {part.event.sigma for part in entry.parts} == {sigma}
+    assert [np.abs(a - b).sum() for a, b in zip(*opened, strict=True)] == [1] * entry.event.count
 
 
 def sketch_events(plan):
@@ -355,13 +420,14 @@ def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(
     plan, recorded, rows, record
 ):
     """The same noisy answers to both, so that both are asked the same; down to no record at all."""
-    for table, name, local, first in zip(
-        tables_of(plan, rows, 7), plan.party_names, plan.local, recorded, strict=True
+    for party, (table, local, first) in enumerate(
+        zip(tables_of(plan, rows, 7), plan.local, recorded, strict=True)
     ):
-        tapes = [Tape(played=first.tape) for _ in range(2)]
-        for tape, one in zip(tapes, (table, without_record(table, record)), strict=True):
-            Party(plan, name, SECRET, tape).run(one)
-        events = priced(plan, name)
+        tapes = [
+            release(plan, party, one, first.tape).tape
+            for one in (table, without_record(table, record))
+        ]
+        events = priced(plan, plan.party_names[party])
         for (noise, with_it), (_, without) in zip(*(tape.queries for tape in tapes), strict=True):
             moved = np.abs(with_it - without)
             if noise == local.score_sigma:
@@ -452,7 +518,7 @@ def test_sketches_are_published_only_after_phantoms(plan, tables, monkeypatch):
         monkeypatch.setattr(party_module, encoder.__name__, watched(encoder))
     for party, table in enumerate(tables):
         message = release(plan, party, table).message
-        sent = [message.sketches, *([sums] for sums in message.agreement)]
+        sent = [*filter(None, [message.sketches]), *([sums] for sums in message.agreement)]
         for sketches, (levels, entropy) in zip(sent, given, strict=True):
             for published, encoded in zip(sketches, levels, strict=True):
                 np.testing.assert_array_equal(published, encoded)
@@ -464,7 +530,7 @@ def test_messages_of_like_plans_have_like_shapes(plan):
     """Fresh noise: shapes and sizes are the plan's, whoever is in the table."""
     for party, name in enumerate(plan.party_names):
         one, two = (
-            Party(plan, name, Secret.new()).run(tables_of(plan, rows, rows)[party])
+            release(plan, party, tables_of(plan, rows, rows)[party], noise=SystemNoise()).message
             for rows in (10, 4000)
         )
         assert [s.shape for s in one.sketches] == [s.shape for s in two.sketches]
@@ -487,10 +553,11 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
         header, arrays = container.unpack(data, "party message", "message")
         assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
         assert header["standing"]["reasons"] == list(plan.reasons)
+        across = {"sketch"} if plan.encoder != "encrypted" else {"table"} if party == 0 else set()
         assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {
             "marginal",
             "bins",
-            "sketch",
+            *across,
         }
         assert ("agreement0" in arrays) == bool(plan.agreement)
         assert {key for marginal in header["marginals"] for key in marginal} == {
@@ -498,7 +565,9 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
             "sigma",
             "units",
         }
-        assert Message.from_bytes(data, plan).count == (None if party else given.tape.answers[0][0])
+        noises = [noise for noise, _ in given.tape.queries]
+        count = None if party else given.tape.answers[noises.index(plan.count_sigma)][0]
+        assert Message.from_bytes(data, plan).count == count
 
 
 def test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used():

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from builders import schema_of
 from planning import plan_with
-from test_leaks import CASES, SECRET, Tape, plan_of, tables_of, without_record
+from test_leaks import CASES, SECRET, plan_of, release, tables_of, without_record
 
 from vertimrf.errors import MessageError
 from vertimrf.keys import KeyRing
@@ -30,7 +30,6 @@ from vertimrf.party.alignment import (
     sample_ids,
     seal_sample,
 )
-from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.secret import seal_secret
 from vertimrf.plan.open_schema import OpenSchema
@@ -62,14 +61,15 @@ def changed(table, how):
 
 def given(plan, ring, name, table, played=None):
     """The length of every file that a party gives away, and the tape of its noise."""
-    tape = Tape(played)
     key = ring.parties[name]
+    made = release(plan, plan.party_names.index(name), table, played)
     files = {
         "offer": key.offer.to_text(),
         "envelopes": json.dumps(seal_secret(SECRET, plan.digest(), plan.sealing_keys(), key)),
-        "message": Party(plan, name, SECRET, tape).run(table).seal(plan, key),
+        "message": made.message.seal(plan, key),
+        "rows or answers": made.between,
     }
-    return {what: len(data) for what, data in files.items()}, tape
+    return {what: len(data) for what, data in files.items()}, made.tape
 
 
 @pytest.mark.parametrize("case", CASES)

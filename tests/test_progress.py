@@ -1,6 +1,7 @@
 """Progress: bars on a terminal, silence in a pipe, and figures that only grow."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -100,6 +101,24 @@ def test_a_long_step_gets_a_bar_with_what_remains(monkeypatch, capsys):
     assert text.startswith("  encoding …\n")
     assert "100%" in text
     assert text.endswith("  sampling …\n")
+
+
+def test_units_with_a_name_are_shown_with_their_number_in_a_second(monkeypatch, capsys, caplog):
+    now = iter(range(0, 1000, 10))
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    monkeypatch.setattr("click._termui_impl.isatty", lambda _: True)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(progress, "OFTEN", 0.0)
+    for shown in (progress.TerminalProgress(), progress.Logged()):
+        with caplog.at_level("INFO", "vertimrf"):
+            shown.step("rows for insurer")
+            for done in range(0, 4001, 400):
+                shown.advance(done, 4000, "rows")
+            shown.step("the end")
+    rates = re.findall(r"([0-9,]+) rows a second", capsys.readouterr().err)
+    assert rates
+    assert all(0 <= int(rate.replace(",", "")) <= 40 for rate in rates)
+    assert "rows for insurer: 100 %, 110 s so far, 36 rows a second" in caplog.text
 
 
 def test_a_short_step_gets_none(capsys):

@@ -399,7 +399,7 @@ def test_tiny_tables_and_one_value_attributes_run():
         "id",
         1.0,
         schema=schema,
-        planning=PlanOptions(expected_records=3),
+        planning=PlanOptions(expected_records=3, even_if_useless=True),
         options=RunOptions(rows=10, seed=0),
     )
     assert trial.result.codes.shape == (2, 10)

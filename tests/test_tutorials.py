@@ -1,4 +1,7 @@
-"""The four tutorials are one run: their commands, in the order of their steps, as hospital, insurer and server type them."""
+"""The four tutorials are one run: their commands, in the order of their steps, as hospital, insurer and server type them.
+
+So is the page on run folders where it shows two organisations that need nobody else.
+"""
 
 import json
 import re
@@ -14,6 +17,7 @@ from vertimrf.cli import main
 
 DOCS = Path(vertimrf.__file__).parents[1] / "docs"
 ROLES = ("plan", "party", "server", "result")
+STEP = re.compile(r"<!-- step: (\d+) -->\n```bash\n(.*?)```", re.DOTALL)
 
 
 def typed(words):
@@ -22,11 +26,22 @@ def typed(words):
     return done.output
 
 
-def test_the_tutorials_make_one_run(tmp_path, monkeypatch):
+def typed_as(party, block):
+    """Type commands that a page shows of the hospital, as this party types them."""
+    for line in block.splitlines():
+        name, *words = shlex.split(line.replace("hospital", party))
+        assert name == "vertimrf", line
+        if "7QK2-M0XR-…" in words:
+            fingerprint = json.loads(typed(["status", "server.run", "--json", "-"]))["plan"]
+            words[words.index("7QK2-M0XR-…")] = fingerprint
+        typed(words)
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """The tutorials, in a folder with the tables that they tell of."""
     if not DOCS.is_dir():
         pytest.skip("installed without its pages")
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     pages = {role: (DOCS / f"tutorial-{role}.md").read_text() for role in ROLES}
     rng = np.random.default_rng(0)
@@ -40,9 +55,15 @@ def test_the_tutorials_make_one_run(tmp_path, monkeypatch):
     Path("schema.toml").write_text(re.findall(r"```toml\n(.*?)```", pages["plan"], re.DOTALL)[0])
     Path("shared").mkdir()
 
+    return pages
+
+
+def test_the_tutorials_make_one_run(pages):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("jinja2")
     steps = {}
     for role, page in pages.items():
-        blocks = re.findall(r"<!-- step: (\d+) -->\n```bash\n(.*?)```", page, re.DOTALL)
+        blocks = STEP.findall(page)
         assert len(blocks) == page.count("```bash"), "every command of a tutorial is a step"
         for number, block in blocks:
             assert int(number) not in steps
@@ -52,18 +73,20 @@ def test_the_tutorials_make_one_run(tmp_path, monkeypatch):
     for number in sorted(steps):
         role, block = steps[number]
         # What the page for parties shows of the hospital, the insurer types as well.
-        for party in ("hospital", "insurer") if role == "party" else ("",):
-            for line in block.splitlines():
-                name, *words = shlex.split(line)
-                assert name == "vertimrf", line
-                words = [word.replace("hospital", party) if party else word for word in words]
-                if "7QK2-M0XR-…" in words:
-                    fingerprint = json.loads(typed(["status", "server.run", "--json", "-"]))["plan"]
-                    words[words.index("7QK2-M0XR-…")] = fingerprint
-                typed(words)
+        for party in ("hospital", "insurer") if role == "party" else ("hospital",):
+            typed_as(party, block)
     assert json.loads(typed(["status", "server.run", "--json", "-"]))["done"]
     assert Path("report.html").stat().st_size > 10_000
     smokers = pandas.read_csv("smokers.csv")
     assert (len(smokers), set(smokers)) == (500, {"age", "smoker", "claims"})
     for code in re.findall(r"```python\n(.*?)```", pages["result"], re.DOTALL):
         exec(compile(code, "tutorial-result.md", "exec"), {})
+
+
+def test_two_organisations_need_nobody_else(pages):
+    steps = dict(STEP.findall((DOCS / "runs.md").read_text()))
+    for number in "1234" + 4 * "3":
+        for party in ("hospital", "insurer"):
+            typed_as(party, steps[number])
+    for folder in ("server.run", "hospital.run", "insurer.run"):
+        assert json.loads(typed(["status", folder, "--json", "-"]))["done"], folder

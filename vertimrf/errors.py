@@ -14,6 +14,7 @@ __all__ = [
     "RunError",
     "SchemaError",
     "TableError",
+    "UnmatchedError",
     "VertiMRFError",
 ]
 
@@ -62,6 +63,10 @@ class PrivacyError(VertiMRFError):
 
 class MessageError(VertiMRFError):
     """A party's message is truncated, altered, or belongs to another plan."""
+
+
+class UnmatchedError(MessageError):
+    """Two parties have no significant number of records in common."""
 
 
 class RunError(VertiMRFError):

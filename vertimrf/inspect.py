@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,18 @@ from .files import container, sealed
 from .files.atomic import MAX_JSON
 from .files.canonical import fingerprint, json_of
 from .keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
+from .named_model import Model
 from .party.secret import Secret
 from .plan.plan import Plan
 from .plan.schema import Schema
-from .privacy.ledger import Ledger
+from .privacy.ledger import Kind, Ledger
 from .privacy.standing import Standing
-from .tables.arrow import read_standing
+from .tables.arrow import open_pieces, read_standing
 
 __all__ = ["describe"]
 
+# Columns of a table that are listed.
+MAX_LISTED = 40
 TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 
 
@@ -45,7 +50,7 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
     """
     path = Path(path)
     if path.name.endswith(TABLES):
-        return f"A table, {path.stat().st_size:,} bytes.\n{read_standing(path)}"
+        return _table(path)
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))
@@ -98,6 +103,37 @@ def _content(content: Any, path: Path) -> str:
     raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")
 
 
+def _table(path: Path) -> str:
+    """Describe a table: its columns, number of rows, and what it claims."""
+    pieces = open_pieces(path)
+    rows = sum(piece.num_rows for piece in pieces.read(pieces.names[:1], lambda *_: None))
+    size = f"{path.stat().st_size:,} bytes" if path.is_file() else "a folder"
+    return (
+        f"A table of {len(pieces.names):,} columns and {rows:,} rows, {size}.\n"
+        f"  {_listed(pieces.names)}\n{read_standing(path)}"
+    )
+
+
+def _model(model: Model, where: str) -> str:
+    """Describe a model: its columns, the number of records, and from which releases it was made."""
+    kinds = dict.fromkeys(
+        entry.released if entry.kind is Kind.OTHER else entry.kind.value
+        for entry in model.ledger.entries
+    )
+    made = f"Made of {len(model.ledger.entries)} noisy releases ({', '.join(kinds)}), epsilon {model.ledger.epsilon:.4g} in all."
+    head = (
+        f"A model of {len(model.schema.names):,} columns and {model.field.total:,.0f} records, as noisy figures tell; "
+        f"`vertimrf sample {where}` draws rows."
+    )
+    return "\n".join([head, *_parties(model.schema), made, str(model.ledger.standing)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, separated by commas."""
+    more = [f"and {len(names) - MAX_LISTED:,} more"] * (len(names) > MAX_LISTED)
+    return ", ".join([*names[:MAX_LISTED], *more])
+
+
 def _plan(plan: Plan) -> str:
     """Describe a plan."""
     keys = (
@@ -132,6 +168,10 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
 def _binary(data: bytes, where: str) -> str:
     """Describe a container: its kind, header, the first arrays and its standing."""
     kind, header, arrays = container.peek(data, where)
+    if kind == "model":
+        # A file that only says that it is a model is described like other containers.
+        with suppress(VertiMRFError):
+            return _model(Model.load(where), where)
     lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
     lines += [f"  {name}: {_short(value)}" for name, value in header.items() if name != "standing"]
     lines += [
@@ -149,15 +189,21 @@ def _schema(schema: Schema) -> str:
     lines = [
         f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', inferred from data: not private'}."
     ]
-    for party, _ in schema.parties:
-        lines.append(
-            f"  {party}: "
-            + ", ".join(f"{attribute.name} ({attribute.size})" for attribute in schema.part(party))
-        )
+    if schema.ids is not None:
+        lines.append(f"  ids: of the form {schema.ids!r} at every party.")
+    lines += _parties(schema)
     lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
     if len(schema.impossible) > 12:
         lines.append(f"  … and {len(schema.impossible) - 12} more.")
     return "\n".join(lines)
+
+
+def _parties(schema: Schema) -> list[str]:
+    """By party, its attributes with their sizes."""
+    return [
+        f"  {party}: {', '.join(f'{a.name} ({a.size})' for a in schema.part(party))}"
+        for party in schema.party_names
+    ]
 
 
 def _report(report: dict[str, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,13 @@ from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRF
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import expected_marginals, expected_records, sample
+from .model.trust import MEAN_ABSOLUTE, UNKNOWN, Evidence
 from .plan.defaults import HOLDERS_COLUMN
 from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.parts import PartModel, sample_parts
+from .server.released_figures import dropped_pairs
 from .server.rows import decode_rows, shares_inside
 
 if TYPE_CHECKING:
@@ -28,9 +31,42 @@ if TYPE_CHECKING:
 
     from .server.server import Result
 
-__all__ = ["Model"]
+__all__ = ["Model", "Trust"]
 
+Array = npt.NDArray[np.float64]
 KIND = "model"
+# A Gaussian is within so many standard deviations in 95 % of cases.
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far a marginal of a model can be trusted.
+
+    Attributes:
+        columns: names of its columns.
+        known: "measured"; "implied", if it follows from measured pairs by the model's conditional
+            independence; or "unknown".
+        wrong: expected share of the records that the marginal has in wrong cells; None if unknown.
+        cell: largest 95 % error of a cell, records; None if unknown.
+        dependence, model_dependence: of a measured pair, its distance from independence by the
+            measurement, less the expected noise, and by the model.
+    """
+
+    columns: tuple[str, ...]
+    known: str
+    wrong: float | None = None
+    cell: float | None = None
+    dependence: float | None = None
+    model_dependence: float | None = None
+
+    def __str__(self) -> str:
+        out = f"{' × '.join(self.columns)}: {self.known}"
+        if self.wrong is not None:
+            out += f", wrong for about {self.wrong:.1%} of the records, a cell by up to ±{self.cell:,.0f}"
+        if self.dependence is not None:
+            out += f"; dependence {self.dependence:.1%} measured, {self.model_dependence:.1%} in the model"
+        return f"{out}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +79,7 @@ class Model:
         ledger: every event, and the composed (epsilon, delta).
         others: for the outer population, models of the people that only some parties hold. Rows
             then have a last column "held_by", and nulls for values that no party holds.
+        evidence: what was measured, for standard errors. It is of the people at all parties.
 
     Example:
         >>> model = Model.load("clinic.model")  # doctest: +SKIP
@@ -54,8 +91,11 @@ class Model:
     field: MarkovRandomField
     ledger: Ledger
     others: tuple[PartModel, ...] = ()
+    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
+        if self.evidence is not None and len(self.evidence.one_way) != len(self.schema.sizes):
+            raise SchemaError("What was measured and the schema differ in their attributes.")
         if any(part.field.sizes != self.schema.sizes for part in self._parts):
             raise SchemaError("The model and its schema differ in their domains.")
         if not {party for part in self.others for party in part.parties} <= set(
@@ -65,8 +105,9 @@ class Model:
 
     @classmethod
     def of(cls, result: Result) -> Model:
-        """The model of a server's result."""
-        return cls(result.plan.schema, result.model, result.ledger, result.others)
+        """The released model of a server's result."""
+        evidence = result.figures.evidence
+        return cls(result.plan.schema, result.model, result.ledger, result.others, evidence)
 
     def __repr__(self) -> str:
         return (
@@ -172,17 +213,31 @@ class Model:
             codes, self.schema, rng, [part.parties for part in parts], part_of, spans
         )
 
-    def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
+    @overload
+    def marginal(
+        self, columns: str | Sequence[str], *, errors: Literal[False] = False
+    ) -> Array: ...
+
+    @overload
+    def marginal(
+        self, columns: str | Sequence[str], *, errors: Literal[True]
+    ) -> tuple[Array, Array]: ...
+
+    def marginal(
+        self, columns: str | Sequence[str], *, errors: bool = False
+    ) -> Array | tuple[Array, Array]:
         """Expected counts of the values of some columns.
 
         In the outer population only people count whose parties hold all these columns.
 
         Args:
             columns: distinct column names, or one name.
+            errors: also return standard errors.
 
         Returns:
             Counts [one axis per column in the given order, indexed by the codes of its attribute;
-            float64].
+            float64]. With ``errors`` also their standard errors [same shape], infinite where
+            nothing is known: the truth is within 1.96 of them in about 95 % of the cells.
 
         Raises:
             SchemaError: the schema does not have a column.
@@ -190,7 +245,7 @@ class Model:
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         wanted = [self.schema.index(name) for name in names]
-        return functools.reduce(
+        counts: Array = functools.reduce(
             np.add,
             (
                 expected_marginals(part.field, [wanted])[0]
@@ -198,6 +253,50 @@ class Model:
                 if part.holds(self.schema, wanted)
             ),
         )
+        if not errors:
+            return counts
+        return counts, self._errors(wanted, counts)
+
+    def trust(self, columns: str | Sequence[str]) -> Trust:
+        """How far a marginal of the model can be trusted.
+
+        Args:
+            columns: distinct column names, or one name.
+
+        Returns:
+            Whether it was measured, is implied by what was measured, or is unknown; and its errors.
+
+        Raises:
+            SchemaError, ModelError: as for :meth:`marginal`.
+        """
+        return self.trusts([(columns,) if isinstance(columns, str) else tuple(columns)])[0]
+
+    def trusts(self, wanted: Sequence[tuple[str, ...]] | None = None) -> list[Trust]:
+        """As :meth:`trust`, of many marginals; by default of every column and every pair."""
+        names = self.schema.names
+        if wanted is None:
+            wanted = [(name,) for name in names] + list(itertools.combinations(names, 2))
+        places = [[self.schema.index(name) for name in some] for some in wanted]
+        tables = expected_marginals(self.field, places)
+        return [self._trust(at, table) for at, table in zip(places, tables, strict=True)]
+
+    def _errors(self, wanted: Sequence[int], counts: Array) -> Array:
+        """Standard errors of a marginal's counts."""
+        if self.evidence is None or self.others:
+            return np.full(counts.shape, np.inf)
+        return self.evidence.errors(self.field, wanted, counts)
+
+    def _trust(self, wanted: Sequence[int], counts: Array) -> Trust:
+        names = tuple(self.schema.names[a] for a in wanted)
+        errors, evidence = self._errors(wanted, counts), self.evidence
+        if evidence is None or not np.isfinite(errors).all():
+            return Trust(names, UNKNOWN)
+        pair = evidence.places.get((min(wanted), max(wanted))) if len(wanted) == 2 else None
+        known = () if pair is None else (evidence.dependence[pair], evidence.model_dependence[pair])
+        # Half of the mean absolute error of a Gaussian in every cell.
+        wrong = 0.5 * MEAN_ABSOLUTE * float(errors.sum()) / self.field.total
+        largest = NORMAL_95 * float(errors.max())
+        return Trust(names, evidence.kind(wanted), min(wrong, 1.0), largest, *map(float, known))
 
     def summary(self) -> str:
         """A description for people: attributes, cliques, size and standing."""
@@ -215,6 +314,8 @@ class Model:
             lines.append(
                 f"Not every party holds everybody: {counts}. The cliques are those of the last."
             )
+        if self.evidence is not None:
+            lines += dropped_pairs(self.schema, self.evidence)
         return "\n".join([*lines, str(self.ledger.standing)])
 
     def to_json(self) -> dict[str, Any]:
@@ -242,6 +343,8 @@ class Model:
                 field, more = part.field.parts()
                 header["others"].append({"parties": part.parties, "field": field})
                 arrays |= {f"part{i}.{name}": array for name, array in more.items()}
+        if self.evidence is not None:
+            header["measured"] = self.evidence.to_columns()
         container.write(path, container.pack(KIND, header, arrays))
 
     @classmethod
@@ -269,6 +372,7 @@ class Model:
                 field,
                 Ledger.from_json(header["ledger"]),
                 tuple(others),
+                Evidence.of_columns(header["measured"]) if "measured" in header else None,
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error

@@ -31,9 +31,9 @@ class Progress(Protocol):
     def step(self, name: str) -> None:
         """A step starts, and the previous step has ended."""
 
-    def advance(self, done: int, of: int) -> None:
+    def advance(self, done: int, of: int, unit: str = "") -> None:
         """The step has done ``done`` of ``of`` units; units have about equal cost and each step has
-        its own.
+        its own. Those with a name, such as rows, are shown with their number in a second.
         """
 
 
@@ -43,7 +43,7 @@ class Silent:
     def step(self, name: str) -> None:
         """See :class:`Progress`."""
 
-    def advance(self, done: int, of: int) -> None:
+    def advance(self, done: int, of: int, unit: str = "") -> None:
         """See :class:`Progress`."""
 
 
@@ -62,13 +62,17 @@ class Logged:
         self._name, self._start, self._reported = name, now, now
         LOG.info("%s", name)
 
-    def advance(self, done: int, of: int) -> None:
+    def advance(self, done: int, of: int, unit: str = "") -> None:
         """See :class:`Progress`."""
         now = time.monotonic()
         if now - self._reported >= OFTEN:
             self._reported = now
             LOG.info(
-                "%s: %.0f %%, %.0f s so far", self._name, 100 * done / max(of, 1), now - self._start
+                "%s: %.0f %%, %.0f s so far%s",
+                self._name,
+                100 * done / max(of, 1),
+                now - self._start,
+                rate(done, now - self._start, unit),
             )
 
 
@@ -90,7 +94,7 @@ class TerminalProgress:
         self._bar, self._name, self._start = None, name, time.monotonic()
         click.echo(f"  {name} …", err=True)
 
-    def advance(self, done: int, of: int) -> None:
+    def advance(self, done: int, of: int, unit: str = "") -> None:
         """See :class:`Progress`."""
         if self._bar is not None and of != self._of:
             # Another part of the same step has its own units.
@@ -99,12 +103,22 @@ class TerminalProgress:
         if self._bar is None and time.monotonic() - self._start >= SOON and done < of:
             self._of = of
             self._bar = self._open.enter_context(
-                click.progressbar(length=of, label=f"  {self._name}", file=sys.stderr)
+                click.progressbar(
+                    length=of,
+                    label=f"  {self._name}",
+                    file=sys.stderr,
+                    item_show_func=lambda text: text and text[2:],
+                )
             )
             # The estimate counts from the start of the step.
             self._bar.start = self._bar.last_eta = time.time() - (time.monotonic() - self._start)
         if self._bar is not None:
-            self._bar.update(done - self._bar.pos)
+            self._bar.update(done - self._bar.pos, rate(done, time.monotonic() - self._start, unit))
+
+
+def rate(done: int, seconds: float, unit: str) -> str:
+    """How many units are done in a second, as text; empty if they have no name."""
+    return f", {done / max(seconds, 1e-3):,.0f} {unit} a second" if unit else ""
 
 
 def towards(done: float, expected: float) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from .clock import Clock
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .model.off_tree import fit_off_tree
+from .model.trust import Evidence
 from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
@@ -27,7 +28,7 @@ from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions, flag
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .server.released_figures import ReleasedFigures, released_by
+from .server.released_figures import ReleasedFigures, dropped_pairs, released_by
 from .server.server import Server
 from .tables.arrow import Source
 from .tables.dropped import NONE, Dropped
@@ -171,12 +172,15 @@ class Synthesizer:
         first = Server(plan, options).read([message])
         with threads(options.num_threads):
             fitted, _ = fit_off_tree(first.initial, first.local)
-        self._fitted = Model(schema, fitted, plan.ledger())
+        evidence = Evidence.of(fitted, first.local, ())
+        self._fitted = Model(schema, fitted, plan.ledger(), evidence=evidence)
         self._figures = {
             "version": __version__,
             "expected_records": plan.expected_records,
+            "verdict": str(plan.verdict() or ""),
             "parties": {plan.party_names[0]: list(schema.names)},
-            "found": ReleasedFigures(released_by([message]), first.local).to_json(plan, fitted),
+            "warnings": list(dropped_pairs(schema, evidence)),
+            "found": ReleasedFigures(released_by([message]), evidence).to_json(plan, fitted.total),
         }
         self._seconds = {**clock.seconds, **first.seconds}
         self._dropped = records.dropped

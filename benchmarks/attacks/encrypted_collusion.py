@@ -85,7 +85,7 @@ class Play:
             second = Party(plan, "two", secret, known, counting_key=key)
             # Its local model has noise in any case.
             local = Party(plan, "two", secret)._local_once(second._checked(two))
-            second._measured = second._checked(two).keyed_sum(bytes(16)), local
+            second._local_once = lambda _: local  # type: ignore[method-assign]
             answers = second.answers(two, {"one": first.rows(one)})
             bins = tuple(maps[0] for maps in local.bins)
             return cls(plan, first.run(one, {"two": answers["one"]}), bins)

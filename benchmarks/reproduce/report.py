@@ -441,11 +441,14 @@ def accuracy(page: Page, short: bool = False) -> str:
     for data in page.scale.data:
         for epsilon in page.scale.bar_epsilons:
             results = page.figures(data, DEFAULT, epsilon)
-            others = [
-                (name, of.get((data, epsilon)))
-                for name, of in (("MST", quoted.MST), ("AIM", quoted.AIM))
+            central = (("MST", quoted.MST), ("AIM", quoted.AIM))
+            said = [
+                f"central {name}: {of[data, epsilon]:g}"
+                for name, of in central
+                if (data, epsilon) in of
             ]
-            said = [f"central {name}: {figure:g}" for name, figure in others if figure is not None]
+            if (data, epsilon) in quoted.PAPER_TVD:
+                said.append(quoted.PAPER_TVD[data, epsilon])
             if not results or (short and (epsilon != 0.8 or not said)):
                 continue
             rows.append(
@@ -455,13 +458,7 @@ def accuracy(page: Page, short: bool = False) -> str:
                     f"{spread(results, 'tvd3', len(results))} ({len(results)} seed{'s' if len(results) > 1 else ''})",
                     f"{np.median([result['seconds'] for result in results]):.1f}",
                     f"{max(max(result['message_bytes']) for result in results) / 1e6:.1f} MB",
-                    "; ".join(
-                        [
-                            *said,
-                            *[quoted.PAPER_TVD[data, epsilon]]
-                            * ((data, epsilon) in quoted.PAPER_TVD),
-                        ]
-                    ),
+                    "; ".join(said),
                 ]
             )
     return table(

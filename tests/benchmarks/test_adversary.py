@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import adversary, datasets
-from benchmarks.attacks import bucket, collusion, exchange, ids, refusals, relay
+from benchmarks.attacks import bucket, collusion, deviation, exchange, ids, refusals, relay
 from benchmarks.attacks.deployment import NAMES, deploy
 from benchmarks.verdict import at_least, at_most
 from vertimrf.files import sealed
@@ -128,6 +128,11 @@ def test_a_party_that_colludes_reads_large_messages_and_not_small_ones():
     assert large.rows() > 0.1
     assert small.rows() < 0.03 + 5 * 0.02
     assert large.rows(known=False) < 0.03 + 5 * 0.02
+
+
+def test_who_departs_from_encrypted_counts_reads_rows_as_the_threat_model_says():
+    read, marked = deviation.read_whole(512)
+    assert read == marked > 400
 
 
 def test_the_program_prints_every_row_and_writes_them(tmp_path, monkeypatch, capsys):

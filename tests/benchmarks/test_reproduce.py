@@ -263,6 +263,23 @@ def test_bars_say_whether_they_hold(tmp_path):
     assert report.summary(page).count("**no**") == 1
 
 
+def test_the_table_of_accuracy_quotes_what_others_have_at_each_epsilon(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    scale = replace(SCALE, data=("nltcs",), bar_epsilons=(0.2, 0.8))
+    for epsilon in scale.bar_epsilons:
+        store.add(
+            scale.run("tvd", "nltcs", "count-sketches", epsilon, 0),
+            {"tvd3": 0.01, "seconds": 9.0, "message_bytes": [7]},
+            "abc",
+        )
+    page = report.Page(store, scale)
+    low, high = report.accuracy(page).splitlines()[2:]
+    assert low.endswith("| central MST: 0.143; central AIM: 0.0147 |")
+    assert high.endswith("central AIM: 0.0057; paper, two parties: 0.052–0.074 |")
+    (line,) = report.accuracy(page, short=True).splitlines()[2:]
+    assert line == high
+
+
 def test_sizes_of_messages_are_held_to_their_bars(tmp_path):
     store = Store(tmp_path / "runs.jsonl")
     scale = replace(SCALE, messages=MESSAGES, seeds=3)

@@ -19,6 +19,7 @@ ROOT = Path(vertimrf.__file__).parents[1]
 SCRIPTS = {
     "adversary": (),
     "audit": (),
+    "commands": (),
     "encode": (),
     "encrypted": ("gmpy2",),
     "estimation": (),

@@ -14,7 +14,7 @@ from oracles import ALPHA, chi_square
 from scipy import stats
 
 from vertimrf.encrypted import counts
-from vertimrf.encrypted.counts import encrypt_rows, open_sums, sum_rows
+from vertimrf.encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
 from vertimrf.encrypted.packing import Layout
 from vertimrf.encrypted.paillier import PrivateKey, as_bytes
 from vertimrf.errors import MessageError
@@ -26,10 +26,10 @@ KEY = PrivateKey._of_bits(256)
 
 class Told(Silent):
     def __init__(self) -> None:
-        self.steps: list[tuple[int, int]] = []
+        self.steps: list[tuple[int, int, str]] = []
 
-    def advance(self, done: int, of: int) -> None:
-        self.steps.append((done, of))
+    def advance(self, done: int, of: int, unit: str = "") -> None:
+        self.steps.append((done, of, unit))
 
 
 def tables(
@@ -170,6 +170,26 @@ def test_an_answer_depends_on_its_plaintext_alone() -> None:
         assert stats.chisquare(seen).pvalue > 1e-5
 
 
+def test_answers_of_one_file_have_factors_of_their_own() -> None:
+    """The packer knows the factors of its rows, and so the quotient of two sums if they had a factor in common.
+
+    Both residues of two sums together, in the smallest modulus: chi-square on 64 pairs, a chance failure of 1e-5.
+    """
+    key, layout = PrivateKey(3, 5), Layout((1,), 1, 0.0, 4)
+    rows = encrypt_rows(key, np.zeros((1, 1), np.int32), layout)
+    residues = [c for c in range(225) if math.gcd(c, 15) == 1 and key.decrypt(c) == 1]
+    pairs = [
+        sum_rows(
+            key.public, rows, np.zeros((2, 1), np.int32), (1, 1), np.zeros((2, 1), int), layout
+        )
+        for _ in range(3000)
+    ]
+    seen = [tuple(residues.index(pair[i, 0, 0]) for i in (0, 1)) for pair in pairs]
+    assert len(residues) == 8
+    counts = np.bincount([8 * one + other for one, other in seen], minlength=64)
+    assert stats.chisquare(counts).pvalue > 1e-5
+
+
 def test_a_counter_below_zero_leaves_its_neighbour_alone() -> None:
     """The offset holds noise of both signs."""
     layout = Layout((1, 1), 3, 1.0, 256)
@@ -184,13 +204,14 @@ def test_progress_is_told_in_rows_and_sums(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(counts, "ROWS_ADDED", 8)
     layout, told = Layout((2,), 10, 1.0, 256), Told()
     rows = encrypt_rows(KEY, np.zeros((1, 10), np.int32), layout, told)
-    assert told.steps == [(4, 10), (8, 10), (10, 10)]
+    assert told.steps == [(done, 10, "rows") for done in (4, 8, 10)]
     noise, told = np.zeros((9, 2), np.int64), Told()
     answers = sum_rows(KEY.public, rows, np.zeros((1, 10), np.int32), (9,), noise, layout, told)
-    assert told.steps == [(8, 10), (10, 10), (4, 9), (8, 9), (9, 9)]
+    added = [(done, 10, "rows") for done in (8, 10)]
+    assert told.steps == added + [(done, 9, "sums") for done in (4, 8, 9)]
     told = Told()
     open_sums(KEY, answers, (9,), layout, told)
-    assert told.steps == [(4, 9), (8, 9), (9, 9)]
+    assert told.steps == [(done, 9, "sums") for done in (4, 8, 9)]
 
 
 LAYOUT = Layout((2, 3), 6, 1.0, 256)
@@ -204,25 +225,23 @@ def rows() -> np.ndarray:
 
 
 def test_too_few_or_too_many_rows_or_answers_are_refused(rows: np.ndarray) -> None:
+    check_ciphertexts(rows, 6, LAYOUT, KEY.public, "The file")
     for wrong in (rows[1:], np.concatenate([rows, rows[:1]]), np.repeat(rows, 2, axis=1)):
         with pytest.raises(
-            MessageError, match=r"encrypted rows has .* ciphertexts, and this plan has \(6, 1\)"
+            MessageError, match=r"The file has .* ciphertexts, and this plan has \(6, 1\)"
         ):
-            sum_rows(KEY.public, wrong, CODES, (4,), NOISE, LAYOUT)
-        with pytest.raises(
-            MessageError, match=r"answers has .* ciphertexts, and this plan has \(4, 1\)"
-        ):
-            open_sums(KEY, wrong, (4,), LAYOUT)
+            check_ciphertexts(wrong, 6, LAYOUT, KEY.public, "The file")
 
 
 @pytest.mark.parametrize("number", [0, KEY.public.square, KEY.p], ids=["zero", "large", "factor"])
 def test_a_number_that_is_no_ciphertext_is_refused(rows: np.ndarray, number: int) -> None:
     wrong = rows.copy()
     wrong[4, 0] = as_bytes([number], LAYOUT.ciphertext_bytes)[0]
-    with pytest.raises(MessageError, match="encrypted rows has a number that is no ciphertext"):
-        sum_rows(KEY.public, wrong, CODES, (4,), NOISE, LAYOUT)
-    with pytest.raises(MessageError, match="answers has a number that is no ciphertext"):
-        open_sums(KEY, wrong[1:5], (4,), LAYOUT)
+    with pytest.raises(MessageError, match="The file has a number that is no ciphertext"):
+        check_ciphertexts(wrong, 6, LAYOUT, KEY.public, "The file")
+    for short in (wrong[..., 1:], wrong[..., :0]):
+        with pytest.raises(MessageError, match="The file has a number that is no ciphertext"):
+            check_ciphertexts(short, 6, LAYOUT, KEY.public, "The file")
 
 
 def test_answers_under_another_key_are_refused(rows: np.ndarray) -> None:

@@ -144,8 +144,14 @@ def test_a_private_key_in_a_file(whole: PrivateKey) -> None:
         PrivateKey.from_bytes(data[:-1], "It")
     with pytest.raises(MessageError, match="It is no Paillier key of this version"):
         PrivateKey.from_bytes(KEY.to_bytes(), "It")
-    with pytest.raises(MessageError, match="It is damaged"):
-        PrivateKey.from_bytes(PrivateKey(whole.p, whole.p).to_bytes(), "It")
+    p, q = whole.p, whole.q
+    for wrong in (
+        PrivateKey(p, p),
+        PrivateKey(p - p % 28 + 7, q - q % 28 + 7),
+        PrivateKey(p, q + 2),
+    ):
+        with pytest.raises(MessageError, match="It is damaged"):
+            PrivateKey.from_bytes(wrong.to_bytes(), "It")
 
 
 def prime(bits: int) -> int:

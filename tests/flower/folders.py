@@ -36,7 +36,7 @@ class Folders:
             self.party(name).accept(plan.fingerprint)
 
 
-def make_folders(folder):
+def make_folders(folder, **options):
     """Tables, and run folders with key pairs."""
     records = 2000
     rng = np.random.default_rng(5)
@@ -53,7 +53,7 @@ def make_folders(folder):
         folder / "server",
         schema=schema_of(**PARTIES),
         epsilon=2.0,
-        planning=PlanOptions(expected_records=records, message_bytes=100_000),
+        planning=PlanOptions(expected_records=records, **(options or {"message_bytes": 100_000})),
         options=RunOptions(rows=500),
     )
     return Folders(server.folder, folder / "parties")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ pytest.importorskip("flwr")
 
 from flwr.app import Error, RecordDict
 from folders import PARTIES as THREE
+from folders import make_folders
 
 from vertimrf.errors import RunError
 from vertimrf.flower.client_app import advanced
@@ -328,3 +330,38 @@ def test_answers_that_come_late_again_and_unasked_make_one_run(folders):
             name
         ).outgoing()["message"]
     assert (folders.server / "result" / "synthetic.parquet").exists()
+
+
+def test_three_messages_of_encrypted_counts_go_through_the_same_questions(tmp_path):
+    """Real runs: rows, answers, messages, and no file is refused or forwarded to another party."""
+    folders = make_folders(tmp_path, encoder="encrypted")
+    words = {name: [] for name in THREE}
+
+    def node(name):
+        def answer(content):
+            given = advanced(Parcel.from_records(content), name, folders.parties / name)
+            words[name].append(given.word)
+            return given
+
+        return answer
+
+    clock = Clock()
+    clock.due.append((60.0, lambda: folders.accept(*THREE)))
+    grid = PlayedGrid({Node(i, name): node(name) for i, name in enumerate(THREE)})
+    converse(grid, ServerRun(folders.server), clock)
+    assert not ServerRun(folders.server).state().refused
+    assert (folders.server / "result" / "synthetic.parquet").exists()
+    assert "answers of others" in words["hospital"]
+    assert "failed" not in itertools.chain.from_iterable(words.values())
+    received = {
+        path.relative_to(folders.parties).as_posix()
+        for path in folders.parties.rglob("received/*-*")
+    }
+    assert received == {
+        "hospital/received/answers-2-1",
+        "hospital/received/answers-3-1",
+        "insurer/received/answers-3-2",
+        "insurer/received/rows-1-2",
+        "registry/received/rows-1-3",
+        "registry/received/rows-2-3",
+    }

@@ -32,7 +32,7 @@ def test_a_question_arrives():
 
 
 @pytest.mark.parametrize(
-    "files", [{"../plan": b""}, {"Plan": b""}, {f"a{'b' * i}": b"" for i in range(17)}]
+    "files", [{"../plan": b""}, {"Plan": b""}, {f"a{'b' * i}": b"" for i in range(21)}]
 )
 def test_files_that_no_run_has_are_refused(files):
     with pytest.raises(MessageError, match="files that no run has"):

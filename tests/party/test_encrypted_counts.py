@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from oracles import chi_square
 
 from benchmarks.plain_counts import without_encryption
 from tests.builders import dealt, schema_of
 from tests.planning import plan_with
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
+from vertimrf.encrypted.paillier import as_bytes
 from vertimrf.errors import MessageError, PlanError, TableError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
-from vertimrf.party.encrypted_counts import Steps, noisy_count
+from vertimrf.party.encrypted_counts import Steps, noisy_count, opened
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
@@ -44,12 +48,26 @@ def codes_of(records: int = RECORDS) -> np.ndarray:
     return np.array([rng.integers(0, size, records) // (1 + first) for size in SCHEMA.sizes])
 
 
+def tables_of(how: str) -> list[Table]:
+    """Tables of the same people, which differ from the usual ones in a person or altogether."""
+    codes = codes_of()
+    if how == "other values":
+        codes = np.array(SCHEMA.sizes)[:, None] - 1 - 0 * codes
+    tables = dealt(SCHEMA, codes)
+    one_blank = np.arange(RECORDS) != 17
+    return [table.only(one_blank) for table in tables] if how == "a blank" else tables
+
+
+TABLES = ("usual", "a blank", "other values")
+
+
 def steps_of(plan: Plan, party: int, table: Table, blanks: int = 0) -> Steps:
     assert isinstance(plan.sketch, EncryptedCountsPlan)
-    values = table.codes.astype(np.int32)
+    absent = ((0, 0), (0, len(table.blanks)))
+    values = np.pad(table.codes.astype(np.int32), absent, constant_values=-1)
     values[:, :blanks] = -1
-    name = plan.party_names[party]
-    return Steps(plan, plan.sketch, party, SECRET, table.digests, values, KEYS[name])
+    name, digests = plan.party_names[party], np.append(table.digests, table.blanks)
+    return Steps(plan, plan.sketch, party, SECRET, digests, values, KEYS[name])
 
 
 def noiseless(exact: bytes) -> FixedNoise:
@@ -99,29 +117,77 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks() 
         assert (table == exact_table(mine, theirs, table.shape)).all()
 
 
-def test_both_parties_noise_is_in_the_tables() -> None:
-    """The variance of what the server gets is 2 sigma^2, and the first party sees sigma^2: within 6 standard errors."""
+@pytest.mark.parametrize("how", TABLES)
+def test_both_parties_noise_is_in_the_tables(how: str) -> None:
+    """What a coalition lacks: the packer the selector's noise, everybody else the packer's. Both have one law for all tables.
+
+    The variance of what the server gets is 2 sigma^2: within 6 standard errors. Correlation within 5, chi-square at 1e-6.
+    """
     plan = plan_of(tau=10**6)
     sigma = plan.sketch.sigma  # type: ignore[union-attr]
-    wide = replace(plan)
-    tables = dealt(SCHEMA, codes_of())
-    parties = [steps_of(wide, i, tables[i]) for i in range(3)]
+    parties = [steps_of(plan, i, table) for i, table in enumerate(tables_of(how))]
+    opened, published = [], []
     with without_encryption():
         rows = parties[0].rows()
-        exact = parties[0].tables(
-            {j: parties[j].answer(0, rows, noiseless) for j in (1, 2)}, noiseless
+        exact = flat(
+            parties[0].tables({j: parties[j].answer(0, rows, noiseless) for j in (1, 2)}, noiseless)
         )
-        published, opened = [], []
         for _ in range(150):
             answers = {j: parties[j].answer(0, rows, lambda _: SystemNoise()) for j in (1, 2)}
-            opened.append(parties[0].tables(answers, noiseless))
-            published.append(parties[0].tables(answers, lambda _: SystemNoise()))
-    for seen, variance in ((opened, sigma**2), (published, 2 * sigma**2)):
-        noise = np.concatenate(
-            [(table - true).ravel() for one in seen for table, true in zip(one, exact, strict=True)]
-        )
+            opened.append(flat(parties[0].tables(answers, noiseless)))
+            published.append(flat(parties[0].tables(answers, lambda _: SystemNoise())))
+    selectors, both = (np.concatenate(seen) - np.tile(exact, 150) for seen in (opened, published))
+    for noise, variance in ((selectors, sigma**2), (both, 2 * sigma**2)):
         assert abs(noise.mean()) < 6 * math.sqrt(variance / noise.size)
         assert abs(np.square(noise).mean() / variance - 1) < 6 * math.sqrt(2 / noise.size)
+    values = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1)
+    law = np.exp(-(values**2) / (2 * sigma**2))
+    for noise in (selectors, both - selectors):
+        assert chi_square((noise[:, None] == values).sum(0), law / law.sum()) > 1e-6
+    correlation = np.mean(selectors * (both - selectors)) / sigma**2
+    assert abs(correlation) < 5 / math.sqrt(both.size)
+
+
+def flat(tables: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([table.ravel() for table in tables])
+
+
+def test_a_simulator_writes_what_each_party_receives() -> None:
+    """It has the plan and noisy counts alone: rows without values under another key, and fresh encryptions of noisy counts.
+
+    Its files agree with those of all tables in everything but ciphertexts, and the parties take them.
+    """
+    plan, rng, seen = plan_of(), np.random.default_rng(1), set()
+    for how in TABLES:
+        one, two, _ = (steps_of(plan, i, table) for i, table in enumerate(tables_of(how)))
+        rows = one.rows()
+        seen.add((outside(rows), outside(two.answer(0, rows, lambda _: SystemNoise()))))
+    layout = one._layout(0)
+    blank = replace(one, values=np.full_like(one.values, -1), private=CountingKey.new())
+    rows = blank.rows()
+    two.answer(0, rows, noiseless)
+    noisy = [rng.integers(0, RECORDS, (sum(two._counters(j)), layout.counters)) for j in (1, 2)]
+    assert layout.ciphertexts == 1
+    files = {}
+    for j, counters in enumerate(noisy, 1):
+        plaintexts = (
+            sum(c << (layout.width * k) for k, c in enumerate(row))
+            for row in (counters + layout.offset).tolist()
+        )
+        drawn = as_bytes(map(KEYS["one"].public.encrypt, plaintexts), layout.ciphertext_bytes)
+        header = {"plan": plan.digest().hex(), "party": j, "receiver": 0, "people": one.people}
+        files[j] = container.pack("encrypted answers", header, {"answers": drawn[:, None]})
+    assert seen == {(outside(rows), outside(files[1]))}
+    wanted = [layout.tables(counters, two._counters(j)) for j, counters in enumerate(noisy, 1)]
+    assert (
+        flat(one.tables(files, noiseless)) == np.concatenate([flat(tables) for tables in wanted])
+    ).all()
+
+
+def outside(file: bytes) -> tuple[object, ...]:
+    """All of a file but its numbers."""
+    kind, header, arrays = container.peek(file, "it")
+    return len(file), kind, str(header), str([(n, a.shape, a.dtype) for n, a in arrays.items()])
 
 
 def test_noise_depends_on_the_rows_and_on_the_table() -> None:
@@ -187,9 +253,60 @@ def test_files_of_others_are_refused() -> None:
         ):
             steps_of(plan, 1, fewer).answer(0, rows, noiseless)
     header, arrays = container.unpack(rows, "encrypted rows", "rows")
-    del arrays["rows"]
-    with pytest.raises(MessageError, match="lacks its rows"):
-        two.answer(0, container.pack("encrypted rows", header, arrays), noiseless)
+    for name in ("rows", "key"):
+        others = {other: array for other, array in arrays.items() if other != name}
+        with pytest.raises(MessageError, match=f"lacks its {name}"):
+            two.answer(0, container.pack("encrypted rows", header, others), noiseless)
+
+
+@pytest.fixture(scope="module")
+def sent() -> tuple[Plan, list[Steps], bytes, bytes]:
+    """Rows and the second party's answers, encrypted."""
+    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    parties = [steps_of(plan, i, tables[i]) for i in range(2)]
+    rows = parties[0].rows()
+    return plan, parties, rows, parties[1].answer(0, rows, noiseless)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda numbers: numbers[:-1], "ciphertexts, and this plan has"),
+        (lambda numbers: np.repeat(numbers, 2, axis=0), "ciphertexts, and this plan has"),
+        (lambda numbers: numbers | np.uint8(255), "no ciphertext under its Paillier key"),
+        (lambda numbers: numbers * np.uint8(0), "no ciphertext under its Paillier key"),
+    ],
+    ids=["too few", "too many", "large", "zero"],
+)
+def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
+    sent: tuple[Plan, list[Steps], bytes, bytes],
+    change: Callable[[np.ndarray], np.ndarray],
+    sentence: str,
+) -> None:
+    """Whoever opens it: a run folder that takes it, or a party that works on it."""
+    plan, (one, two), *files = sent
+    for sender, (data, name) in enumerate(zip(files, ("rows", "answers"), strict=True)):
+        kind, header, arrays = container.peek(data, "it")
+        takes = partial(opened, plan, sender, 1 - sender, key=KEYS["one"].public)
+        takes(data)
+        wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
+        works = (
+            partial(one.tables, {1: wrong, 2: wrong}, noiseless)
+            if sender
+            else partial(two.answer, 0, wrong, noiseless)
+        )
+        for opens in (partial(takes, wrong), works):
+            with pytest.raises(MessageError, match=f"The file of {kind}.*{sentence}"):
+                opens()
+
+
+def test_a_key_of_another_size_is_refused_when_the_file_is_opened(
+    sent: tuple[Plan, list[Steps], bytes, bytes],
+) -> None:
+    header, arrays = container.unpack(sent[2], "encrypted rows", "it")
+    wrong = container.pack("encrypted rows", header, arrays | {"key": arrays["key"][:-1]})
+    with pytest.raises(MessageError, match="is no Paillier key of this version"):
+        opened(sent[0], 0, 1, wrong)
 
 
 def test_a_record_that_does_not_fit_keeps_its_row() -> None:

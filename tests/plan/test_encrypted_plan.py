@@ -14,11 +14,13 @@ from tests.builders import schema_of
 from tests.planning import plan_with
 from vertimrf.errors import PlanError
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind, Ledger
+from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.sketches.parameters import MAX_CAPACITY, EncryptedCountsPlan
 
 TWO = schema_of(one=(4, 2, 9), two=(5, 2))
@@ -126,7 +128,7 @@ def replace_local(plan: Plan, party: int):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("records", [100, 20_000, 10**6])
 def test_capacity_leaves_room_for_the_count_and_the_sample(records: int) -> None:
-    plan = plan_with(TWO, **(KNOWN | {"expected_records": records}))
+    plan = plan_with(TWO, **(KNOWN | {"expected_records": records, "shares": SHARES}))
     sketch = plan.sketch
     assert isinstance(sketch, EncryptedCountsPlan)
     assert sketch.capacity <= MAX_CAPACITY
@@ -174,8 +176,8 @@ def test_too_many_parties_are_refused() -> None:
     [
         ({"sigma": 1.0}, "noise of 4 to"),
         ({"sigma": math.nan}, "noise of 4 to"),
-        ({"capacity": 0}, "1 to 131,072 rows, not 0"),
-        ({"capacity": MAX_CAPACITY + 1}, "1 to 131,072 rows"),
+        ({"capacity": 0}, "1 to 262,144 rows, not 0"),
+        ({"capacity": MAX_CAPACITY + 1}, "1 to 262,144 rows"),
         ({"contrasts": (0,)}, "Contrasts are of groups of 2 values"),
         ({"sizes": (0, 2)}, "Group 0 has 0 values"),
     ],
@@ -184,3 +186,36 @@ def test_parameters_that_no_counts_can_have(fields: dict[str, object], sentence:
     sound = EncryptedCountsPlan(50.0, 1000, (3, 2), (1,))
     with pytest.raises(PlanError, match=sentence):
         replace(sound, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("schema", [TWO, FOUR])
+def test_little_signal_leaves_one_way_marginals(schema: Schema) -> None:
+    """Where noise hides all pairs, the columns are independent: the forecast is then below that of encrypted counts."""
+    few = KNOWN | {"expected_records": 100, "delta": 1e-4}
+    plan = plan_with(schema, **few)
+    assert plan.sketch is None
+    said = ("the result has independent columns", "columns of different parties are independent")
+    assert any(sentence in plan.summary() for sentence in said)
+    assert plan.ledger().epsilon <= 0.8
+    assert (plan.ledger().colluding_epsilon or 0) <= 0.8
+    assert plan_with(schema, **few, shares=SHARES).sketch is not None
+
+
+def test_predicted_errors_are_those_of_the_servers_estimates() -> None:
+    """Both noises, scaled to all records, and the sample's own error; a contrast's error is shared by two values."""
+    for records in (20_000, 10**6):
+        plan = plan_with(TWO, **(KNOWN | {"expected_records": records}))
+        sketch = plan.sketch
+        assert isinstance(sketch, EncryptedCountsPlan)
+        assert sketch.contrasts == (1, 4)
+        predicted = {p.attributes: p for p in predicted_marginals(plan)}
+        assert set(predicted) == set(itertools.product((3, 4), (0, 1, 2)))
+        share = sketch.sampled(records, plan.count_sigma)
+        assert (share == 1) == (records == 20_000)
+        for (other, one), p in predicted.items():
+            sizes, halved = (plan.schema.sizes[other], plan.schema.sizes[one]), (other, one)
+            contrasts = sum(a in (1, 4) for a in halved)
+            assert p.cells == math.prod(sizes)
+            counters = p.cells / 2**contrasts
+            variance = 2 * sketch.sigma**2 / share**2 + records / counters * (1 - share) / share
+            assert p.error == pytest.approx(math.sqrt(variance) / 2**contrasts)

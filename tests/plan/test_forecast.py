@@ -50,6 +50,19 @@ def test_every_role_has_one_and_memory_holds_the_levels(encoder):
     assert "cores" in str(foreseen.server)
 
 
+def test_encrypted_counts_take_longer_with_more_rows_and_at_parties_with_more_to_add():
+    """The first party encrypts, the last one adds; a sample has as many rows at any number of records."""
+    plan = planned_for(20_000, None, "encrypted")
+    first, _, last = forecast(plan).parties
+    layout = plan.sketch.layout(plan.groups_of(0))
+    assert first.work > 0.7e-3 * layout.ciphertexts * plan.sketch.capacity
+    assert last.work < first.work
+    assert first.memory > PROCESS_BYTES + layout.row_bytes
+    assert last.memory > PROCESS_BYTES + 2 * layout.row_bytes
+    larger = forecast(planned_for(80_000, None, "encrypted")).parties
+    assert all(more.work > 2 * less.work for more, less in zip(larger, (first, last), strict=False))
+
+
 @pytest.mark.parametrize("more", [{"records": 400_000}, {"keys": 1 << 22}])
 def test_more_to_do_takes_longer(more):
     base = {"records": 50_000, "keys": 1 << 20}

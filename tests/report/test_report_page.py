@@ -170,6 +170,8 @@ def test_many_attributes_keep_the_page_small(made, plain):
     """What a chart, a line of a graph and a map take, times many."""
     matrix = np.abs(np.random.default_rng(0).random((90, 90)))
     assert sum(len(path) for _, path in figures.shades(matrix, 1.0)) < 150_000
+    matrix = np.abs(np.random.default_rng(0).random((241, 241)))
+    assert sum(len(path) for _, path in figures.shades(matrix, 1.0)) < 250_000
     assert len(plain) < 10_000 * len(made.run.model.schema.names) + 50_000
 
 
@@ -287,6 +289,10 @@ def test_runs_of_one_holder_too(tmp_path):
     text = Reader(page(Run.open(tmp_path))).text
     assert "released by all" in text
     assert "secret" not in text
+    # There are no parties, so the page does not speak of any.
+    for html in (page(Run.open(tmp_path)), page(Run.open(tmp_path), {0: a.astype(np.uint16)})):
+        assert not re.search(r"\bpart(y|ies)\b", Reader(html).text)
+        assert not re.search(r"(aria-label|data-of)=.[^>]*\bpart(y|ies)\b", html)
     assert page(Run.open(tmp_path / "run.model")).startswith("<!DOCTYPE html>")
 
 
@@ -335,21 +341,24 @@ def test_the_browser_would_tell(tmp_path):
     assert measured(html, tmp_path / "wide")[1] >= 500
 
 
-def measured(html, folder):
-    """Width of a frame as narrow as a phone's screen, and of a page in it with everything open."""
+def measured(html, folder, width=360, within="html"):
+    """Width of a frame as narrow as a phone's screen, and of a page in it with everything open.
+
+    With ``within``, the widths by which the contents of these elements exceed them, added up to the frame's.
+    """
     script = (
         "const frame = document.querySelector('iframe');"
         "frame.addEventListener('load', () => { const page = frame.contentDocument;"
         "page.querySelectorAll('details').forEach(own => own.open = true);"
-        "document.title = [frame.contentWindow.innerWidth, page.documentElement.scrollWidth].join(';'); });"
+        f"const all = [...page.querySelectorAll('{within}')], width = frame.contentWindow.innerWidth;"
+        "const more = all.map(own => own.scrollWidth - own.clientWidth).reduce((a, b) => a + b, 0);"
+        "document.title = [width, all.length ? width + more : -1].join(';'); });"
     )
-    frame = (
-        f'<iframe style="width: 360px; height: 800px; border: 0" srcdoc="{escape(html)}"></iframe>'
-    )
+    frame = f'<iframe style="width: {width}px; height: 800px; border: 0" srcdoc="{escape(html)}"></iframe>'
     dom, _, complaints = browsed(
         f"<!DOCTYPE html><title></title><body>{frame}<script>{script}</script></body>", folder
     )
-    match = re.search(r"<title>(\d+);(\d+)</title>", dom)
+    match = re.search(r"<title>(-?\d+);(-?\d+)</title>", dom)
     assert match is not None, complaints
     return int(match[1]), int(match[2])
 
@@ -366,3 +375,76 @@ def test_a_browser_opens_it(kind, request, tmp_path):
     assert dom.count("<svg") == text.count("<svg")
     assert "owned" not in re.findall(r"<title>(.*?)</title>", dom)[0]
     assert measured(text, tmp_path / "opened") == (360, 360)
+
+
+@needs_chromium
+@pytest.mark.parametrize("edges", [40, 0])
+def test_graph_and_ledger_fit_a_phone(made, edges, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "MAX_EDGES", edges)
+    html = page(made.run)
+    for place in ("#graph .scroll:not(:has(table))", "#ledger .scroll"):
+        assert measured(html, tmp_path / place[1:6], 390, place) == (390, 390)
+
+
+def test_more_edges_than_a_graph_has_room_for_are_a_map(made, plain, monkeypatch):
+    edges = len(content(made.run).edges)
+    assert "Attributes in a circle, party by party." in Reader(plain).text
+    monkeypatch.setattr(figures, "MAX_EDGES", edges - 1)
+    read = Reader(page(made.run))
+    assert "Attributes in a circle" not in read.text
+    assert "A square stands for two attributes that the model keeps together" in read.text
+    assert "White pairs are not kept together" in read.text
+    assert set(read.tags) <= TAGS
+    drawn = figures.map_of_edges(content(made.run).edges, content(made.run).dependence)
+    assert np.count_nonzero(np.tril(drawn)) == edges
+    most = float(drawn.max())
+    squares = sum(
+        sum(map(int, re.findall(r"h(\d+)", path)))
+        for shade, path in figures.shades(drawn, most)
+        if shade
+    )
+    assert squares == edges
+
+
+def test_labels_that_differ_are_told_apart():
+    names = [f"how_often_in_the_last_year_{i}_did_you" for i in range(30)]
+    names += [f"how_often_in_the_last_year_did_you_{i}" for i in range(12)]
+    names += ["short", "s" * 24, "s" * 25, "how_often_in_…"]
+    for most in (13, 16, 24):
+        drawn = figures.labels(names, most)
+        assert len(set(drawn)) == len(names)
+        assert max(map(len, drawn)) <= most
+        assert drawn[42] == "short"
+    assert figures.labels(["a" * 99, "b\u202e"], 24) == ["a" * 23 + "…", "b\\u202e"]
+
+
+def test_every_square_of_a_map_is_explained(made):
+    """A pair without a value is grey, and the words beside its map say why."""
+    for truth in (None, {a: made.codes[a] for a in (0, 1, 2)}):
+        html = page(made.run, truth)
+        maps = re.findall(r'<figcaption>[^<]*<span class="soft">(.*?)</svg>', html, re.DOTALL)
+        assert len(maps) == (3 if truth is None else 5)
+        for one in maps:
+            assert ("stroke: #c9c9c9" in one) == ("Grey: " in one)
+        assert ("the real tables given do not have both attributes" in html) == (truth is not None)
+    # Every pair is drawn once, whatever is known of it.
+    matrix = np.random.default_rng(1).random((20, 20))
+    matrix[3, 2] = matrix[15, 4:9] = np.nan
+    paths = figures.shades(matrix, 1.0)
+    squares = [sum(map(int, re.findall(r"h(\d+)", path))) for _, path in paths]
+    assert sum(squares) == 20 * 19 / 2
+    assert dict(zip([shade for shade, _ in paths], squares, strict=True))[None] == 6
+
+
+def test_of_very_many_pairs_those_measured_or_kept_together_are_compared(made, monkeypatch):
+    every = content(made.run).dependence.model
+    monkeypatch.setattr("vertimrf.report.content.MAX_PAIRS", 0)
+    shown = content(made.run)
+    few = shown.dependence.model
+    wanted = {*shown.edges, *map(tuple, made.run.report.pairs.places.tolist())}
+    known = np.argwhere(np.triu(np.isfinite(few), 1))
+    assert set(map(tuple, known.tolist())) == wanted
+    assert len(wanted) < np.isfinite(np.triu(every, 1)).sum() - len(every)
+    assert np.array_equal(few[np.isfinite(few)], every[np.isfinite(few)])
+    html = page(made.run, dict(enumerate(made.codes)))
+    assert "only those measured or kept together are computed" in html

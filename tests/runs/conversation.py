@@ -18,12 +18,12 @@ SCHEMA = schema_of(hospital={"smoker": 2, "ward": 3}, insurer={"tariff": 3})
 RECORDS = 300
 
 
-def write_tables(folder, seed=0):
+def write_tables(folder, seed=0, schema=SCHEMA):
     """Every party's table as CSV, by name."""
     rng = np.random.default_rng(seed)
     out = {}
-    for name, columns in SCHEMA.parties:
-        values = {c: rng.integers(0, SCHEMA.sizes[SCHEMA.index(c)], RECORDS) for c in columns}
+    for name, columns in schema.parties:
+        values = {c: rng.integers(0, schema.sizes[schema.index(c)], RECORDS) for c in columns}
         out[name] = folder / f"{name}.csv"
         pa.csv.write_csv(pa.table({"id": np.arange(RECORDS), **values}), out[name])
     return out
@@ -38,12 +38,12 @@ class Conversation:
     parties: dict[str, PartyRun]
 
     @classmethod
-    def make(cls, folder, seed=0, planning=None):
+    def make(cls, folder, seed=0, planning=None, schema=SCHEMA):
         folder.mkdir(exist_ok=True)
-        tables = write_tables(folder, seed)
+        tables = write_tables(folder, seed, schema)
         server = ServerRun.create(
             folder / "server",
-            schema=SCHEMA,
+            schema=schema,
             epsilon=1.0,
             planning=planning or PlanOptions(expected_records=RECORDS, message_bytes=50_000),
         )

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from commands import refused
 from conversation import Conversation, files_of
 
 from vertimrf.errors import MessageError, PrivacyError
+from vertimrf.files import container
 from vertimrf.files.state import STATE
+from vertimrf.keys import seal
 from vertimrf.plan.options import PlanOptions
 from vertimrf.runs.files import between
 from vertimrf.runs.party_run import PartyRun
@@ -39,12 +45,15 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
-    """A copy of it; the parties' tables stay where they were."""
+    return copied(start, tmp_path / "run", monkeypatch)
+
+
+def copied(start: Path, folder: Path, patch: pytest.MonkeyPatch) -> Conversation:
+    """A copy of a run; the parties' tables stay where they were."""
     from vertimrf.runs.server_run import ServerRun
 
-    shutil.copytree(start, tmp_path / "run")
-    monkeypatch.setenv(STATE, str(tmp_path / "run" / "state"))
-    folder = tmp_path / "run"
+    shutil.copytree(start, folder)
+    patch.setenv(STATE, str(folder / "state"))
     parties = {name: PartyRun(folder / f"{name}.run") for name in ("hospital", "insurer")}
     return Conversation(folder, ServerRun(folder / "server"), parties)
 
@@ -85,6 +94,45 @@ def test_a_whole_run_of_encrypted_counts(run: Conversation) -> None:
         assert number not in seen
 
 
+def received(run: Conversation) -> dict[str, dict[str, int]]:
+    """The length of everything that each role receives, by role and name."""
+    hospital, insurer = run.parties.values()
+    rows = hospital.advance({})
+    for_insurer = run.server.advance({"hospital": rows})["insurer"]
+    answers = insurer.advance(for_insurer)
+    for_hospital = run.server.advance({"insurer": answers})["hospital"]
+    message = hospital.advance(for_hospital)
+    views = {"server": message | answers, "hospital": for_hospital, "insurer": for_insurer}
+    # How long a message is follows from noisy figures: test_lengths.py.
+    return {
+        role: {name: len(data) * (name != "message") for name, data in files.items()}
+        for role, files in views.items()
+    }
+
+
+def test_every_role_receives_as_much_whatever_is_in_the_tables(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One plan; tables that differ in one person, and altogether."""
+    seen = []
+    for number, changed in enumerate((0, 1, 300)):
+        run = copied(start, tmp_path / str(number), monkeypatch)
+        for party in run.parties.values():
+            head, *lines = Path(party.settings.table).read_text().splitlines()
+            others = [line.split(",")[0] + ",0" * line.count(",") for line in lines[:changed]]
+            table = tmp_path / f"{number}-{party.name}.csv"
+            table.write_text("\n".join([head, *others, *lines[changed:]]))
+            replace_table(party, table)
+        seen.append(received(run.again()))
+    assert seen[0] == seen[1] == seen[2]
+    assert {ROWS, ANSWERS} < set(seen[0]["server"])
+
+
+def replace_table(party: PartyRun, table: Path) -> None:
+    settings = (party.folder / "run.toml").read_text()
+    (party.folder / "run.toml").write_text(settings.replace(party.settings.table, str(table)))
+
+
 def test_rows_of_another_run_or_altered_ones_are_refused(run: Conversation) -> None:
     hospital, insurer = run.parties.values()
     first = hospital.advance({})[ROWS]
@@ -97,9 +145,70 @@ def test_rows_of_another_run_or_altered_ones_are_refused(run: Conversation) -> N
         insurer.advance({ROWS: wrong})
         assert sentence in " ".join(insurer.state().refused)
         assert not insurer._has("insurer", ROWS)
+    other = replace(hospital._agreed, nonce="other")
+    with pytest.raises(MessageError, match="is of another plan or party"):
+        between(other)[0].check(other, first)
     # The relay looks at the head alone.
     run.server.advance({"insurer": {ANSWERS: first[:60_000]}})
     assert "of another plan or party" in " ".join(run.server.state().refused)
+
+
+WRONG = [
+    ("ciphertexts, and this plan has", lambda array: array[1:]),
+    ("ciphertexts, and this plan has", lambda array: np.concatenate([array, array[:1]])),
+    ("has a number that is no ciphertext", lambda array: array | 255),
+    ("has a number that is no ciphertext", lambda array: array & 0),
+    ("lacks its", lambda array: array.view(np.uint16)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "change"),
+    [
+        *((name, *wrong) for name in ("rows", "answers") for wrong in WRONG),
+        (
+            "key",
+            "is no Paillier key of this version (its modulus has a small factor)",
+            lambda a: a & 254,
+        ),
+        ("answers", "was made under another key", lambda a: a & 0 | 7),
+    ],
+)
+def test_nonsense_that_a_party_seals_is_one_sentence_to_the_other(
+    run: Conversation,
+    name: str,
+    sentence: str,
+    change: Callable[[np.ndarray], np.ndarray],
+) -> None:
+    """It is refused when it comes, and with the right file the run goes on. Another key is seen when answers are opened: exit code 2."""
+    plan, (hospital, insurer) = run.server.plan, run.parties.values()
+    assert plan is not None
+    data = hospital.advance({})[ROWS]
+    sent, sender, receiver, gives = between(plan)[0], hospital, insurer, ANSWERS
+    if name == "answers":
+        data = insurer.advance({ROWS: data})[ANSWERS]
+        sent, sender, receiver, gives = between(plan)[1], insurer, hospital, "message"
+    content = sent.open(plan, receiver._folder.key, data)
+    kind, header, arrays = container.peek(content, "it")
+    wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
+    keys = plan.sealing_keys(), sender._folder.key
+    sealed = seal(wrong, sent.kind, plan.digest(), *keys, receiver.name)
+    if "another key" in sentence:
+        with pytest.raises(MessageError):
+            receiver.advance({sent.name: sealed})
+        assert sentence in refused("run party", receiver.folder)
+        (receiver.folder / "received" / sent.name).unlink()
+    else:
+        receiver.advance({sent.name: sealed})
+        assert sentence in " ".join(receiver.state().refused)
+        assert not receiver._has(receiver.name, sent.name)
+    assert gives not in receiver.outgoing()
+    given = receiver.advance({sent.name: data})[gives]
+    assert not receiver.state().refused
+    # Another file under the same plan gets no second release.
+    (receiver.folder / "received" / sent.name).unlink()
+    again = seal(content + wrong, sent.kind, plan.digest(), *keys, receiver.name)
+    assert receiver.advance({sent.name: again})[gives] == given
 
 
 def test_different_people_are_one_sentence(run: Conversation, tmp_path: Path) -> None:
@@ -107,8 +216,7 @@ def test_different_people_are_one_sentence(run: Conversation, tmp_path: Path) ->
     table = tmp_path / "fewer.csv"
     lines = Path(insurer.settings.table).read_text().splitlines()
     table.write_text("\n".join(lines[:-1]) + "\n")
-    settings = (insurer.folder / "run.toml").read_text()
-    (insurer.folder / "run.toml").write_text(settings.replace(insurer.settings.table, str(table)))
+    replace_table(insurer, table)
     insurer = PartyRun(insurer.folder)
     with pytest.raises(MessageError, match=r"do not hold the same ids.*plan with count sketches"):
         insurer.advance({ROWS: hospital.advance({})[ROWS]})
@@ -125,8 +233,7 @@ def test_rows_and_message_are_of_one_table(run: Conversation, tmp_path: Path) ->
     lines = Path(hospital.settings.table).read_text().splitlines()
     ids, smoker, ward = lines[1].split(",")
     table.write_text("\n".join([lines[0], f"{ids},{1 - int(smoker)},{ward}", *lines[2:]]) + "\n")
-    settings = (hospital.folder / "run.toml").read_text()
-    (hospital.folder / "run.toml").write_text(settings.replace(hospital.settings.table, str(table)))
+    replace_table(hospital, table)
     changed = PartyRun(hospital.folder)
     with pytest.raises(PrivacyError, match="rows-1-2 was released already"):
         changed.advance({ANSWERS: answers})

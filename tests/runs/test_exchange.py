@@ -288,6 +288,7 @@ def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(r
         "received",
         "refused",
         "run.toml",
+        "run.toml.first",
         "schema.toml",
     ]
     assert "x/server/hospital is a link, not a folder" in lines[-1]

@@ -21,10 +21,12 @@ from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.options import PlanOptions
-from vertimrf.runs.files import file_name
+from vertimrf.runs.files import file_name, match_of, read_match
 from vertimrf.runs.folder import locked
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
+from vertimrf.server.cross_party import CommonRecords, RecordCount
+from vertimrf.server.population import few_in_common
 
 NO_FINGERPRINT = "7QK2-M0XR-7QK2-M0XR-7QK2-M0XR-7QK2"
 
@@ -144,7 +146,7 @@ def test_what_comes_twice_is_ignored_and_what_is_different_refused(over, other):
             "came again and is another one" in sentence for sentence in server.state().refused
         )
     parties["insurer"].advance(other.server.outgoing()["insurer"])
-    assert sum("came again" in sentence for sentence in parties["insurer"].state().refused) == 2
+    assert sum("came again" in sentence for sentence in parties["insurer"].state().refused) == 3
     assert {name: files_of(server.folder / "received" / name) for name in parties} == before
     assert over.done
 
@@ -573,3 +575,35 @@ def test_a_server_has_no_settings_of_trials(planned, tmp_path):
     path.write_text(path.read_text() + "domain_share = 0.1\n")
     with pytest.raises(RunError, match="unknown field `domain_share`"):
         ServerRun(planned.server.folder)
+
+
+def test_whether_ids_match_is_believed_of_this_plan_alone(over, other):
+    plan = over.server.plan
+    assert not read_match(plan, over.server.outgoing()["hospital"]["match"])
+    assert read_match(plan, match_of(plan, few=True))
+    for data in (other.server.outgoing()["hospital"]["match"], b"{}", b"[]", b'{"few": 1}'):
+        with pytest.raises(MessageError, match="is of another run"):
+            read_match(plan, data)
+    with pytest.raises(MessageError):
+        read_match(plan, b"{")
+
+
+def test_few_people_in_common_are_told_from_figures_and_their_noise(over):
+    plan = over.server.plan
+    counts = (RecordCount(RECORDS, 1.0), RecordCount(RECORDS, 1.0))
+    for common, error, few in (
+        (RECORDS, 1.0, False),
+        (0.45 * RECORDS, 10.0, True),
+        (0.55 * RECORDS, 10.0, False),
+        # Noise may explain it.
+        (0.0, RECORDS / 3, False),
+        (-RECORDS / 10, RECORDS / 5, True),
+    ):
+        said = few_in_common(plan, counts, [CommonRecords((0, 1), common, error)])
+        assert bool(said) == few
+        assert all(
+            "vertimrf align" in sentence and "hospital and insurer" in sentence for sentence in said
+        )
+    # Parties with half as many people as planned have no more in common.
+    half = (RecordCount(RECORDS / 2, 1.0),) * 2
+    assert not few_in_common(plan, half, [CommonRecords((0, 1), 0.45 * RECORDS, 1.0)])

@@ -5,8 +5,8 @@ import pytest
 from builders import dealt, schema_of
 from planning import plan_with
 
+from vertimrf.model.trust import size_beneath_noise
 from vertimrf.options import RunOptions
-from vertimrf.server.released_figures import size_beneath_noise
 from vertimrf.trial import run_protocol
 
 

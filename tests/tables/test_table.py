@@ -580,20 +580,21 @@ def test_missing_uuids_are_missing_texts():
     some = uuid.UUID(int=9)
     ids = pa.chunked_array([pa.array([None, some.bytes], pa.uuid())])
     assert as_texts(ids, "ids").to_pylist() == [None, str(some)]
-    assert id_shapes(pa.chunked_array([[b"\xff", b"a"]])) == {"(bytes)": 2}
+    assert id_shapes(pa.chunked_array([[b"\xff", b"a"]])) == {"a": 1}
 
 
 def test_shapes_of_ids_tell_no_id():
-    ids = ["5", "57", "007", "00", "a-12", "B12", " x", "x" * 100, "12.0", None]
+    ids = ["5", "57", "007", "00", "a-12", "Bé12", " x", "12.0", None, "李"]
     assert id_shapes(pa.chunked_array([ids])) == {
-        "0": 2,
-        "00...": 2,
-        "(none)": 1,
-        "0.0": 1,
-        "A0": 1,
-        "_a": 1,
-        "a": 1,
-        "a-0": 1,
+        "0": 1,
+        "00": 1,
+        "Z00": 1,
+        "Z0": 1,
+        "a-00": 1,
+        "Aa00": 1,
+        " a": 1,
+        "00.0": 1,
+        "w": 1,
     }
 
 

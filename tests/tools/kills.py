@@ -1,6 +1,6 @@
 """SIGKILL, and a full disk, at points spread over the whole life of every role of a run in folders, and of what carries files.
 
-    python tests/tools/kills.py [--kills N] [--full N] [--quick | --smoke] [--json FILE]
+    python tests/tools/kills.py [--kills N] [--full N] [--encoder NAME] [--quick | --smoke] [--json FILE]
 
 Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
 disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -52,6 +53,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy import accountant
 from vertimrf.runs.exchange import DIGEST, Exchange, take_turn
+from vertimrf.runs.files import between
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.server.server import Server  # noqa: F401
@@ -63,8 +65,12 @@ SERVER = "server"
 # Whose steps are counted. The first party also draws the secret; the transport is whoever uses the place between roles.
 VICTIMS = ("first party", "other party", "server", "transport")
 KILL, FULL = "kill", "full disk"
+# One message of every party; and rows and answers between parties, with randomness of their own, before it.
+ENCODERS = {
+    "count-sketch": {"message_bytes": 20_000},
+    "encrypted": {"encoder": "encrypted"},
+}
 RECORDS = 200
-MESSAGE_BYTES = 20_000
 MAX_TURNS = 14
 STEPS = {
     "open",
@@ -88,6 +94,7 @@ class Outcome:
     """What became of a run with one fault.
 
     Attributes:
+        encoder: one of :data:`ENCODERS`.
         victim: whose steps were counted, one of :data:`VICTIMS`.
         fault: "kill" or "full disk".
         point, of: before which step the fault came, and how many there are without one.
@@ -101,6 +108,7 @@ class Outcome:
         seconds: wall time.
     """
 
+    encoder: str
     victim: str
     fault: str
     point: int
@@ -120,7 +128,7 @@ class Outcome:
         return self.ended and not (self.twice or self.half or self.unlike or self.untyped)
 
 
-def kill_matrix(kills, *, full=0, seed=None, timeout=None):
+def kill_matrix(kills, *, full=0, seed=None, timeout=None, encoder="count-sketch"):
     """Play runs with a fault each, in a process of its own, which has no threads and so can fork.
 
     Args:
@@ -128,6 +136,7 @@ def kill_matrix(kills, *, full=0, seed=None, timeout=None):
         full: how many full disks, likewise.
         seed: of the choice of points; default fresh.
         timeout: seconds.
+        encoder: one of :data:`ENCODERS`.
 
     Returns:
         One outcome for every fault.
@@ -143,6 +152,8 @@ def kill_matrix(kills, *, full=0, seed=None, timeout=None):
             str(full),
             "--outcomes",
             str(out),
+            "--encoder",
+            encoder,
         ]
         command += [] if seed is None else ["--seed", str(seed)]
         subprocess.run(
@@ -157,7 +168,7 @@ def kill_matrix(kills, *, full=0, seed=None, timeout=None):
         ]
 
 
-def play_all(kills, full, seed, say=print):
+def play_all(kills, full, seed, encoders, say=print):
     """What :func:`kill_matrix` has its process do; ``say`` is told one line for each kind of run."""
     rng = random.Random(seed)
     out = []
@@ -166,18 +177,20 @@ def play_all(kills, full, seed, say=print):
         folder = Path(name)
         tables(folder)
         # Kernels are loaded once, before the forks.
-        rehearsal(folder)
+        for encoder in encoders:
+            rehearsal(folder, encoder)
+        cases = [*itertools.product(encoders, VICTIMS)]
         for fault, wanted in ((KILL, kills), (FULL, full)):
-            for i, victim in enumerate(VICTIMS):
-                share = wanted // len(VICTIMS) + (i < wanted % len(VICTIMS))
+            for i, case in enumerate(cases):
+                share = wanted // len(cases) + (i < wanted % len(cases))
                 if not share:
                     continue
-                steps = len(Play(folder, victim, fault).steps())
+                steps = len(Play(folder, *case, fault).steps())
                 # At random within as many parts of the life as there are faults.
                 points = [int((k + rng.random()) * steps / share) for k in range(share)]
-                played = [Play(folder, victim, fault, point).play(steps) for point in points]
+                played = [Play(folder, *case, fault, point).play(steps) for point in points]
                 well = sum(outcome.survived for outcome in played)
-                say(f"{fault}, {victim}: {well} of {share} survived, over {steps} steps")
+                say(f"{fault}, {', '.join(case)}: {well} of {share} survived, over {steps} steps")
                 out += played
     return out
 
@@ -235,24 +248,24 @@ def price_once():
     accountant.epsilon = plans.composed_epsilon = looked_up(accountant.epsilon)
 
 
-def rehearsal(folder):
+def rehearsal(folder, encoder):
     """A whole run in this process."""
     run = folder / "rehearsal"
     run.mkdir()
     (run / "x").mkdir()
     for _ in range(MAX_TURNS):
-        if [turn(folder, run, role) for role in (*NAMES, SERVER)] == [True] * 3:
+        if [turn(folder, run, role, encoder) for role in (*NAMES, SERVER)] == [True] * 3:
             break
     shutil.rmtree(run)
 
 
-def turn(tables, run, role):
+def turn(tables, run, role, encoder):
     """What an operator's command does, and then the operator; tells whether nothing is left to do."""
     place = Exchange(run / "x")
     # Every role has a machine of its own.
     os.environ[STATE] = str(run / "state" / role)
     if role == SERVER:
-        planning = PlanOptions(expected_records=RECORDS, message_bytes=MESSAGE_BYTES)
+        planning = PlanOptions(expected_records=RECORDS, **ENCODERS[encoder])
         plan = {
             "schema": SCHEMA,
             "epsilon": 1.0,
@@ -284,6 +297,7 @@ class Play:
     """One run with one fault."""
 
     tables: Path
+    encoder: str
     victim: str
     fault: str
     point: int = -1
@@ -325,6 +339,7 @@ class Play:
                 break
         struck = struct.unpack("qq", self.count[:16])[1]
         outcome = Outcome(
+            self.encoder,
             self.victim,
             self.fault,
             self.point,
@@ -350,7 +365,7 @@ class Play:
         code = 1
         try:
             self.watch(run, role)
-            code = DONE if turn(self.tables, run, role) else GOES_ON
+            code = DONE if turn(self.tables, run, role, self.encoder) else GOES_ON
         except VertiMRFError:
             code = SAID
         except OSError as error:
@@ -492,19 +507,22 @@ def half_written(run):
 
 
 def unlike_record(run):
-    """Messages in the place between roles that are not the ones on record."""
+    """Messages, rows and answers in the place between roles that are not the ones on record."""
     for index, name in enumerate(NAMES):
         party = PartyRun(run / name)
         assert party.plan is not None
         os.environ[STATE] = str(run / "state" / name)
         releases = Releases.of(PrivateKey.load(run / name / "key"))
-        out = run / "x" / "parties" / name / "message"
-        if out.exists() != releases.made(party.plan.digest(), index):
-            yield f"{name}/message"
-        elif out.exists():
-            given = releases.given(party.plan.digest(), index, lambda: "Dear.")
-            if out.read_bytes()[:-DIGEST] != given:
-                yield f"{name}/message"
+        digest = party.plan.digest()
+        sent = [file.name for file in between(party.plan) if file.sender == name]
+        for file in ("message", *sent):
+            out = run / "x" / "parties" / name / file
+            if out.exists() != releases.made(digest, index, file):
+                yield f"{name}/{file}"
+            elif out.exists():
+                given = releases.given(digest, index, lambda: "Dear.", file)
+                if out.read_bytes()[:-DIGEST] != given:
+                    yield f"{name}/{file}"
 
 
 def main():
@@ -512,15 +530,17 @@ def main():
     parser.add_argument("--kills", type=int, help="how many; default 200")
     parser.add_argument("--full", type=int, help="how many full disks; default 80")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--encoder", choices=ENCODERS, help="default all")
     parser.add_argument("--outcomes", type=Path, help="every single outcome, as JSON")
     options = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in FORKING.items()):
         # Numba reads it when it is loaded.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
-    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (4, 4)}[
+    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (8, 8)}[
         options.size
     ]
-    outcomes = play_all(options.kills or kills, options.full or full, options.seed)
+    encoders = [options.encoder] if options.encoder else [*ENCODERS]
+    outcomes = play_all(options.kills or kills, options.full or full, options.seed, encoders)
     for outcome in outcomes:
         if not outcome.survived:
             print(outcome)

@@ -476,6 +476,41 @@ NAMED = (
         ("runs/test_runs.py::test_the_result_is_on_the_disk_before_it_has_its_name",),
     ),
     Mutation(
+        "parties whose ids have different forms are merged",
+        "plan/schema.py",
+        "if len(forms) > 1:",
+        "if False:",
+        ("test_new_user.py::test_ids_written_in_two_ways_are_refused_before_there_is_a_plan",),
+    ),
+    Mutation(
+        "a form of ids copies a person's characters",
+        "plan/id_form.py",
+        "and not PARTS.sub('', form)",
+        "",
+        ("plan/test_id_form.py::test_what_is_no_form_is_refused",),
+    ),
+    Mutation(
+        "ids without the form are not counted",
+        "party/check.py",
+        "if not self._unfit:",
+        "if True:",
+        ("test_new_user.py::test_check_says_how_many_ids_do_not_fit",),
+    ),
+    Mutation(
+        "after a bad match a party is told that ids match",
+        "runs/server_run.py",
+        "match_of(plan, few=True)",
+        "match_of(plan, few=False)",
+        ("test_new_user.py::test_after_a_bad_match_every_role_says_so_and_names_the_remedy",),
+    ),
+    Mutation(
+        "a party believes what a server says of another plan's ids",
+        "runs/files.py",
+        "if content == json_of(match_of(plan, few)):",
+        "if content.get('few') == few:",
+        ("runs/test_runs.py::test_whether_ids_match_is_believed_of_this_plan_alone",),
+    ),
+    Mutation(
         "samples of ids are as long as there are people",
         "party/alignment.py",
         "for digest in digests + nobody[len(digests) :])",
@@ -548,7 +583,7 @@ NAMED = (
     Mutation(
         "names from the network may lead out of a folder",
         "flower/parcel.py",
-        'NAME = re.compile(r"[a-z][a-z-]{0,39}")',
+        'NAME = re.compile(r"[a-z][a-z0-9 -]{0,39}")',
         'NAME = re.compile(r".+")',
         ("flower/test_client_app.py",),
     ),
@@ -1445,8 +1480,8 @@ NAMED += (
     Mutation(
         "the selector of encrypted counts forgets its noise",
         "party/encrypted_counts.py",
-        "np.zeros((sum(counters), layout.counters), np.int64), self.sketch.sigma",
-        "np.zeros((sum(counters), layout.counters), np.int64), 1e-3",
+        "np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma",
+        "np.zeros((mine.counters, layout.counters), np.int64), 1e-3",
         ("party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",),
     ),
     Mutation(
@@ -1466,9 +1501,18 @@ NAMED += (
     Mutation(
         "parties with different people are not noticed",
         "party/encrypted_counts.py",
-        'header.get("people") != self.people',
-        'header.get("people") is None',
+        "if people != self.people:",
+        "if people is None:",
         ("party/test_encrypted_counts.py::test_files_of_others_are_refused",),
+    ),
+    Mutation(
+        "ciphertexts are added before anybody looked at them",
+        "party/encrypted_counts.py",
+        "check_ciphertexts(ciphertexts, count, layout, public, where)",
+        "pass",
+        (
+            "party/test_encrypted_counts.py::test_wrong_ciphertexts_are_refused_when_the_file_is_opened",
+        ),
     ),
     Mutation(
         "a coalition is thought to know neither of two noises",
@@ -1480,8 +1524,8 @@ NAMED += (
     Mutation(
         "one colluding party is taken for the worst case of encrypted counts",
         "privacy/ledger.py",
-        "for size in range(1, len(parties)):",
-        "for size in range(1, 2):",
+        "for size in range(1, len(parties))",
+        "for size in range(1, 2)",
         (
             "plan/test_encrypted_plan.py::test_with_many_parties_the_worst_coalition_is_no_single_party",
         ),
@@ -1499,6 +1543,20 @@ NAMED += (
         "return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual",
         "return usual",
         ("plan/test_shares.py",),
+    ),
+    Mutation(
+        "a plan that is no better than independent columns is not useless",
+        "plan/verdict.py",
+        'if errors.three > ROUGH or (hopeless and word != "good"):',
+        "if errors.three > 1:",
+        ("plan/test_verdict.py",),
+    ),
+    Mutation(
+        "errors do not grow by how far a model is from its measurement",
+        "model/trust.py",
+        "misfit = 2 * max(float(self.distance[i]) - noise, 0.0)",
+        "misfit = 0.0",
+        ("model/test_trust.py",),
     ),
     Mutation(
         "the calibration of encrypted counts looks at the server alone",
@@ -1540,6 +1598,36 @@ NAMED += (
         "public.encrypt(plaintext)",
         "1 + plaintext * public.n",
         ("encrypted/test_counts.py::test_an_answer_depends_on_its_plaintext_alone",),
+    ),
+    Mutation(
+        "answers of one file have their factor in common",
+        "encrypted/counts.py",
+        "public = self._public\n        return as_bytes((public.add([*factors, public.encrypt(plaintext)])",
+        "public = self._public\n        zero = public.encrypt(0)\n        return as_bytes((public.add([*factors, zero * (1 + plaintext * public.n)])",
+        ("encrypted/test_counts.py::test_answers_of_one_file_have_factors_of_their_own",),
+    ),
+    Mutation(
+        "a selector takes the packer's key unchecked",
+        "party/encrypted_counts.py",
+        'PublicKey.from_bytes(arrays["key"].tobytes(), where)',
+        'PublicKey(int.from_bytes(arrays["key"].tobytes(), "little"))',
+        (
+            "runs/test_encrypted_runs.py::test_nonsense_that_a_party_seals_is_one_sentence_to_the_other",
+        ),
+    ),
+    Mutation(
+        "a file of encrypted counts says how many records there are",
+        "party/encrypted_counts.py",
+        '"people": self.people',
+        '"people": self.people, "records": int((self.codes >= 0).all(0).sum())',
+        ("party/test_encrypted_counts.py::test_a_simulator_writes_what_each_party_receives",),
+    ),
+    Mutation(
+        "a record that does not fit has no row",
+        "party/records.py",
+        "return np.concatenate([digests, blanks]), values",
+        "return digests, values[:, : len(digests)]",
+        ("test_leaks.py::test_a_record_moves_one_number_of_every_table_under_encryption",),
     ),
     Mutation(
         "a selector re-randomises all answers by one factor",

@@ -60,32 +60,35 @@ def survived(folder, mistake):
     child = os.fork()
     if not child:
         exec(mistake, globals())
-        play = kills.Play(folder, "first party", "kill")
+        play = kills.Play(folder, "count-sketch", "first party", "kill")
         steps = play.steps()
         point = next(i for i, step in enumerate(steps) if step.startswith("os.link state/hospital/") and "/message-" in step)
-        os._exit(kills.Play(folder, "first party", "kill", point).play().survived)
+        os._exit(kills.Play(folder, "count-sketch", "first party", "kill", point).play().survived)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 with tempfile.TemporaryDirectory() as name:
     kills.price_once()
     kills.tables(Path(name))
-    kills.rehearsal(Path(name))
+    kills.rehearsal(Path(name), "count-sketch")
     print(*(survived(Path(name), mistake) for mistake in sys.argv[1:]))
 """
 
 
 @pytest.mark.slow
-def test_kills_at_some_points_of_every_role_and_the_transport():
+@pytest.mark.parametrize(
+    ("encoder", "kills", "full"), [("count-sketch", 40, 20), ("encrypted", 24, 12)]
+)
+def test_kills_at_some_points_of_every_role_and_the_transport(encoder, kills, full):
     """Hundreds are for `python tests/tools/kills.py`."""
-    outcomes = kill_matrix(40, full=20, timeout=1800)
-    assert [sum(outcome.fault == fault for outcome in outcomes) for fault in (KILL, FULL)] == [
-        40,
-        20,
-    ]
+    outcomes = kill_matrix(kills, full=full, timeout=1800, encoder=encoder)
+    counts = [sum(outcome.fault == fault for outcome in outcomes) for fault in (KILL, FULL)]
+    assert counts == [kills, full]
     assert not [outcome for outcome in outcomes if not outcome.survived]
     # Nearly all faults come: the life of a role is hardly ever shorter than it was.
     assert sum(outcome.struck for outcome in outcomes) >= 0.9 * len(outcomes)
-    assert {outcome.victim for outcome in outcomes} == set(VICTIMS)
+    assert {(outcome.encoder, outcome.victim) for outcome in outcomes} == {
+        (encoder, victim) for victim in VICTIMS
+    }
 
 
 @pytest.mark.slow

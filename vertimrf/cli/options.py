@@ -27,6 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
     "delta": {"type": float},
+    "even_if_useless": {"is_flag": True},
     "expected_records": {"type": int},
     "id_format": {"default": ""},
     "label": {"type": str, "metavar": "LABEL"},

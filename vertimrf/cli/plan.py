@@ -52,6 +52,7 @@ def plan(
     """
     from ..plan.planner import make_plan, split_parties
     from ..plan.schema import Schema
+    from ..plan.verdict import useful
 
     check_writable(out, json_file, read=(*plans, schema_file))
     if plans:
@@ -76,12 +77,14 @@ def plan(
     loaded = Schema.load(schema_file)
     if planning.split is not None:
         loaded, planning = split_parties(loaded, planning.split), replace(planning, split=None)
-    made = make_plan(loaded, epsilon, planning)
+    made = make_plan(loaded, epsilon, replace(planning, even_if_useless=True))
+    if json_file != "-":
+        _print_plan(made, loaded.remarks(), errors)
+    if not planning.even_if_useless:
+        useful(made)
     if out is not None:
         made.save(out)
     write_json(json_file, made.ledger().to_json())
-    if json_file != "-":
-        _print_plan(made, loaded.remarks(), errors)
 
 
 def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
@@ -93,6 +96,8 @@ def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
     for remark in remarks:
         click.echo(f"  Note: {remark}")
     _print_forecast(plan)
+    if (judged := plan.verdict()) is not None:
+        click.echo("\n".join(f"  {line}" for line in judged.errors.lines()))
     click.echo(
         "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's keys."
     )

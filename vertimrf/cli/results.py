@@ -33,19 +33,31 @@ __all__ = ["inspect", "report", "sample"]
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for the rows.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
 def sample(
-    model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str
+    model_file: str,
+    rows: int | None,
+    where: Sequence[str],
+    seed: int | None,
+    out: str,
+    trust: str | None,
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
+    import pyarrow as pa
+
     from ..conditions import read_conditions
     from ..named_model import Model
     from ..tables.arrow import check_output, write_table
 
-    check_writable(out)
-    check_output(out)
+    check_writable(out, trust, read=(model_file,))
+    for path in filter(None, (out, trust)):
+        check_output(path)
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
     written = write_table(model.pieces(rows, given=given, seed=seed), out, model.ledger.standing)
+    if trust is not None:
+        known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]
+        write_table(pa.Table.from_pylist(known), trust, model.ledger.standing)
     click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
 
 

@@ -60,8 +60,8 @@ def draft(
         click.echo(f"  {flag}")
     click.echo(
         f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
-        'check every value and bound against public knowledge. Then name each one\'s source (source = "codebook"), or set '
-        "public = true."
+        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook"), '
+        "or set public = true."
     )
 
 
@@ -73,10 +73,16 @@ def merge(parts: Sequence[str], out: str) -> None:
     from ..plan.schema import Schema
 
     check_schema_file(out)
-    merged = Schema.merge({path: Schema.load(path) for path in parts})
+    schemas = {path: Schema.load(path) for path in parts}
+    merged = Schema.merge(schemas)
     merged.save(out)
     names = merged.party_names
     click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(names)}.")
+    for path, part in schemas.items():
+        if len(names) > 1 and part.ids is None:
+            click.echo(
+                f"  {path} does not state the form of its ids; `vertimrf align` compares ids before a message is made."
+            )
     for attribute in merged.shared:
         holders = " and ".join(names[party] for party in merged.holders[attribute])
         click.echo(

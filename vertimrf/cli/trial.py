@@ -79,9 +79,9 @@ def synthesize(
         compile_kernels("party", "server")
         made.fit(tables[0], epsilon=epsilon)
         print_dropped(made.dropped)
-        outputs.write(
-            made.model.pieces(options.rows, seed=options.seed), made.model, made.to_json()
-        )
+        figures = made.to_json()
+        print_warnings(figures["warnings"])
+        outputs.write(made.model.pieces(options.rows, seed=options.seed), made.model, figures)
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), len(planning.split or ()))

@@ -24,7 +24,7 @@ from .packing import Layout, counters_of
 from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
 from .processes import spread
 
-__all__ = ["encrypt_rows", "open_sums", "sum_rows"]
+__all__ = ["check_ciphertexts", "encrypt_rows", "open_sums", "sum_rows"]
 
 Codes = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
@@ -56,7 +56,7 @@ def encrypt_rows(
     places = layout.places(codes)
     pieces = [places[:, at] for at in _slices(layout.capacity, ROWS_ENCRYPTED)]
     done = spread(_Encryption, (private, layout), pieces)
-    return _collected(done, layout.capacity, layout, progress)
+    return _collected(done, layout.capacity, layout, progress, "rows")
 
 
 class _Encryption:
@@ -98,7 +98,7 @@ def sum_rows(
 
     Args:
         public: the packer's public key.
-        rows: the packer's ciphertexts [shape=(capacity, ciphertexts of a row, bytes), uint8].
+        rows: the packer's ciphertexts, checked [shape=(capacity, ciphertexts of a row, bytes), uint8].
         codes: values of the selector's groups, -1 for a blank [shape=(groups, capacity), int32].
         sizes: number of values of each of the selector's groups.
         noise: noise of every counter. Its key must depend on ``rows``: answers to two sets of rows
@@ -112,10 +112,8 @@ def sum_rows(
         row, bytes), uint8].
 
     Raises:
-        MessageError: the rows are too few, too many, or no ciphertexts under this key.
         PrivacyError: noise exceeds the layout's offset.
     """
-    _check(rows, layout.capacity, layout, public, "The file of encrypted rows")
     widths = np.array(sizes)[:, None]
     if (
         codes.shape != (len(sizes), layout.capacity)
@@ -134,13 +132,13 @@ def sum_rows(
     ):
         parts.append(part)
         if progress is not None:
-            progress.advance(at.stop, layout.capacity)
+            progress.advance(at.stop, layout.capacity, "rows")
     sums = [
         (list(zip(*products, strict=True)), plaintexts)
         for *products, plaintexts in zip(*parts, added, strict=True)
     ]
     answers = spread(_Answer, (public,), [sums[at] for at in _slices(len(sums), VALUES)])
-    return _collected(answers, len(sums), layout, progress)
+    return _collected(answers, len(sums), layout, progress, "sums")
 
 
 class _Addition:
@@ -226,7 +224,7 @@ def open_sums(
 
     Args:
         private: the packer's private key.
-        answers: ciphertexts [shape=(sums, ciphertexts of a row, bytes), uint8].
+        answers: ciphertexts, checked [shape=(sums, ciphertexts of a row, bytes), uint8].
         rows: number of sums of each of the selector's groups.
         layout: the layout of the packer's counters.
         progress: receives the number of decrypted sums.
@@ -236,20 +234,17 @@ def open_sums(
         int64], for each of the selector's groups and, within it, for each of the packer's.
 
     Raises:
-        MessageError: the answers are too few, too many, no ciphertexts under this key, or not of
-            this layout.
+        MessageError: the answers are not of this key and layout.
     """
-    where = "The file of answers"
-    _check(answers, sum(rows), layout, private.public, where)
     cuts = _slices(len(answers), VALUES)
     counters: list[list[int]] = []
     for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
         counters += some
         if progress is not None:
-            progress.advance(len(counters), len(answers))
+            progress.advance(len(counters), len(answers), "sums")
     if not all(counters):
         raise MessageError(
-            f"{where} was made under another key or for another plan: have it sent again."
+            "The file of answers was made under another key or for another plan: have it sent again."
         )
     return layout.tables(np.array(counters, np.int64), rows)
 
@@ -267,12 +262,35 @@ class _Opening:
         ]
 
 
+def check_ciphertexts(
+    ciphertexts: Bytes, count: int, layout: Layout, public: PublicKey, where: str
+) -> None:
+    """Check another party's ciphertexts, before anything is computed of them.
+
+    Args:
+        ciphertexts: rows or answers [shape=(count, ciphertexts of a row, bytes), uint8].
+        count: number of rows or sums.
+        layout: the layout of the packer's counters.
+        public: the packer's public key.
+        where: what they are, for errors.
+
+    Raises:
+        MessageError: they are too few, too many, or no ciphertexts under this key.
+    """
+    if ciphertexts.shape[:2] != (count, layout.ciphertexts):
+        raise MessageError(
+            f"{where} has {ciphertexts.shape[:2]} ciphertexts, and this plan has {(count, layout.ciphertexts)}: have it sent "
+            "again."
+        )
+    public.check(ciphertexts, where)
+
+
 def _slices(count: int, length: int) -> list[slice]:
     return [slice(at, min(at + length, count)) for at in range(0, count, length)]
 
 
 def _collected(
-    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress | None
+    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress | None, unit: str
 ) -> Bytes:
     """Rows of ciphertexts from pieces, whose number is reported as they come."""
     out = np.empty((count, layout.ciphertexts, layout.ciphertext_bytes), np.uint8)
@@ -282,14 +300,5 @@ def _collected(
         out[done : done + len(rows)] = rows
         done += len(rows)
         if progress is not None:
-            progress.advance(done, count)
+            progress.advance(done, count, unit)
     return out
-
-
-def _check(rows: Bytes, count: int, layout: Layout, public: PublicKey, where: str) -> None:
-    """Refuse ciphertexts of another number or key."""
-    if rows.shape[:2] != (count, layout.ciphertexts):
-        raise MessageError(
-            f"{where} has {rows.shape[:2]} ciphertexts, and this plan has {(count, layout.ciphertexts)}: have it sent again."
-        )
-    public.check(rows, where)

@@ -231,7 +231,7 @@ class PrivateKey:
         if primes.shape != (2, MODULUS_BITS // 16):
             raise MessageError(f"{where} is no Paillier key of this version; make a new run.")
         p, q = (int.from_bytes(prime.tobytes(), "little") for prime in primes)
-        if (p * q).bit_length() != MODULUS_BITS or p == q or p % 4 != 3 or q % 4 != 3:
+        if (p * q).bit_length() != MODULUS_BITS or math.gcd(p, q) > 1 or p & q & 3 != 3:
             raise MessageError(f"{where} is damaged; restore it from a backup, or make a new run.")
         return cls(p, q)
 

@@ -128,6 +128,16 @@ class SharedFolder:
                 else None
             )
 
+    def names(self, name: str) -> list[str]:
+        """Names in a folder; none if it does not exist.
+
+        Raises:
+            ObstacleError: a folder on its path belongs to something else.
+            OSError: the folder cannot be reached.
+        """
+        with self._beneath(name.split("/")) as folder:
+            return [] if folder is None else sorted(os.listdir(folder))
+
     @contextmanager
     def _beneath(self, parts: Sequence[str], make: bool = False) -> Iterator[int | None]:
         """Open a folder beneath the root; None if it is missing and ``make`` is false.

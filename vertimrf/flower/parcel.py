@@ -19,9 +19,10 @@ __all__ = ["Parcel"]
 
 NOTE, FILES = "vertimrf", "files"
 KIND = "vertimrf.file"
-NAME = re.compile(r"[a-z][a-z-]{0,39}")
-# Largest number of files in a message. A run has fewer.
-MAX_FILES = 16
+# Files are called by words and numbers, and steps by words.
+NAME = re.compile(r"[a-z][a-z0-9 -]{0,39}")
+# Largest number of files in a message. A run of eight parties with encrypted counts has 18.
+MAX_FILES = 20
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ __all__ = [
     "bin_table",
     "binned_sizes",
     "by_measurement",
+    "contrasted",
     "padded",
 ]
 
@@ -109,9 +110,7 @@ class Measurement:
         """Subtract a table's means along the axes where they are unknown [shape of ``counts``,
         float64].
         """
-        for axis in self.unknown:
-            table = table - table.mean(axis=axis, keepdims=True)
-        return table
+        return contrasted(table, self.unknown)
 
     @property
     def errors(self) -> Array:
@@ -163,6 +162,13 @@ class Measurement:
         squares = self.squares(expected)
         noise = max(self.dimensions - math.sqrt(2 * self.dimensions), 0.0)
         return max(1 - noise / squares, 0.0) if squares > 0 else 0.0
+
+
+def contrasted(table: Array, axes: Iterable[int]) -> Array:
+    """Subtract a table's means along some axes."""
+    for axis in axes:
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
 
 
 def binned_sizes(sizes: Iterable[int], maps: Iterable[BinMap | None]) -> tuple[int, ...]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import PlanError, SchemaError, TableError
 from ..plan.attribute import DRAFTED
 from ..plan.forecast import least_memory
+from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
-from ..tables.arrow import Source, open_pieces
-from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
+from ..tables.arrow import Pieces, Source, open_pieces
+from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, column_numbers, extra_columns, some
+from ..tables.table import Columns, Encoded, column_numbers, extra_columns, some
 from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
@@ -28,8 +31,6 @@ __all__ = ["Check", "check_memory", "check_table"]
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
 # chosen for the plan's number.
 FEW_OR_MANY = 2.0
-# Shapes of ids that are listed.
-SHAPES = 6
 # A note is made if more than this share of a column lies outside its bounds, or is not among the
 # listed values.
 CLIPPED, MOSTLY_OTHER = 0.05, 0.5
@@ -87,13 +88,11 @@ def check_table(
     if read.person is None and most > 1:
         problems.append(str(unnamed(most)))
     columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
-    watched = _Watched(columns)
-    try:
-        encoded = columns.encode(pieces, watched.take)
-    except TableError as error:
-        return Check((*problems, str(error)), (), ())
-    problems += encoded.wrong.values()
-    table = columns.settled(encoded, pieces)
+    watched, encoded, stopped = _encoded(columns, pieces, schema.schema.ids)
+    if encoded is None:
+        return Check((*problems, *stopped), (), ())
+    problems += [*stopped, *encoded.wrong.values()]
+    table = watched.columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
     facts = [
@@ -112,12 +111,14 @@ def check_table(
             f"The plan expects {plan.expected_records:,} records, and noise and keys are chosen for as many: with "
             f"{table.records:,} it stays private, but another plan would be more accurate."
         )
-    if watched.shapes:
-        facts.append(_shapes_in_words(watched.shapes))
-    if len(watched.shapes) > 1:
-        notes.append(
-            "Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way."
-        )
+    problems += watched.unfit_ids()
+    if (form := id_form(watched.shapes)) is not None:
+        facts.append(f"The form of ids: {form!r}.")
+        if schema.schema.ids is None and len(schema.schema.parties) > 1:
+            notes.append(
+                f"The {'plan' if plan else 'schema'} does not state the form of ids, so nothing compares it with the other "
+                "parties'; `vertimrf align` compares ids."
+            )
     if table.persons is not None and table.records:
         left, persons = beyond(table.persons, most)
         facts.append(
@@ -126,10 +127,19 @@ def check_table(
     return Check(tuple(problems), tuple(notes), tuple(facts))
 
 
-def _shapes_in_words(shapes: Mapping[str, int]) -> str:
-    """The most frequent shapes of ids."""
-    listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(shapes.items())[:SHAPES])
-    return f"The shapes of ids: {listed}{', ...' if len(shapes) > SHAPES else ''}."
+def _encoded(
+    columns: Columns, pieces: Pieces, form: str | None
+) -> tuple[_Watched, Encoded | None, list[str]]:
+    """Encode a table, without its ids if these cannot be read. None if it cannot be read at all."""
+    stopped: dict[str, None] = {}
+    without = replace(columns, id=None, read=replace(columns.read, person=None))
+    for readable in (columns, without):
+        watched = _Watched(readable, form)
+        try:
+            return watched, readable.encode(pieces, watched.take), [*stopped]
+        except TableError as error:
+            stopped[str(error)] = None
+    return watched, None, [*stopped]
 
 
 def _present(columns: Columns, names: Sequence[str]) -> Columns:
@@ -146,26 +156,32 @@ def _present(columns: Columns, names: Sequence[str]) -> Columns:
 
 
 class _Watched:
-    """Counts behind the notes, updated by pieces: shapes of ids, clipped numbers, and values
-    counted as `other`.
+    """Counts behind the notes, updated by pieces: shapes of ids, ids without the form, clipped
+    numbers, and values counted as `other`.
     """
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns, form: str | None) -> None:
+        self.columns, self._form = columns, form
+        self._unfit = 0
         self._records = 0
         # Rows: cells with a number, cells outside the bounds, and cells that count as `other`.
         self._counts = np.zeros((3, len(columns.attributes)), np.int64)
         # The least and the greatest number.
         self._extremes = np.outer([np.inf, -np.inf], np.ones(len(columns.attributes)))
-        self.shapes: dict[str, int] = {}
+        self.shapes: Counter[str] = Counter()
 
     def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
         """Add a piece and the codes of its records."""
-        columns = self._columns
+        columns = self.columns
         self._records += piece.num_rows
         if columns.id is not None:
             written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
-            self.shapes = most_shapes(self.shapes, id_shapes(written))
+            if len(self.shapes) < MAX_SHAPES:
+                self.shapes += id_shapes(written)
+            if self._form is not None:
+                texts = as_texts(written, columns.ids).drop_null()
+                fit = pc.match_substring_regex(texts, form_pattern(self._form))
+                self._unfit += len(texts) - (pc.sum(fit).as_py() or 0)
         for attribute, column_codes, counts, extremes in zip(
             columns.attributes, codes, self._counts.T, self._extremes.T, strict=True
         ):
@@ -187,11 +203,20 @@ class _Watched:
                     column_codes == attribute.values.index(attribute.other)
                 )
 
+    def unfit_ids(self) -> list[str]:
+        """A sentence about the ids that do not have the form; empty if there are none."""
+        if not self._unfit:
+            return []
+        return [
+            f"{self._unfit:,} of {self._records:,} ids do not have the form {self._form!r}, so no other party has them: write "
+            "them as it says, perhaps by an id_format."
+        ]
+
     def notes(self) -> list[str]:
         """The notes."""
         out = []
         for attribute, (present, clipped, other) in zip(
-            self._columns.attributes, self._counts.T.tolist(), strict=True
+            self.columns.attributes, self._counts.T.tolist(), strict=True
         ):
             if attribute.clamp and clipped > CLIPPED * present:
                 out.append(
@@ -204,7 +229,7 @@ class _Watched:
                     f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."
                 )
         revealed = []
-        for a, (low, high) in zip(self._columns.attributes, self._extremes.T, strict=True):
+        for a, (low, high) in zip(self.columns.attributes, self._extremes.T, strict=True):
             if a.kind == "numeric":
                 ends = a.edges[-1], a.edges[-1] - a.step
                 equal = int(low == a.edges[0]) + bool(np.isclose(high, ends, rtol=1e-12).any())
@@ -215,7 +240,7 @@ class _Watched:
                 f"Bounds of column {some(revealed)} are the least or greatest number of the table, and reveal it: take them from "
                 "public knowledge."
             )
-        if drafted := [a.name for a in self._columns.attributes if a.source == DRAFTED]:
+        if drafted := [a.name for a in self.columns.attributes if a.source == DRAFTED]:
             out.append(
                 f"The domain of column {some(drafted)} was read off data: name its public source."
             )

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..encrypted.counts import encrypt_rows, open_sums, sum_rows
+from ..encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
 from ..encrypted.packing import Layout
 from ..encrypted.paillier import PrivateKey, PublicKey
 from ..encrypted.positions import align, place, population_digest
@@ -30,11 +30,12 @@ from ..progress import Progress
 from ..sketches.parameters import EncryptedCountsPlan
 from .secret import Secret, derive
 
-__all__ = ["Steps", "noisy_count"]
+__all__ = ["Steps", "noisy_count", "opened"]
 
 ROWS, ANSWERS = "encrypted rows", "encrypted answers"
 Codes = npt.NDArray[np.int32]
 Digests = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
 Tables = tuple[npt.NDArray[np.int64], ...]
 
 
@@ -121,18 +122,21 @@ class Steps:
             MessageError: the rows are not of this plan and party, not of the same people, or
                 damaged.
         """
-        where = f"The file of encrypted rows of {self.plan.party_names[party]!r}"
-        arrays = self._opened(rows, ROWS, party, None, where)
-        public = PublicKey.from_bytes(_array(arrays, "key", where).tobytes(), where)
-        layout, counters = self._layout(party), self._counters(self.party)
+        public, encrypted = self._opened(party, rows)
+        layout, mine = self._layout(party), self._layout(self.party)
         exact = hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes()).digest()
         drawn = noise(exact).gaussian(
-            np.zeros((sum(counters), layout.counters), np.int64), self.sketch.sigma
+            np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma
         )
-        sizes, contrasts = self._groups(self.party)
-        encrypted = _array(arrays, "rows", where)
         sums = sum_rows(
-            public, encrypted, self.codes, sizes, drawn, layout, self.progress, contrasts
+            public,
+            encrypted,
+            self.codes,
+            mine.sizes,
+            drawn,
+            layout,
+            self.progress,
+            mine.contrasts,
         )
         return container.pack(ANSWERS, self._header(party), {"answers": sums})
 
@@ -160,10 +164,8 @@ class Steps:
                 raise MessageError(
                     f"The answers of {name!r} are missing: a message has the counts with every later party."
                 )
-            where = f"The file of answers of {name!r}"
-            arrays = self._opened(answers[party], ANSWERS, party, self.party, where)
+            _, sums = self._opened(party, answers[party])
             layout = self._layout(self.party)
-            sums = _array(arrays, "answers", where)
             counted = open_sums(self._private(), sums, counters, layout, self.progress)
             own = noise(hashlib.sha256(answers[party]).digest())
             out += [own.gaussian(table, self.sketch.sigma) for table in counted]
@@ -176,19 +178,6 @@ class Steps:
             )
         return self.private
 
-    def _groups(self, party: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of a party's groups, and which of them are contrasts, by their place there."""
-        groups = self.plan.groups_of(party)
-        contrasts = tuple(i for i, g in enumerate(groups) if g in self.sketch.contrasts)
-        return tuple(self.sketch.sizes[g] for g in groups), contrasts
-
-    def _counters(self, party: int) -> tuple[int, ...]:
-        """Counters of each of a party's groups."""
-        return tuple(self.sketch.rows(g) for g in self.plan.groups_of(party))
-
-    def _layout(self, party: int) -> Layout:
-        return self.sketch.layout(self.plan.groups_of(party))
-
     def _header(self, receiver: int | None) -> dict[str, object]:
         """What a file says about itself; ``receiver`` is None for all later parties."""
         return {
@@ -198,28 +187,61 @@ class Steps:
             "people": self.people,
         }
 
-    def _opened(
-        self, data: bytes, kind: str, party: int, receiver: int | None, where: str
-    ) -> dict[str, npt.NDArray[np.uint8]]:
-        """The arrays of another party's file."""
-        header, arrays = container.unpack(data, kind, where)
-        wanted = self._header(receiver) | {"party": party}
-        if header.get("plan") != wanted["plan"]:
-            raise MessageError(f"{where} was made for another plan; make it again with this plan.")
-        if (header.get("party"), header.get("receiver")) != (party, receiver):
-            raise MessageError(f"{where} is another party's, or for another party.")
-        if header.get("people") != self.people:
+    def _counters(self, party: int) -> tuple[int, ...]:
+        """Counters of each of a party's groups."""
+        return tuple(map(self.sketch.rows, self.plan.groups_of(party)))
+
+    def _layout(self, party: int) -> Layout:
+        return self.sketch.layout(self.plan.groups_of(party))
+
+    def _opened(self, party: int, data: bytes) -> tuple[PublicKey, Bytes]:
+        """Public key and ciphertexts of another party's file."""
+        key = None if party < self.party else self._private().public
+        people, public, ciphertexts = opened(self.plan, party, self.party, data, key)
+        if people != self.people:
             raise MessageError(
                 f"{self.plan.party_names[party]!r} and {self.plan.party_names[self.party]!r} do not hold the same ids, which "
                 "encrypted counts need: compare how ids are written (`vertimrf align`), or plan with count sketches."
             )
-        return arrays
+        return public, ciphertexts
 
 
-def _array(
-    arrays: Mapping[str, npt.NDArray[np.uint8]], name: str, where: str
-) -> npt.NDArray[np.uint8]:
-    array = arrays.get(name)
-    if array is None or array.dtype != np.uint8:
-        raise MessageError(f"{where} lacks its {name}: have it sent again.")
-    return array
+def opened(
+    plan: Plan, sender: int, receiver: int, data: bytes, key: PublicKey | None = None
+) -> tuple[object, PublicKey, Bytes]:
+    """Read a file from another party, and check all but whether both have the same people.
+
+    Args:
+        plan: the agreed plan.
+        sender, receiver: positions of the parties. The earlier of two sends rows, and the later one
+            answers.
+        data: the file.
+        key: the receiver's public key; needed for answers.
+
+    Returns:
+        The sender's keyed digest of all ids, the key of the ciphertexts, and these.
+
+    Raises:
+        MessageError: the file is of another plan or party, or damaged; its key is none; or its
+            ciphertexts are too few, too many, or not all under the key.
+    """
+    rows = sender < receiver
+    kind, *names = (ROWS, "rows", "key") if rows else (ANSWERS, "answers")
+    where = f"The file of {kind} of {plan.party_names[sender]!r}"
+    header, arrays = container.unpack(data, kind, where)
+    if header.get("plan") != plan.digest().hex():
+        raise MessageError(f"{where} was made for another plan; make it again with this plan.")
+    if (header.get("party"), header.get("receiver")) != (sender, None if rows else receiver):
+        raise MessageError(f"{where} is another party's, or for another party.")
+    for name in names:
+        if name not in arrays or arrays[name].dtype != np.uint8:
+            raise MessageError(f"{where} lacks its {name}: have it sent again.")
+    public = PublicKey.from_bytes(arrays["key"].tobytes(), where) if rows else key
+    assert public is not None
+    sketch = plan.sketch
+    assert isinstance(sketch, EncryptedCountsPlan)
+    layout = sketch.layout(plan.groups_of(min(sender, receiver)))
+    count = layout.capacity if rows else sum(map(sketch.rows, plan.groups_of(sender)))
+    ciphertexts = arrays[names[0]]
+    check_ciphertexts(ciphertexts, count, layout, public, where)
+    return header.get("people"), public, ciphertexts

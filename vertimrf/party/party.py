@@ -12,6 +12,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from ..clock import Clock
 from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
-from ..keys import PrivateKey, called, seal
+from ..keys import PrivateKey, called
 from ..message import LocalMarginal, Message
 from ..model.measurement import BinMap
 from ..options import RunOptions
@@ -56,6 +57,25 @@ from .secret import Secret, derive, id_keys
 __all__ = ["Party"]
 
 BinMaps = tuple[npt.NDArray[np.int64], ...]
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def kept(method: Callable[[Party, A], R]) -> Callable[[Party, A], R]:
+    """A method that keeps its result for the argument that came last.
+
+    So the steps of encrypted counts, which are given one table, check and measure it once.
+    """
+    name = f"_last{method.__name__}"
+
+    @functools.wraps(method)
+    def once(self: Party, of: A) -> R:
+        if name not in vars(self) or vars(self)[name][0] is not of:
+            vars(self)[name] = of, method(self, of)
+        result: R = vars(self)[name][1]
+        return result
+
+    return once
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +144,6 @@ class Party:
         self._fixed = noise
         self._key = key
         self._counting_key = counting_key
-        self._measured: tuple[int, LocalRelease] | None = None
 
     def __repr__(self) -> str:
         return f"<Party {self._name!r} of {self._plan}>"
@@ -164,7 +183,9 @@ class Party:
         Raises:
             TableError: the table's attributes are not those of this party.
         """
-        return self._steps(self._checked(table)).rows()
+        steps = self._steps(self._checked(table))
+        with self._clock("LocEnc"), threads(self._options.num_threads):
+            return steps.rows()
 
     def answers(self, table: Table | Records, rows: Mapping[str, bytes]) -> dict[str, bytes]:
         """Step 2 of encrypted counts: sums of the rows of earlier parties, with noise.
@@ -217,6 +238,7 @@ class Party:
         records = self._checked(table)
         return self._run(records, self._digest(records), answers)
 
+    @kept
     def _digest(self, records: Records) -> bytes:
         """Keyed digest of the table; empty without a private key."""
         if self._key is None:
@@ -247,6 +269,7 @@ class Party:
                 return self._message_of_counts(records, digest, answers or {})
             return self._message(records, self._noise(digest))
 
+    @kept
     def _steps(self, records: Records) -> Steps:
         """The steps of encrypted counts. They need the bins, and so the local model."""
         plan, sketch = self._plan, self._plan.sketch
@@ -269,12 +292,10 @@ class Party:
             self._options.progress,
         )
 
+    @kept
     def _local_once(self, records: Records) -> LocalRelease:
         """The local model, released once for one table: all steps have the same bins."""
-        identity = records.keyed_sum(bytes(16))
-        if self._measured is None or self._measured[0] != identity:
-            self._measured = identity, self._local(records, self._noise(self._digest(records)))
-        return self._measured[1]
+        return self._local(records, self._noise(self._digest(records)))
 
     def _message_of_counts(
         self, records: Records, digest: bytes, answers: Mapping[str, bytes]
@@ -418,16 +439,13 @@ class Party:
             MESSAGE, digest, lambda: self._run(records, digest, answers).seal(self._plan, key)
         )
 
-    def exchanged(
-        self, table: Table | Records, file: str, to: str, make: Callable[[], bytes]
-    ) -> bytes:
-        """Seal a file of encrypted counts for another party, and record it on this machine.
+    def exchanged(self, table: Table | Records, file: str, make: Callable[[], bytes]) -> bytes:
+        """Record a file of encrypted counts for another party on this machine.
 
         Args:
             table: the party's records, as for :meth:`release`.
             file: name of the file.
-            to: the receiving party.
-            make: gives the contents; called only if the file is not on record.
+            make: gives the sealed file; called only if it is not on record.
 
         Returns:
             The sealed file.
@@ -437,13 +455,7 @@ class Party:
             PlanError: this party was made without its private key.
             PrivacyError: the file was made from another table, or the record cannot be written.
         """
-        key, plan = self._private_key(), self._plan
-        kind = file.partition("-")[0]
-        return self._once(
-            file,
-            self._digest(self._checked(table)),
-            lambda: seal(make(), kind, plan.digest(), plan.sealing_keys(), key, to),
-        )
+        return self._once(file, self._digest(self._checked(table)), make)
 
     def _once(self, file: str, digest: bytes, make: Callable[[], bytes]) -> bytes:
         """A file on record, or a new one."""
@@ -465,6 +477,7 @@ class Party:
         ).digest()
         return Release(plan, self._index, digest, file)
 
+    @kept
     def _checked(self, table: Table | Records) -> Records:
         """Records without those that contradict the schema, and at most the plan's number of each
         person.

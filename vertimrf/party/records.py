@@ -282,7 +282,7 @@ class _Share:
     def step(self, name: str) -> None:
         """Ignored: a piece has no steps."""
 
-    def advance(self, done: int, of: int) -> None:
+    def advance(self, done: int, of: int, unit: str = "") -> None:
         """Report records of the whole, in units of a piece's record."""
         self.whole.advance(self.before * of + done * self.records, self.of * of)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..sketches.parameters import BLOCK_KEYS, CountSketchPlan, SketchPlan
+from ..sketches.parameters import BLOCK_KEYS, CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .plan import LocalPlan, Plan
 
 __all__ = ["Forecast", "WholeForecast", "forecast", "least_memory", "measured_cells", "model_cells"]
@@ -30,6 +30,9 @@ SIGN, COUNTER, PRODUCT = 2e-9, 15e-9, 0.15e-9
 # Scheduled pairs: per record and block of keys; per level, packed and sealed; per key and estimated
 # cell.
 RECORD, LEVEL, CELL_KEY = 7e-9, 50e-9, 1.1e-9
+# Encrypted counts: per ciphertext of a row that is encrypted, and added for a few groups; per
+# ciphertext of a sum that is made, and opened.
+ENCRYPTION, ADDITION, ANSWER, OPENING = 0.75e-3, 60e-6, 41e-3, 13e-3
 # Share of the work that runs on all cores.
 SHARED = 0.6
 # Bytes of Python and the libraries; of a record besides its codes; of the rows of a column that the
@@ -94,7 +97,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     Returns:
         The forecast; None for encoders that are only for comparison.
     """
-    if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
+    if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | EncryptedCountsPlan | None):
         return None
     records, d = plan.expected_records, len(plan.schema.sizes)
     numbers = [_numbers(plan, party) for party in range(len(plan.local))]
@@ -115,7 +118,8 @@ def forecast(plan: Plan) -> WholeForecast | None:
         )
         memory = PROCESS_BYTES + records * (3 * len(sizes) + RECORD_BYTES)
         memory += max(
-            _wide(plan) * numbers[party], numbers[party] + COPIES * plan.message_size(party)
+            _wide(plan) * numbers[party],
+            numbers[party] + COPIES * plan.message_size(party),
         )
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
@@ -150,9 +154,9 @@ def least_memory(plan: Plan, party: int) -> float:
 def _wide(plan: Plan) -> int:
     """Bytes of a counter or level while sketches are made.
 
-    Counters have 32 bits until they are cut.
+    Counters have 32 bits until they are cut. Encrypted rows are packed, sealed and recorded.
     """
-    return 5 if isinstance(plan.sketch, CountSketchPlan) else 1
+    return 5 if isinstance(plan.sketch, CountSketchPlan | EncryptedCountsPlan) else 1
 
 
 def _encoding(plan: Plan, party: int, numbers: float) -> float:
@@ -160,6 +164,8 @@ def _encoding(plan: Plan, party: int, numbers: float) -> float:
     records, groups = plan.expected_records, plan.groups_of(party)
     if isinstance(plan.sketch, CountSketchPlan):
         return SIGN * records * plan.sketch.repetitions * len(groups) + COUNTER * numbers
+    if isinstance(plan.sketch, EncryptedCountsPlan):
+        return _counting(plan, plan.sketch, party)
     if isinstance(plan.sketch, SketchPlan):
         blocks = [
             math.ceil(pair.keys / BLOCK_KEYS)
@@ -169,6 +175,21 @@ def _encoding(plan: Plan, party: int, numbers: float) -> float:
         ]
         return RECORD * records * sum(blocks) + LEVEL * numbers
     return 0.0
+
+
+def _counting(plan: Plan, sketch: EncryptedCountsPlan, party: int) -> float:
+    """Core seconds in which a party encrypts its rows, and adds and opens those of others."""
+    groups = [plan.groups_of(one) for one in range(len(plan.local))]
+    sums = [sum(map(sketch.rows, some)) for some in groups]
+    if not sums[party]:
+        return 0.0
+    mine = sketch.layout(groups[party]).ciphertexts
+    work = mine * OPENING * sum(sums[party + 1 :])
+    work += mine * ENCRYPTION * sketch.capacity * any(sums[party + 1 :])
+    for earlier in filter(None, groups[:party]):
+        theirs = sketch.layout(earlier).ciphertexts
+        work += theirs * (ADDITION * sketch.capacity + ANSWER * sums[party])
+    return work
 
 
 def _estimating(plan: Plan) -> float:
@@ -186,9 +207,14 @@ def _estimating(plan: Plan) -> float:
 
 
 def _numbers(plan: Plan, party: int) -> float:
-    """Number of counters or levels in a party's tables, each of which takes a byte in memory."""
+    """Number of counters or levels in a party's tables, each of which takes a byte in memory; of
+    encrypted counts, the bytes of the largest file of rows.
+    """
     if plan.sketch is None:
         return 0.0
+    if isinstance(plan.sketch, EncryptedCountsPlan):
+        groups = filter(None, map(plan.groups_of, range(len(plan.local))))
+        return float(max(plan.sketch.layout(some).row_bytes for some in groups))
     return float(
         sum(values * keys for values, keys in plan.sketch.shapes(plan.groups_of(party), 0))
     )

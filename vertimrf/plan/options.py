@@ -96,6 +96,8 @@ class PlanOptions:
         split: number of attributes of each party, in order, if the schema names no parties.
         domain_share: share of epsilon and delta with which a trial on one machine finds private
             domains.
+        even_if_useless: make a plan even if its result is predicted to be useless
+            (:mod:`~.plan.verdict`).
 
     Raises:
         PlanError: an option is out of range.
@@ -137,6 +139,7 @@ class PlanOptions:
     domain_share: float = _option(
         DOMAIN_SHARE, "Part of epsilon that private domains are found with."
     )
+    even_if_useless: bool = _option(False, "Plan even if the result is predicted to be useless.")
 
     def __post_init__(self) -> None:
         if self.expected_records is not None and self.expected_records < 1:

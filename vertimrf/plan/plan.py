@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -64,6 +64,9 @@ from .defaults import (
 from .groups import Group
 from .schema import MAX_NAMED, Schema
 from .workload import Workload
+
+if TYPE_CHECKING:
+    from .verdict import Verdict
 
 __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
@@ -583,6 +586,8 @@ class Plan:
             f"{len(self.schema.attributes)} attributes at {len(self.local)} parties, about {self.expected_records:,} records; "
             f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
         ]
+        if self.schema.ids is not None:
+            lines.append(f"  ids: of the form {self.schema.ids!r} at every party.")
         for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
             attributes, varying = (
                 len(self.schema.party_attributes(name)),
@@ -601,6 +606,8 @@ class Plan:
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines += self._independence()
+        if (judged := self.verdict()) is not None:
+            lines.append(f"  {judged}")
         for attribute in self.schema.shared:
             holders = " and ".join(
                 self.party_names[party] for party in self.schema.holders[attribute]
@@ -628,6 +635,12 @@ class Plan:
                 "  population: everybody that any party holds; what nobody holds of a person is null."
             )
         return "\n".join(lines)
+
+    def verdict(self) -> Verdict | None:
+        """How far the result can be trusted (:func:`.verdict.verdict`)."""
+        from .verdict import verdict
+
+        return verdict(self)
 
     def _independence(self) -> list[str]:
         """Which columns the result will have as independent, and why; empty if none."""

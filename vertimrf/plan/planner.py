@@ -14,14 +14,14 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 from ..errors import PlanError
 from ..keys import PublicKeys
-from ..privacy.accountant import calibrate, gaussian_rho
+from ..privacy.accountant import calibrate
 from ..privacy.events import MAX_COUNT_VARIANCE, MIN_COUNT_VARIANCE, GaussianEvent
-from ..privacy.ledger import LedgerEntry
+from ..privacy.ledger import LedgerEntry, coalitions
 from ..privacy.person_sketch import MIN_BUCKETS
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
@@ -49,6 +49,7 @@ from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schema import Schema
 from .shares import ONE_WAY_OF_CONTRASTS, ONE_WAY_SHARE, SCORE_SHARE, USUAL, Outlook, Shares
+from .verdict import useful
 from .weights import choose_weights, least_weights
 from .workload import Workload
 
@@ -386,7 +387,7 @@ def make_plan(
         The plan.
 
     Raises:
-        PlanError: parameters out of range.
+        PlanError: parameters out of range, or the result is predicted to be useless.
         PrivacyError: no noise meets the target.
     """
     check_target(epsilon, planning.delta)
@@ -408,13 +409,14 @@ def make_plan(
         sized = partial(
             make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys
         )
-        uncapped = replace(planning, collusion_epsilon=None, split=None)
-        return within_cap(
+        uncapped = replace(planning, collusion_epsilon=None, split=None, even_if_useless=True)
+        capped = within_cap(
             lambda size: sized(replace(uncapped, message_bytes=size)),
             cap,
             MIN_MESSAGE_BYTES,
             largest,
         )
+        return capped if planning.even_if_useless else useful(capped)
     delta = default_delta(records) if planning.delta is None else planning.delta
     target = Target(
         epsilon,
@@ -425,7 +427,8 @@ def make_plan(
     choice = _choose(schema, planning, target)
     at = _plans(schema, planning, target, choice, Origin(nonce, tuple(prior), public_keys))
     _, most, guess = at(1.0).accounted()
-    return at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
+    made = at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
+    return made if planning.even_if_useless else useful(made)
 
 
 @dataclass(frozen=True)
@@ -436,6 +439,13 @@ class Target:
     delta: float
     records: int
     message_bytes: int
+
+    @cached_property
+    def rho(self) -> float:
+        """The budget (zCDP) that one Gaussian mechanism would have."""
+        return calibrate(
+            lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], self.epsilon, self.delta
+        )
 
 
 @dataclass(frozen=True)
@@ -462,26 +472,22 @@ class Origin:
     public_keys: PublicKeys | None
 
 
-def _shares(schema: Schema, planning: PlanOptions, target: Target) -> Shares:
+def _shares(schema: Schema, planning: PlanOptions, target: Target, usual: Shares = USUAL) -> Shares:
     """The given shares of the budget; otherwise, those of the least forecast of the error."""
     several = _publishing_parties(schema) > 1
-    if planning.shares is not None:
-        return Shares(*planning.shares)
-    if planning.encoder != CountSketchPlan.encoder or not planning.local_models:
-        return USUAL
-    rho = _gaussian_budget(target) / planning.records_per_person**2
+    encrypted = planning.encoder == EncryptedCountsPlan.encoder
+    given = usual if planning.shares is None else Shares(*planning.shares)
+    if not planning.local_models:
+        return replace(given, one_way=1.0)
+    if given is not usual or not (encrypted or planning.encoder == CountSketchPlan.encoder):
+        return given
+    rho = target.rho / planning.records_per_person**2
     columns = tuple(
         tuple(schema.sizes[a] for a in schema.varying(name)) for name in schema.party_names
     )
     sketched = target.message_bytes if several and (schema.shared or crossing_pairs(schema)) else 0
-    return Outlook(columns, target.records, rho, _local_limit(schema, planning), sketched).best()
-
-
-def _gaussian_budget(target: Target) -> float:
-    """The budget (zCDP) that one Gaussian mechanism would have."""
-    return calibrate(
-        lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta
-    )
+    limit = _local_limit(schema, planning)
+    return Outlook(columns, target.records, rho, limit, sketched, encrypted).best(usual)
 
 
 def _local_limit(schema: Schema, planning: PlanOptions) -> int:
@@ -496,15 +502,16 @@ def _local_limit(schema: Schema, planning: PlanOptions) -> int:
 
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     """Choose the cross-party release; see :func:`make_plan`."""
-    encoder, shares = planning.encoder, _shares(schema, planning, target)
-    if not planning.local_models:
-        shares = replace(shares, one_way=1.0)
+    encoder = planning.encoder
     several = _publishing_parties(schema) > 1
     if several and planning.records_per_person > 1 and not KINDS[encoder].prices_persons:
         raise PlanError(
             f"With {planning.records_per_person} records of a person there is no price for {encoder}: use count sketches, or one "
             "record per person."
         )
+    if several and encoder == EncryptedCountsPlan.encoder:
+        return _encrypted_counts(schema, planning, target)
+    shares = _shares(schema, planning, target)
     if not several or not shares.sketches:
         return Choice(NoSketches(), (), shares.without_sketches())
     varying = tuple(
@@ -524,10 +531,8 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
         return Choice(published, (), shares.without_sketches())
     if encoder == ResponsePlan.encoder:
         return Choice(Responses(varying, sizes), (), shares)
-    if encoder == EncryptedCountsPlan.encoder:
-        return _encrypted_counts(schema, planning, target, shares)
     # The sketches get their share of the rho that one Gaussian mechanism would have.
-    rho = shares.sketches * _gaussian_budget(target)
+    rho = shares.sketches * target.rho
     agreement: list[tuple[int, int]] = []
     # Agreement sketches can be priced for one record per person only.
     if schema.shared and planning.records_per_person == 1:
@@ -546,9 +551,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     return Choice(choice, tuple(agreement), shares)
 
 
-def _encrypted_counts(
-    schema: Schema, planning: PlanOptions, target: Target, given: Shares
-) -> Choice:
+def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     """Choose groups and budget shares of encrypted counts.
 
     Every attribute is a group, and one of two values is a contrast. If one clique contains all
@@ -568,14 +571,14 @@ def _encrypted_counts(
         parties = [group.party(schema) for group in groups]
         counts = [parties.count(party) for party in range(len(columns))]
         tables = (len(groups) ** 2 - sum(count**2 for count in counts)) // 2
-        shares = given
-        if planning.shares is None:
-            derived = _encrypted_shares([len(some) for some in columns], counts)
-            shares = replace(derived, one_way=given.one_way)
+        usual = _encrypted_shares([len(some) for some in columns], counts)
+        shares = _shares(schema, planning, target, usual)
+        if not shares.sketches:
+            return Choice(NoSketches(), (), shares.without_sketches()), math.inf
         ratio = shares.count / shares.sketches
         release = EncryptedCounts(groups, contrasts, tables, target.records, ratio)
         # The noise of both parties, at the rho that one Gaussian mechanism would have.
-        rho = shares.sketches * gaussian_rho(target.epsilon, target.delta)
+        rho = shares.sketches * target.rho
         return Choice(release, (), shares), math.sqrt(tables / (2 * rho))
 
     if math.prod(schema.sizes) <= planning.tau:
@@ -600,16 +603,15 @@ def _encrypted_shares(attributes: Sequence[int], groups: Sequence[int]) -> Share
     count = SHARES[0]
     tables = (sum(groups) ** 2 - sum(some**2 for some in groups)) / 2
     crossing = 1 - count
-    for size in range(1, len(groups)):
-        for others in itertools.combinations(range(len(groups)), size):
-            among = sum(groups[i] for i in others)
-            inside = (among**2 - sum(groups[i] ** 2 for i in others)) / 2
-            # Tables of the others and the coalition have one noise, which costs twice as much.
-            cost = (2 * among * (sum(groups) - among) + inside) / tables
-            local = sum(attributes[i] for i in others) / sum(attributes)
-            if cost > local:
-                left = 1 - count * (0 in others) - (1 - count) * local
-                crossing = min(crossing, left / (cost - local))
+    for others in coalitions(range(len(groups))):
+        among = sum(groups[i] for i in others)
+        inside = (among**2 - sum(groups[i] ** 2 for i in others)) / 2
+        # Tables of the others and the coalition have one noise, which costs twice as much.
+        cost = (2 * among * (sum(groups) - among) + inside) / tables
+        local = sum(attributes[i] for i in others) / sum(attributes)
+        if cost > local:
+            left = 1 - count * (0 in others) - (1 - count) * local
+            crossing = min(crossing, left / (cost - local))
     return Shares(count, 1 - count - crossing, crossing)
 
 

@@ -27,6 +27,7 @@ from ..files.canonical import check_depth, json_digest, json_of
 from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
+from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 
 __all__ = ["Schema", "SchemaSections", "read_schema"]
@@ -61,6 +62,8 @@ class Schema:
             attributes.
         spent: the cost of finding domains with noise. It is part of the ledger of every plan with
             this schema.
+        ids: the form of the record ids at every party (:mod:`vertimrf.plan.id_form`). None if it is
+            not stated.
 
     Raises:
         SchemaError: attributes or parties contradict each other, or the combinations leave no
@@ -72,6 +75,7 @@ class Schema:
     public: bool = True
     impossible: tuple[Impossible, ...] = ()
     spent: tuple[LedgerEntry, ...] = ()
+    ids: str | None = None
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -89,6 +93,8 @@ class Schema:
                 )
         if not isinstance(self.public, bool):
             raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
+        if self.ids is not None:
+            check_form(self.ids)
         place = self._places
         seen: dict[str, None] = {}
         names = set()
@@ -211,20 +217,29 @@ class Schema:
                 parties.
 
         Raises:
-            SchemaError: a party is in two parts, or attributes of one name differ. The message
-                lists all of these and how they differ.
+            SchemaError: a party is in two parts, the forms of ids differ, or attributes of one name
+                differ. The message lists all of these and how they differ.
         """
         if not parts:
             raise SchemaError("There are no parts to merge; give each party's.")
         parties: dict[str, tuple[Attribute, ...]] = {}
         source: dict[str, str] = {}
+        forms: dict[str, str] = {}
         for where, part in parts.items():
+            if part.ids is not None:
+                forms.setdefault(part.ids, " and ".join(part.party_names))
             for party, _ in part.parties:
                 if party in source:
                     raise SchemaError(
                         f"Party {party!r} is in {source[party]} and in {where}; give every party one part."
                     )
                 parties[party], source[party] = part.part(party), where
+        if len(forms) > 1:
+            written = ", and ".join(f"of {who} the form {form!r}" for form, who in forms.items())
+            raise SchemaError(
+                f"Ids have {written}, so no records would match: write ids alike, or, where an id_format makes them so, "
+                "the form that it leaves."
+            )
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(
             parties, public=all(part.public for part in parts.values()), impossible=impossible
@@ -232,6 +247,7 @@ class Schema:
         return replace(
             merged,
             spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
+            ids=next(iter(forms), None),
         )
 
     @cached_property
@@ -424,7 +440,9 @@ class Schema:
             for i, (count, end) in enumerate(zip(counts, ends, strict=True))
         }
         return replace(
-            Schema.of(parties, public=self.public, impossible=self.impossible), spent=self.spent
+            Schema.of(parties, public=self.public, impossible=self.impossible),
+            spent=self.spent,
+            ids=self.ids,
         )
 
     def digest(self) -> str:
@@ -438,6 +456,7 @@ class Schema:
         """
         return {
             "public": self.public,
+            **({} if self.ids is None else {"ids": self.ids}),
             "party": [
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name in self.party_names
@@ -488,7 +507,7 @@ class Schema:
         if public is msgspec.UNSET:
             # A draft stays one until its owner says so, or gives every domain a source.
             public = not any(a.source == DRAFTED for _, columns in parties for a in columns)
-        return replace(cls._of(parties, public, impossible), spent=sections.spent)
+        return replace(cls._of(parties, public, impossible), spent=sections.spent, ids=sections.ids)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -563,7 +582,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         party: the parties.
-        public, spent: as in :class:`Schema`.
+        public, spent, ids: as in :class:`Schema`.
         impossible: sections of combinations of values of several parties, for
             :meth:`Impossible.from_json`.
     """
@@ -572,6 +591,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
     public: bool | msgspec.UnsetType = msgspec.UNSET
     impossible: Sections = []
     spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
+    ids: str | None = None
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:

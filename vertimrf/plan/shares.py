@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ..sketches.parameters import MAX_CAPACITY
 from .defaults import SHARES
 
 __all__ = [
@@ -28,9 +30,12 @@ __all__ = [
     "ONE_WAY_SHARE",
     "SCORE_SHARE",
     "USUAL",
+    "Distances",
     "Outlook",
     "Shares",
+    "distances",
     "error",
+    "left",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -85,6 +90,7 @@ class Outlook:
         rho: the whole budget (zCDP).
         largest_clique: most cells of a local clique.
         message_bytes: budget for the sketches in a party's message; 0 if there are none.
+        encrypted: whether pairs across parties come from encrypted counts.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -92,11 +98,20 @@ class Outlook:
     rho: float
     largest_clique: int
     message_bytes: int
+    encrypted: bool = False
 
-    def best(self) -> Shares:
+    @property
+    def pairs_across(self) -> int:
+        """Number of pairs of columns of different parties."""
+        d = sum(map(len, self.columns))
+        return math.comb(d, 2) - sum(math.comb(len(some), 2) for some in self.columns)
+
+    def best(self, usual: Shares = USUAL) -> Shares:
         """The shares with the least forecast of the error; the usual ones unless others gain."""
-        usual = USUAL if self.message_bytes else USUAL.without_sketches()
-        sketches = SKETCH_SHARES if self.message_bytes else (0.0,)
+        # The share of encrypted counts follows from the costs of coalitions.
+        sketches: Sequence[float] = (usual.sketches, 0.0) if self.encrypted else SKETCH_SHARES
+        if not self.message_bytes:
+            usual, sketches = usual.without_sketches(), (0.0,)
         if not any(self.columns):
             return usual
         several = any(len(sizes) > 1 for sizes in self.columns)
@@ -109,8 +124,22 @@ class Outlook:
         return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual
 
 
-def error(outlook: Outlook, shares: Shares) -> float:
-    """Forecast of the mean distance of three-way marginals, which may exceed 1.
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Total variation distances by noise alone; infinite where nothing is measured.
+
+    Attributes:
+        one_way: of attributes [shape=(attributes,), float64].
+        within, across: of pairs at one party, and of different parties [shape=(pairs,), float64].
+    """
+
+    one_way: Floats
+    within: Floats
+    across: Floats
+
+
+def distances(outlook: Outlook, shares: Shares) -> Distances:
+    """Distances by the noise of a division of the budget.
 
     Args:
         outlook: what is known of the run.
@@ -118,34 +147,45 @@ def error(outlook: Outlook, shares: Shares) -> float:
     """
     d = sum(map(len, outlook.columns))
     local = shares.local * outlook.rho / d
-    ones, pairs = 0.0, 0.0
-    for sizes in outlook.columns:
-        squared, left = _at_one_party(
-            np.array(sizes, np.float64), local * len(sizes), shares, outlook
-        )
-        ones, pairs = ones + squared, pairs + left
-    crossing = _across(outlook, shares.sketches * outlook.rho)
-    return math.sqrt(3 * ones / d + 3 * (pairs + crossing) / max(math.comb(d, 2), 1))
+    parties = [
+        _at_one_party(np.array(sizes, np.float64), local * len(sizes), shares, outlook)
+        for sizes in outlook.columns
+    ]
+    one_way, within = (np.concatenate(kind) for kind in zip(*parties, strict=True))
+    return Distances(one_way, within, _across(outlook, shares.sketches * outlook.rho))
 
 
-def _left(distances: Floats) -> float:
-    """Sum of the squared distances that pairs leave, by the distances of their noise."""
-    squared = np.square(distances)
-    return float((DEPENDENCE**2 * squared / (DEPENDENCE**2 + squared)).sum())
+def error(outlook: Outlook, shares: Shares) -> float:
+    """Forecast of the mean distance of three-way marginals, which may exceed 1.
+
+    Args:
+        outlook: what is known of the run.
+        shares: the division of the budget.
+    """
+    noise = distances(outlook, shares)
+    pairs = left(np.concatenate([noise.within, noise.across]), DEPENDENCE)
+    squares = np.square(noise.one_way).mean() + np.square(pairs).sum() / max(pairs.size, 1)
+    return math.sqrt(3 * squares)
+
+
+def left(noise: Floats, dependence: float) -> Floats:
+    """The distances that pairs leave, by the distances of their noise."""
+    out: Floats = dependence / np.sqrt(1 + np.square(dependence / noise))
+    return out
 
 
 def _at_one_party(
     sizes: Floats, rho: float, shares: Shares, outlook: Outlook
-) -> tuple[float, float]:
-    """Sums of the squared distances of a party's attributes, and of what its pairs leave."""
+) -> tuple[Floats, Floats]:
+    """Distances of a party's attributes and of its pairs."""
     d = len(sizes)
+    pairs = np.full(math.comb(d, 2), np.inf)
     if not d:
-        return 0.0, 0.0
+        return sizes, pairs
     contrasts = len(outlook.columns) == 1 and sizes.max() == 2
     usual = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
     one_way = 1.0 if d == 1 else usual if shares.one_way is None else shares.one_way
     precision = np.full(d, 2 * one_way * rho / d)
-    left = math.comb(d, 2) * DEPENDENCE**2
     if one_way < 1:
         scores = SCORE_SHARE if math.prod(map(int, sizes)) > outlook.largest_clique else 0.0
         first, second = np.triu_indices(d, 1)
@@ -153,27 +193,31 @@ def _at_one_party(
         cells = np.ones(len(first)) if contrasts else sizes[first] * sizes[second]
         weights = cells ** (2 / 3)
         variance = weights.sum() / weights / (2 * (1 - one_way - scores) * rho)
-        left = _left(cells * np.sqrt(variance) / (outlook.records * math.sqrt(2 * math.pi)))
+        pairs = cells * np.sqrt(variance) / (outlook.records * math.sqrt(2 * math.pi))
         if not contrasts:
             np.add.at(precision, first, 1 / (sizes[second] * variance))
             np.add.at(precision, second, 1 / (sizes[first] * variance))
-    distances = sizes / np.sqrt(precision) / (outlook.records * math.sqrt(2 * math.pi))
-    return float(np.square(distances).sum()), left
+    return sizes / np.sqrt(precision) / (outlook.records * math.sqrt(2 * math.pi)), pairs
 
 
-def _across(outlook: Outlook, rho: float) -> float:
-    """Sum of the squared distances that pairs across parties leave."""
+def _across(outlook: Outlook, rho: float) -> Floats:
+    """Distances of pairs across parties."""
     sizes = [np.array(each, np.float64) for each in outlook.columns]
     d, rows = sum(map(len, sizes)), max(float(each.sum()) for each in sizes)
-    out = 0.0
+    out = [np.empty(0)]
     for one, other in itertools.combinations(sizes, 2):
         if not rho:
-            out += DEPENDENCE**2 * len(one) * len(other)
+            out.append(np.full(len(one) * len(other), np.inf))
             continue
         counters = COUNTERS_PER_BYTE * outlook.message_bytes / rows
         # In each value's counters the noise is that of so many records.
         noise = d * math.sqrt(counters / (4 * rho))
         spread = (outlook.records / one + noise)[:, None] * (outlook.records / other + noise)
-        errors = np.sqrt(spread / counters)
-        out += _left(np.outer(one, other) * errors / (outlook.records * math.sqrt(2 * math.pi)))
-    return out
+        variance = spread / counters
+        if outlook.encrypted:
+            # A table has the noise of two parties, and is scaled from the sample to all records.
+            scale = max(outlook.records / MAX_CAPACITY, 1.0)
+            variance = np.full(spread.shape, scale**2 * outlook.pairs_across / (2 * rho))
+        errors = np.outer(one, other) * np.sqrt(variance)
+        out.append(errors.ravel() / (outlook.records * math.sqrt(2 * math.pi)))
+    return np.concatenate(out)

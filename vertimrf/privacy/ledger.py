@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -35,14 +36,18 @@ __all__ = [
     "Ledger",
     "LedgerEntry",
     "Part",
+    "coalitions",
     "distinct_releases",
     "spent_beforehand",
     "worst_coalitions",
 ]
 
+P = TypeVar("P")
 REMEDY = "use the file that the run wrote"
 # Discrete Gaussian events of nearly the same weight may differ in the order of their epsilons.
 NEAR_WORST = 0.99
+# Longest line of a table in a terminal, characters.
+MAX_LINE = 100
 
 
 class Kind(StrEnum):
@@ -458,17 +463,23 @@ def worst_coalitions(
         return [(party,) for party in parties]
     costs: dict[tuple[tuple[Event, ...], float], tuple[str, ...]] = {}
     most: dict[tuple[Event, ...], float] = {}
-    for size in range(1, len(parties)):
-        for coalition in itertools.combinations(parties, size):
-            events = [kept.event for entry in entries for kept in entry.against(coalition)]
-            others = tuple(event for event in events if not isinstance(event, GaussianEvent))
-            rho = sum(event.rho for event in events if isinstance(event, GaussianEvent))
-            # Sets of equal cost, up to rounding, need one representative.
-            costs.setdefault((others, float(f"{rho:.12g}")), coalition)
-            most[others] = max(rho, most.get(others, 0.0))
+    for coalition in coalitions(parties):
+        events = [kept.event for entry in entries for kept in entry.against(coalition)]
+        others = tuple(event for event in events if not isinstance(event, GaussianEvent))
+        rho = sum(event.rho for event in events if isinstance(event, GaussianEvent))
+        # Sets of equal cost, up to rounding, need one representative.
+        costs.setdefault((others, float(f"{rho:.12g}")), coalition)
+        most[others] = max(rho, most.get(others, 0.0))
     return [
         coalition for (others, rho), coalition in costs.items() if rho >= NEAR_WORST * most[others]
     ]
+
+
+def coalitions(parties: Sequence[P]) -> Iterator[tuple[P, ...]]:
+    """All sets of some parties, but not of all."""
+    return itertools.chain.from_iterable(
+        itertools.combinations(parties, size) for size in range(1, len(parties))
+    )
 
 
 def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
@@ -498,15 +509,23 @@ def distinct_releases(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell. The last two are aligned to the right."""
+    """Columns as wide as their widest cell, or narrower and with cells of several lines, so that no line
+    is longer than :data:`MAX_LINE`. The last two are aligned to the right.
+    """
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     text = len(head) - 2
+    while sum(widths) + 2 * (len(head) - 1) > MAX_LINE:
+        widths[widths.index(max(widths[:text]))] -= 1
 
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            cell.ljust(w) if i < text else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+    def lines(row: Sequence[str]) -> list[str]:
+        cells = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        return [
+            "  ".join(
+                cell.ljust(w) if i < text else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in itertools.zip_longest(*cells, fillvalue="")
         ]
-        return "  ".join(cells).rstrip()
 
-    return [line(head), line(["-" * w for w in widths]), *(line(row) for row in rows)]
+    rules = ["-" * w for w in widths]
+    return [line for row in (head, rules, *rows) for line in lines(row)]

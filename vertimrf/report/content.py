@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,9 @@ Truth = Mapping[int, Codes]
 # Largest number of bars of a chart, for ordered and for unordered values; and largest number of
 # classes of an attribute when its dependence on others is computed.
 MAX_BARS, MAX_LYING, MAX_CLASSES = 32, 18, 24
+# With more pairs, only those that were measured or are neighbours in the model's graph are compared,
+# because all pairs of a wide model take minutes.
+MAX_PAIRS = 10_000
 # Mean absolute value of Gaussian noise of standard deviation 1.
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
@@ -104,7 +107,7 @@ class Dependence:
     All matrices have the shape (d, d), are symmetric, and have NaN on the diagonal.
 
     Attributes:
-        model: dependence in the model.
+        model: dependence in the model. NaN for pairs that are left out because there are too many.
         estimate: dependence in the messages' estimates, less the expected contribution of noise.
             NaN for pairs that were not measured.
         beyond: distance between estimate and model, less the expected contribution of noise. NaN as
@@ -190,10 +193,10 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
         classes_of(attribute, counts)
         for attribute, counts in zip(schema.attributes, one_way, strict=True)
     ]
-    dependence = _dependence(schema, field, run.report.pairs, classes, truth)
     edges = {
         pair for clique in field.tree.cliques for pair in itertools.combinations(sorted(clique), 2)
     }
+    dependence = _dependence(schema, field, run.report.pairs, classes, truth, edges)
     ordered = sorted(edges, key=lambda pair: -np.nan_to_num(dependence.model[pair]))
     coarse = any(merged is not None for merged in classes)
     useful = None if truth is None or label is None else _utility(run, truth, label)
@@ -323,6 +326,7 @@ def _dependence(
     pairs: Pairs | None,
     classes: Sequence[Classes | None],
     truth: Truth | None,
+    edges: Collection[tuple[int, int]],
 ) -> Dependence:
     d = len(schema.sizes)
     model, estimate, beyond, predicted, stated = (np.full((d, d), np.nan) for _ in range(5))
@@ -333,8 +337,9 @@ def _dependence(
         _enter(predicted, pairs.places, pairs.predicted)
         _enter(stated, pairs.places, pairs.error)
     all_pairs = list(itertools.combinations(range(d), 2))
-    # All pairs of a wide model take seconds. Pairs that the report has are computed again only if
-    # the truth is given.
+    if len(all_pairs) > MAX_PAIRS:
+        all_pairs = [pair for pair in all_pairs if pair in edges or np.isfinite(model[pair])]
+    # Pairs that the report has are computed again only if the truth is given.
     known = set(truth or ())
     wanted = [pair for pair in all_pairs if known.issuperset(pair) or np.isnan(model[pair])]
     sizes = binned_sizes(schema.sizes, classes)

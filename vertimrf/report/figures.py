@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from .content import Dependence
 
-__all__ = ["Graph", "Scatter", "attribute_graph", "drawn_edges", "error_chart", "shades", "shown"]
+__all__ = ["Graph", "Scatter", "attribute_graph", "error_chart", "labels", "shades", "shown"]
 
 Array = npt.NDArray[np.float64]
 
@@ -24,8 +25,8 @@ RADIUS, FONT, CROWDED = 100.0, 6.5, 500.0
 LETTER_WIDTH = 0.65
 # Largest number of letters of a name in a figure. The tables have the whole names.
 MAX_LETTERS = 24
-# Largest number of lines of the graph, across parties and within them.
-MAX_EDGES = 100
+# Largest number of lines of the graph. More are a map.
+MAX_EDGES = 40
 # Number of shades of a map.
 SHADES = 25
 # Side of the chart of errors. Its axes have ticks at TICKS times the powers of ten, or at the powers
@@ -47,6 +48,27 @@ def shown(text: str, most: int | None = None) -> str:
     return out if most is None or len(out) <= most else out[: most - 1] + "…"
 
 
+def labels(names: Sequence[str], most: int) -> list[str]:
+    """Names of at most ``most`` letters. Different names stay different.
+
+    A long name keeps its beginning; where others have the same, also its end, or its position.
+    """
+    whole = [shown(name) for name in names]
+    end = most // 2
+    ways: tuple[Callable[[int], str], ...] = (
+        lambda i: shown(names[i], most),
+        lambda i: f"{whole[i][: most - end - 1]}…{whole[i][-end:]}",
+        lambda i: f"{whole[i][: most - len(str(i)) - 2]}…{i + 1}",
+    )
+    out, cut = list(whole), [i for i, name in enumerate(whole) if len(name) > most]
+    for way in ways:
+        for i in cut:
+            out[i] = way(i)
+        times = Counter(out)
+        cut = [i for i in cut if times[out[i]] > 1]
+    return out
+
+
 @dataclass(frozen=True)
 class Graph:
     """Attributes in a circle, with lines between neighbours. The circle's centre is at 0.
@@ -55,7 +77,7 @@ class Graph:
         reach: half the side of the square that holds the graph and the names.
         font: height of the names.
         nodes: by attribute, x and y on the circle, and the name's angle from the centre, degrees.
-        edges: path of every drawn line, whether it crosses parties, and its strength, 0 to 1. The
+        edges: path of every line, whether it crosses parties, and its strength, 0 to 1. The
             strongest is last, and so on top.
     """
 
@@ -76,7 +98,7 @@ def attribute_graph(
     Args:
         names: names of the attributes.
         parties: position of the first holder, by attribute.
-        edges: pairs of neighbours, most dependent first, of which :func:`drawn_edges` are drawn.
+        edges: pairs of neighbours.
         dependence: dependence of pairs.
     """
     d = len(names)
@@ -87,8 +109,7 @@ def attribute_graph(
     x, y = RADIUS * np.cos(angles), RADIUS * np.sin(angles)
     font = min(FONT, CROWDED / d)
     widest = max(len(shown(name, MAX_LETTERS)) for name in names) * LETTER_WIDTH * font
-    drawn = drawn_edges(edges, dependence)
-    strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in drawn]))
+    strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in edges]))
     most = max(float(strengths.max(initial=0.0)), 1e-9)
     lines = [
         (
@@ -96,7 +117,7 @@ def attribute_graph(
             bool(dependence.across[a, b]),
             float(strength / most),
         )
-        for (a, b), strength in zip(drawn, strengths, strict=True)
+        for (a, b), strength in zip(edges, strengths, strict=True)
     ]
     return Graph(
         1.1 * RADIUS + widest,
@@ -106,29 +127,44 @@ def attribute_graph(
     )
 
 
-def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> list[tuple[int, int]]:
-    """The edges that a graph has room for: the first ones across and within parties."""
-    kinds = (
-        [pair for pair in edges if bool(dependence.across[pair]) == across]
-        for across in (True, False)
-    )
-    return [pair for kind in kinds for pair in kind[:MAX_EDGES]]
+def map_of_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> Array:
+    """Dependence of neighbours, which is at least the lightest shade; 0 of other pairs."""
+    out = np.zeros_like(dependence.model)
+    model = np.nan_to_num(dependence.model)
+    least = max(float(model.max()), 1e-9) / SHADES
+    for a, b in edges:
+        out[a, b] = out[b, a] = max(model[a, b], least)
+    return out
 
 
-def shades(matrix: Array, most: float) -> list[tuple[float, str]]:
-    """A map of all pairs of attributes, as one path of unit squares for each shade.
+def shades(matrix: Array, most: float) -> list[tuple[float | None, str]]:
+    """A map of all pairs of attributes, each once, as one path for each shade.
 
     Args:
-        matrix: values [shape=(d, d)]. Those below 0 count as 0, and NaN is left out.
+        matrix: values [shape=(d, d)], of which those below the diagonal count. Those below 0 count
+            as 0.
         most: the value of the darkest shade.
 
     Returns:
-        Opacity, 0 to 1, and path of every shade that occurs.
+        Opacity, 0 to 1, and path of every shade that occurs; with None, of pairs without a value.
+        A path goes along the upper edges of the squares.
     """
     levels = np.round(SHADES * np.clip(matrix / most, 0, 1))
+    levels[np.isnan(levels)] = -1
+    paths: dict[float, list[str]] = {}
+    at: dict[float, tuple[int, int]] = {}
+    for a in range(1, len(levels)):
+        row = levels[a, :a]
+        starts = np.flatnonzero(np.diff(row, prepend=-2))
+        ends = np.append(starts[1:], a)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            level = float(row[start])
+            x, y = at.get(level, (0, 0))
+            paths.setdefault(level, ["M0 0"]).append(f"m{start - x} {a - y}h{end - start}")
+            at[level] = end, a
     return [
-        (level / SHADES, "".join(f"M{b} {a}h1v1h-1z" for a, b in np.argwhere(levels == level)))
-        for level in np.unique(levels[np.isfinite(levels)]).tolist()
+        (None if level < 0 else level / SHADES, "".join(path))
+        for level, path in sorted(paths.items())
     ]
 
 

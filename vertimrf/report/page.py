@@ -27,6 +27,7 @@ from .figures import shown
 from .run import Run
 
 if TYPE_CHECKING:
+    from ..named_model import Model, Trust
     from ..server.server import Result
     from ..synthesizer import Synthesizer
     from ..trial import Trial
@@ -152,7 +153,12 @@ def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"shown": shown, "percent": percent, "count": count}
+    environment.filters |= {
+        "shown": shown,
+        "labels": figures.labels,
+        "percent": percent,
+        "count": count,
+    }
     source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(source).render(_context(run, content(run, truth, label)))
 
@@ -177,6 +183,9 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
     ledger, several, truth = model.ledger, len(schema.parties) > 1, content.real is not None
     holders = [schema.party_of(a) for a in range(len(schema.names))]
     apart = pairs.beyond if pairs.off is None else pairs.off
+    strongest = _first(np.where(pairs.across, np.nan_to_num(pairs.model), np.nan))
+    farthest = _first(np.where(apart > 0, apart, np.nan))
+    judged = [*((a,) for a in range(len(schema.names))), *strongest, *farthest]
     return {
         "version": __version__,
         "report": run.report,
@@ -192,17 +201,27 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "rests_on": words.rests_on(several, ledger.private, ledger.colluding_epsilon),
         "steps": words.steps(ledger),
         "holders": holders,
-        "graph": figures.attribute_graph(schema.names, holders, content.edges, pairs),
+        "graph": None
+        if len(content.edges) > figures.MAX_EDGES
+        else figures.attribute_graph(schema.names, holders, content.edges, pairs),
+        "neighbours": figures.map_of_edges(content.edges, pairs),
         "crossing": sum(bool(pairs.across[pair]) for pair in content.edges),
         "maps": _maps(content, run.report.pairs is not None),
         "shades": figures.shades,
         "errors": _errors(run, content),
-        "strongest": _first(np.where(pairs.across, np.nan_to_num(pairs.model), np.nan)),
-        "farthest": _first(np.where(apart > 0, apart, np.nan)),
+        "strongest": strongest,
+        "farthest": farthest,
+        "trust": _trust(model, judged),
         "off_alone": _nanmean(np.array([column.off for column in content.columns], float)),
         "off_in_two": _nanmean(pairs.off),
         "independent": _nanmean(pairs.truth),
     }
+
+
+def _trust(model: Model, places: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Trust]:
+    """How far columns and pairs can be trusted, by their positions."""
+    names = [tuple(model.schema.names[a] for a in some) for some in places]
+    return dict(zip(places, model.trusts(names), strict=True))
 
 
 def _first(matrix: Array) -> list[tuple[int, int]]:
@@ -215,8 +234,8 @@ def _first(matrix: Array) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -matrix[pair])[:MAX_LINES]
 
 
-def _maps(content: Content, measured: bool) -> list[tuple[str, str, Array, float]]:
-    """Title, words, values and largest value of every map.
+def _maps(content: Content, measured: bool) -> list[tuple[str, str, Array, float, str]]:
+    """Title, words, values and largest value of every map, and what grey squares are.
 
     Maps of dependence share one scale, maps of distances another.
     """
@@ -236,11 +255,24 @@ def _maps(content: Content, measured: bool) -> list[tuple[str, str, Array, float
     if pairs.truth is not None and pairs.off is not None:
         dependence.append(("Dependence in the real tables", f"{scale} The truth.", pairs.truth))
         distances.append(("Model and truth apart", f"{apart}.", pairs.off))
-    return [
-        (*panel, max((float(np.nanmax(m)) for *_, m in kin if np.isfinite(m).any()), default=1.0))
-        for kin in (dependence, distances)
-        for panel in kin
-    ]
+    lower = np.tri(len(pairs.model), k=-1, dtype=bool)
+    real = (pairs.truth, pairs.off)
+    out = []
+    for kin in (dependence, distances):
+        most = max((float(np.nanmax(m)) for *_, m in kin if np.isfinite(m).any()), default=1.0)
+        for title, text, matrix in kin:
+            reasons = []
+            if matrix is pairs.estimate or matrix is pairs.beyond:
+                reasons.append("nothing measured the pair")
+            elif np.isnan(pairs.model[lower]).any():
+                reasons.append(
+                    "of so many pairs, only those measured or kept together are computed"
+                )
+            if any(matrix is one for one in real):
+                reasons.append("the real tables given do not have both attributes")
+            grey = f" Grey: {'; or '.join(reasons)}." if np.isnan(matrix[lower]).any() else ""
+            out.append((title, text, matrix, most, grey))
+    return out
 
 
 def _errors(run: Run, content: Content) -> dict[str, Any] | None:

@@ -173,6 +173,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         message_bytes: size of the message by party. Only reports of trials have it.
         crossing: attribute names of the cross-party marginals that the model was fitted to.
         warnings: sentences.
+        verdict: how far the result was predicted to be trusted. Empty if the file does not say.
         disagreements: on columns that several parties hold.
         overlap: people by the parties that hold them. None unless parties hold different people.
         population: which people the rows stand for. Empty unless parties hold different people.
@@ -190,6 +191,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     message_bytes: dict[str, Count] = {}
     crossing: tuple[tuple[str, ...], ...] = msgspec.field(name="cross_party_marginals", default=())
     warnings: tuple[str, ...] = ()
+    verdict: str = ""
     disagreements: tuple[Disagreement, ...] = msgspec.field(name="shared_columns", default=())
     overlap: Overlap | None = None
     population: str = ""

@@ -191,7 +191,12 @@ def guarantee(standing: Standing, several: bool, records: int = 1) -> tuple[str,
         whom = f"a person, with up to {records} records. Further records of a person were left out."
     else:
         what = "whether somebody's record is in the tables"
-        whom = "one record, at every party. A person with several records, under several ids, is protected less."
+        where = (
+            ", at every party. A person with several records, under several ids,"
+            if several
+            else ". A person with several"
+        )
+        whom = f"one record{where} is protected less."
     right = odds(epsilon, delta)
     secret = ", but for the parties' secret" if several else ""
     judgement = next(sentence for largest, sentence in JUDGED if epsilon <= largest)

@@ -14,21 +14,28 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError
+from ..files.atomic import MAX_JSON
+from ..files.canonical import canonical, json_of
 from ..files.shared_folder import SharedFolder
 from .files import SERVER, file_name
 
 if TYPE_CHECKING:
     from .steps import Run
 
-__all__ = ["Exchange", "by_hand", "check_apart", "take_turn"]
+__all__ = ["Exchange", "by_hand", "check_apart", "make_place", "take_turn"]
 
 LOG = logging.getLogger("vertimrf")
 DIGEST = 32
+# The server's list of parties. No party's file name has a dot.
+ROSTER = "server/of.parties"
+# Names of no party that are reported.
+MAX_STRANGERS = 5
 
 
 class Store(Protocol):
@@ -42,6 +49,9 @@ class Store(Protocol):
 
     def stamp(self, name: str) -> object:
         """A value that stays equal until the file changes. None if there is no file."""
+
+    def names(self, name: str) -> list[str]:
+        """Names in a folder."""
 
 
 class RemoteStore:
@@ -79,6 +89,13 @@ class RemoteStore:
         """See :class:`Store`."""
         info = self._info(name)
         return None if info is None or not info.is_file else (info.size, info.mtime_ns)
+
+    def names(self, name: str) -> list[str]:
+        """See :class:`Store`."""
+        from pyarrow import fs
+
+        inside = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True)
+        return sorted(info.base_name for info in self._fs.get_file_info(inside))
 
     def _info(self, name: str) -> Any:
         """What the file system says about a name. None if there is nothing."""
@@ -145,7 +162,9 @@ class Exchange:
             ObstacleError: a folder has this name, or a link or file is on the path.
             ExchangeError: the place cannot be reached.
         """
-        path = _path(sender, party, name)
+        return self._put_at(_path(sender, party, name), data)
+
+    def _put_at(self, path: str, data: bytes) -> str | None:
         digest = hashlib.sha256(data).digest()
         other = False
         try:
@@ -170,7 +189,7 @@ class Exchange:
         if not other:
             return None
         return (
-            f"{self.place} had something else at {path} than this run's {name}, and it was replaced: somebody else writes there, "
+            f"{self.place} had something else at {path} than this run's {path.rpartition('/')[2]}, and it was replaced: somebody else writes there, "
             "or another run does. Give each run its own folder."
         )
 
@@ -196,6 +215,56 @@ class Exchange:
         if data is None or len(data) > max_bytes + DIGEST:
             return None if data is None else data[: max_bytes + 1]
         return _content(data)
+
+    def announce(self, parties: Iterable[str]) -> None:
+        """Put the list of the run's parties, which are public. The server does so.
+
+        Raises:
+            ObstacleError, ExchangeError: as :meth:`put`.
+        """
+        self._put_at(ROSTER, canonical(sorted(parties)))
+
+    def check_name(self, name: str) -> None:
+        """Refuse a party's name that the server's list of parties does not have. Without a list, any
+        name may be one.
+
+        Raises:
+            RunError: the list does not have it.
+            ObstacleError, ExchangeError: as :meth:`get`.
+        """
+        try:
+            data = _content(self._store.read(ROSTER, MAX_JSON) or b"")
+            parties = None if data is None else json_of(data)
+        except OSError as error:
+            raise self._unreachable(error) from None
+        except ValueError:
+            parties = None
+        if isinstance(parties, list) and name not in parties:
+            raise RunError(
+                f"{name!r} is no party of this run, whose parties are {', '.join(map(str, parties))}: start in a new folder with the "
+                "party's name, or have the schema corrected."
+            )
+
+    def strangers(self, parties: Iterable[str]) -> list[str]:
+        """Sentences about files of parties that a run does not have.
+
+        Raises:
+            ExchangeError: the place cannot be reached.
+        """
+        try:
+            names = self._store.names("parties")
+        except ObstacleError:
+            return []
+        except OSError as error:
+            raise self._unreachable(error) from None
+        known = list(parties)
+        # Party's file names have no dot; those of other programs often do.
+        strange = sorted({n for n in names if "." not in n} - {file_name(party) for party in known})
+        return [
+            f"{self.place}/parties/{name[:200]} is of no party of this run, whose parties are {', '.join(known)}: that party has to "
+            "start with its name, or the schema to be corrected."
+            for name in strange[:MAX_STRANGERS]
+        ]
 
     def _unreachable(self, error: Exception) -> ExchangeError:
         return ExchangeError(
@@ -225,6 +294,13 @@ def check_apart(folder: Path, place: Path) -> None:
             )
 
 
+def make_place(place: str | None) -> None:
+    """Make the folder of an exchange, if it is one on this machine and its parent exists."""
+    if place is not None and "://" not in place:
+        with suppress(OSError):
+            Path(place).mkdir(exist_ok=True)
+
+
 def by_hand(run: Run) -> tuple[list[str], list[str]]:
     """Paths in an exchange of a role's files for others, and of the files that it waits for."""
     given, wanted, server = run.given(), run.wants(), run.role == SERVER
@@ -246,11 +322,13 @@ def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
         VertiMRFError: the role's work failed. The files that there are have been put.
         ObstacleError: there is an obstacle to a file. All other files were exchanged.
         ExchangeError: the place cannot be reached.
-        RunError: the run folder lies within the exchange, or the exchange within it.
+        RunError: the run folder lies within the exchange, or the exchange within it; or the server
+            says that there is no party of this name.
     """
     if exchange.folder is not None:
         check_apart(run.folder, exchange.folder)
     turn = _Turn(run, exchange)
+    turn.introduce()
     received = turn.get_all(run.wants(again=True))
     try:
         given = run.take(received, release)
@@ -268,6 +346,23 @@ class _Turn:
         self._run, self._exchange = run, exchange
         self._obstacles: dict[str, None] = {}
         self._replaced: list[str] = []
+
+    def introduce(self) -> None:
+        """Tell who the parties are, or see whether this role is one of them."""
+        run, exchange = self._run, self._exchange
+        try:
+            if run.role == SERVER:
+                parties = run.wants()
+                exchange.announce(parties)
+                # Once there is a plan, nobody else can take part.
+                self._replaced += exchange.strangers(parties) if run.plan is None else []
+            elif run.plan is None:
+                exchange.check_name(run.role)
+        except ObstacleError as error:
+            self._obstacles[str(error)] = None
+        except RunError as error:
+            run.note_exchange([str(error)])
+            raise
 
     def get_all(self, wanted: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, bytes]]:
         """The wanted files that exist, by party."""

@@ -3,7 +3,8 @@
 Each party sends its offer (a public key) and its message. The first party of the plan also sends
 the envelopes of the secret. The server sends the plan, and forwards the envelopes. With encrypted
 counts, parties also send each other rows and answers, which the server forwards unopened. No other
-files are sent.
+files are sent. With its result the server sends whether the parties' ids match, which it estimates
+from the messages.
 
 A file of rows holds its sender's Paillier key. It is sealed with the keys of the plan, which people
 compare by its fingerprint, so that nobody on the way can replace the Paillier key.
@@ -19,13 +20,15 @@ from dataclasses import dataclass
 from ..errors import MessageError, PlanError
 from ..files import sealed
 from ..files.atomic import parse_json
-from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
+from ..files.canonical import canonical, json_of
+from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head, seal
 from ..plan.plan import Plan
 from ..sketches.parameters import EncryptedCountsPlan
 
 __all__ = [
     "ANSWERS",
     "ENVELOPES",
+    "MATCH",
     "MESSAGE",
     "OFFER",
     "PLAN",
@@ -36,15 +39,19 @@ __all__ = [
     "between",
     "check_envelopes",
     "file_name",
+    "match_in_words",
+    "match_of",
+    "read_match",
     "read_offer",
     "read_plan",
+    "tells_match",
 ]
 
 SERVER = "the server"
 # Folder of the results in the server's run folder.
 RESULT = "result"
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
-ROWS, ANSWERS = "rows", "answers"
+ROWS, ANSWERS, MATCH = "rows", "answers", "match"
 # Digests, names and layout of a file of rows or answers, bytes.
 BETWEEN_HEADER = 1 << 12
 # Longer names of parties are cut and get a digest, because file systems allow 255 bytes.
@@ -100,6 +107,39 @@ def read_plan(key: PrivateKey, data: bytes) -> Plan:
     return plan
 
 
+def tells_match(plan: Plan) -> bool:
+    """Whether the messages of a plan tell how many people parties have in common."""
+    return plan.sketch is not None and plan.sketch.tells_matches and len(plan.party_names) > 1
+
+
+def match_of(plan: Plan, few: bool) -> bytes:
+    """The file that says whether parties have few people in common."""
+    return canonical({"plan": plan.digest().hex(), "few": few})
+
+
+def read_match(plan: Plan, data: bytes) -> bool:
+    """Whether parties have few people in common, by a file of the server.
+
+    Raises:
+        MessageError: the data is no such file, or of another plan.
+    """
+    content = parse_json(data, "The match", "match", MessageError)
+    for few in (True, False):
+        if content == json_of(match_of(plan, few)):
+            return few
+    raise MessageError("The match is of another plan, or malformed: it is of another run.")
+
+
+def match_in_words(few: bool) -> str:
+    """Words on whether parties have few people in common, with the remedy."""
+    if not few:
+        return "by the messages, the ids of the parties match"
+    return (
+        "by the messages, the parties have FAR FEWER people in common than the plan expects. If they should be the same people, "
+        "compare how ids are written (`vertimrf align` at the parties), and run a new plan; both epsilons add up"
+    )
+
+
 def check_envelopes(plan: Plan, data: bytes) -> None:
     """Check envelopes without opening them. There must be one for each party but the first.
 
@@ -151,6 +191,10 @@ class Between:
             raise MessageError(
                 f"The {self.name} of {self.sender!r} is of another plan or party: it is of another run."
             )
+
+    def seal(self, plan: Plan, key: PrivateKey, contents: bytes) -> bytes:
+        """The file, from its sender."""
+        return seal(contents, self.kind, plan.digest(), plan.sealing_keys(), key, self.receiver)
 
     def open(self, plan: Plan, key: PrivateKey, data: bytes) -> bytes:
         """The contents, for the receiver.

@@ -30,6 +30,8 @@ LOG = logging.getLogger("vertimrf")
 T = TypeVar("T")
 
 SETTINGS, KEY, LOCK, STOPPED = "run.toml", "key", ".lock", "stopped"
+# The settings with which the run began.
+FIRST_SETTINGS = "run.toml.first"
 RECEIVED, REFUSED = "received", "refused"
 # Names of refusals that belong to no file of a party. File names of parties have no dots
 # (file_name).
@@ -207,6 +209,18 @@ class RunFolder:
             sentence for path in files for sentence in path.read_text(errors="replace").splitlines()
         )
 
+    def edits(self) -> tuple[str, ...]:
+        """How the settings differ from those with which the run began, in sentences."""
+        data = self.read(FIRST_SETTINGS)
+        if data is None:
+            return ()
+        first, now = tomllib.loads(data.decode()), read_settings(self.path)
+        return tuple(
+            f"{SETTINGS} has {name} = {now.get(name, 'nothing')!r}; the run began with {first.get(name, 'nothing')!r}."
+            for name in sorted(first.keys() | now.keys())
+            if first.get(name) != now.get(name)
+        )
+
     def stopped(self) -> str | None:
         """Why this role's work failed the last time. None if it did not."""
         data = self.read(STOPPED)
@@ -245,7 +259,7 @@ def create(
     settings: Mapping[str, Any],
     owner: str | None,
     files: Mapping[str, bytes],
-) -> None:
+) -> bool:
     """Make a run folder. A folder with the same settings stays as it is.
 
     Args:
@@ -253,6 +267,9 @@ def create(
         settings: written as TOML, after all other files: without settings it is not a run folder.
         owner: name of the party; None for the server.
         files: other files of the run, by name.
+
+    Returns:
+        Whether it was made now.
 
     Raises:
         RunError: the folder belongs to another run, or has other files.
@@ -282,11 +299,11 @@ def create(
                     f"{folder} is a run with another {', '.join(other)}: to continue it, leave the options out or edit "
                     f"{folder / SETTINGS}; for a new run, name a new folder."
                 )
-            return
+            return False
         here = [
             p
             for p in folder.iterdir()
-            if p.name not in (LOCK, KEY, *files) and not DRAFT.fullmatch(p.name)
+            if p.name not in (LOCK, KEY, FIRST_SETTINGS, *files) and not DRAFT.fullmatch(p.name)
         ]
         if here:
             raise RunError(
@@ -296,8 +313,10 @@ def create(
             PrivateKey.new(owner).save(folder / KEY)
         for name, data in files.items():
             write_bytes(folder / name, data, synced=True)
-        write_text(folder / SETTINGS, text, synced=True)
+        for name in (FIRST_SETTINGS, SETTINGS):
+            write_text(folder / name, text, synced=True)
         sync(folder.parent)
+    return True
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,11 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
-from .exchange import check_apart
+from .exchange import check_apart, make_place
 from .files import (
     ANSWERS,
     ENVELOPES,
+    MATCH,
     MESSAGE,
     OFFER,
     PLAN,
@@ -36,7 +38,10 @@ from .files import (
     SERVER,
     Between,
     between,
+    match_in_words,
+    read_match,
     read_plan,
+    tells_match,
 )
 from .folder import RECEIVED, SETTINGS, RunFolder, create, settings_as
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
@@ -92,6 +97,8 @@ class PartyRun(Run):
                 f"{called(self._folder.key.party)}: correct the name."
             )
         self._options = options or RunOptions()
+        self._role: tuple[Party, Table] | None = None
+        self._given: dict[object, bytes] = {}
 
     @classmethod
     def create(
@@ -130,7 +137,8 @@ class PartyRun(Run):
         settings = PartySettings(
             name=name, table=str(path), id=id, exchange=exchange, **asdict(read)
         )
-        create(folder, {"role": "party"} | asdict(settings), name, {})
+        if create(folder, {"role": "party"} | asdict(settings), name, {}):
+            make_place(exchange)
         return cls(folder, options)
 
     @property
@@ -147,7 +155,7 @@ class PartyRun(Run):
     def advance(self, received: Mapping[str, bytes], release: bool = True) -> dict[str, bytes]:
         """Take files from the server and return all files for it, by name, as :meth:`take` does.
 
-        The server sends "plan" and "envelopes". A party sends "offer" and, once they exist,
+        The server sends "plan", "envelopes" and "match". A party sends "offer" and, once they exist,
         "envelopes" and "message". With encrypted counts, both also send rows and answers. Without
         ``release`` none of these and no message is made.
         """
@@ -197,7 +205,7 @@ class PartyRun(Run):
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
         warnings = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
         label = " ".join([str(plan.standing), *warnings])
-        return f"Accepted: the plan {plan.fingerprint}, which has this party's key. {label}"
+        return f"Accepted: the plan {plan.fingerprint}, which has this party's key{_ids(plan)}. {label}"
 
     @property
     def released(self) -> bool:
@@ -244,7 +252,7 @@ class PartyRun(Run):
             done=accepted is not None,
             did="the plan's fingerprint was compared and accepted",
             todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, because the run will not "
-            f"stop for them; compare the plan's whole fingerprint, {fingerprint}, with the server and all other parties by "
+            f"stop for them; compare the plan's whole fingerprint, {fingerprint}{_ids(plan)}, with the server and all other parties by "
             f"phone; then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
             later="accept the plan",
             on="you",
@@ -285,6 +293,25 @@ class PartyRun(Run):
             releases=True,
             gives=FileOut(MESSAGE, partial(self._recorded, MESSAGE)),
         )
+        if plan is not None and tells_match(plan):
+            yield self._match(plan)
+
+    def _match(self, plan: Plan) -> Step:
+        """The step for what the server says of the ids. The run is over without it."""
+        data = self._received(self.name, MATCH)
+        did = (
+            f"whether ids match is known with the result; `vertimrf run party {self.folder}` asks for it"
+            if data is None
+            else match_in_words(read_match(plan, data))
+        )
+        return Step(
+            name=MATCH,
+            needs=(MESSAGE,),
+            done=self.released,
+            did=did,
+            todo="whether the ids of the parties match",
+            takes=FileIn(self.name, MATCH, MAX_KEY, partial(read_match, plan), again=data is None),
+        )
 
     def _between(self, file: Between, accepted: Plan | None) -> Step:
         """A step for a file between parties that this one sends or receives."""
@@ -297,7 +324,7 @@ class PartyRun(Run):
                 todo=f"waits for those of {file.sender!r}",
                 later=f"of {file.sender!r}",
                 on=repr(file.sender),
-                takes=FileIn(self.name, file.name, file.max_bytes, partial(self._opened, file)),
+                takes=FileIn(self.name, file.name, file.max_bytes, partial(self._check, file)),
             )
         return Step(
             name=file.kind,
@@ -310,18 +337,24 @@ class PartyRun(Run):
             gives=FileOut(file.name, partial(self._recorded, file.name)),
         )
 
-    def _opened(self, file: Between, data: bytes) -> bytes:
-        return file.open(self._agreed, self._folder.key, data)
+    def _check(self, file: Between, data: bytes) -> None:
+        """Check a file of another party with its ciphertexts."""
+        from ..party.encrypted_counts import opened
 
-    def _contents(self, kind: str) -> dict[str, bytes]:
-        """By party, what it sent to this one."""
-        out = {}
-        for file in between(self._agreed):
-            if (file.kind, file.receiver) == (kind, self.name):
-                data = self._received(self.name, file.name)
-                if data is not None:
-                    out[file.sender] = self._opened(file, data)
-        return out
+        plan, key = self._agreed, self._counting_key()
+        contents = file.open(plan, self._folder.key, data)
+        sender = plan.party_names.index(file.sender)
+        opened(plan, sender, self._index, contents, None if key is None else key.public)
+
+    def _contents(self, kind: str, *senders: str) -> dict[str, bytes]:
+        """By party, what it sent to this one: some parties, or all."""
+        plan, key = self._agreed, self._folder.key
+        return {
+            file.sender: file.open(plan, key, self._received(self.name, file.name) or b"")
+            for file in between(plan)
+            if (file.kind, file.receiver) == (kind, self.name)
+            and file.sender in (senders or plan.party_names)
+        }
 
     def _counting_key(self) -> CountingKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
@@ -336,41 +369,56 @@ class PartyRun(Run):
         return CountingKey.from_bytes(data, str(self.folder / COUNTING_KEY))
 
     def _exchange(self, file: Between) -> None:
-        """Make a file for another party, and put it on record."""
-        role, records = self._role()
-        if short := check_space(self._releases.folder, file.max_bytes):
-            raise PlanError(short)
+        """Make a file for another party, and put it on record.
 
-        def make() -> bytes:
-            self._options.progress.step(f"{file.kind} for {file.receiver}")
-            if file.kind == ROWS:
-                return role.rows(records)
-            rows = {file.receiver: self._contents(ROWS)[file.receiver]}
-            return role.answers(records, rows)[file.receiver]
+        Rows are encrypted once, and sealed for every receiver.
+        """
+        plan, key = self._agreed, self._folder.key
+        with self._reading() as (role, records):
 
-        role.exchanged(records, file.name, file.receiver, make)
+            @cache
+            def contents() -> bytes:
+                self._options.progress.step(f"{file.kind} for {file.receiver}")
+                if file.kind == ROWS:
+                    return role.rows(records)
+                return role.answers(records, self._contents(ROWS, file.receiver))[file.receiver]
 
-    def _role(self) -> tuple[Party, Table]:
-        """This party, and its records."""
+            def sealed(to: Between) -> bytes:
+                return to.seal(plan, key, contents())
+
+            rows = [one for one in between(plan) if (one.kind, one.sender) == (ROWS, self.name)]
+            for one in rows if file.kind == ROWS else [file]:
+                if short := check_space(self._releases.folder, one.max_bytes):
+                    raise PlanError(short)
+                role.exchanged(records, one.name, partial(sealed, one))
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Party, Table]]:
+        """This party, and its records. They are read again after a failure, which a new table may
+        repair.
+        """
         from ..party.party import Party
 
         plan, key, secret = self.agreed()
-        role = Party(
-            plan,
-            self.name,
-            secret,
-            options=self._options,
-            key=key,
-            counting_key=self._counting_key(),
-        )
-        records = self._records(role, plan.records_per_person)
+        made, self._role = self._role, None
+        if made is None:
+            role = Party(
+                plan,
+                self.name,
+                secret,
+                options=self._options,
+                key=key,
+                counting_key=self._counting_key(),
+            )
+            made = role, self._records(role, plan.records_per_person)
+        role, records = made
         self._releases.prepare()
         for file in between(plan):
             # All that this party gives under a plan is of one table.
             if file.sender == self.name and self._is_made(plan, file.name):
-                given = partial(self._recorded, file.name)
-                role.exchanged(records, file.name, file.receiver, given)
-        return role, records
+                role.exchanged(records, file.name, partial(self._recorded, file.name))
+        yield made
+        self._role = made
 
     def _read_plan(self, data: bytes) -> Plan:
         return read_plan(self._folder.key, data)
@@ -411,17 +459,23 @@ class PartyRun(Run):
 
     def _release(self) -> None:
         """Make the message, and put it on record."""
-        role, records = self._role()
-        if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
-            raise PlanError(short)
-        role.release(records, self._contents(ANSWERS))
+        with self._reading() as (role, records):
+            if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
+                raise PlanError(short)
+            role.release(records, self._contents(ANSWERS))
 
     def _recorded(self, file: str) -> bytes:
-        """A file on record."""
+        """A file on record. It is read once, unless somebody changes the record."""
+        from ..party.releases import record_name
         from ..plan.price import price_in_words
 
-        plan, index = self._agreed, self._index
-        return self._releases.given(plan.digest(), index, lambda: price_in_words(plan, index), file)
+        plan, index, releases = self._agreed, self._index, self._releases
+        path = releases.folder / record_name(plan.digest(), index, file)
+        stamp = path, path.exists() and path.stat().st_mtime_ns
+        if stamp not in self._given:
+            price = partial(price_in_words, plan, index)
+            self._given[stamp] = releases.given(plan.digest(), index, price, file)
+        return self._given[stamp]
 
     def _records(self, role: Party, max_records: int) -> Table:
         """Encode this party's records, and write down for :meth:`state` which ones are left out."""
@@ -459,3 +513,9 @@ class PartyRun(Run):
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()
+
+
+def _ids(plan: Plan | None) -> str:
+    """Words on the form of ids in a plan; empty if it states none."""
+    form = None if plan is None else plan.schema.ids
+    return "" if form is None else f", and ids of the form {form!r}"

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ..errors import MessageError, PlanError, RunError
+from ..errors import MessageError, PlanError, RunError, UnmatchedError
 from ..files import sealed
 from ..files.atomic import MAX_KEY, check_space, draft_of, parse_json, sync, write_text
 from ..keys import PublicKeys
@@ -27,9 +27,10 @@ from ..plan.defaults import DOMAIN_SHARE
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
-from .exchange import check_apart
+from .exchange import check_apart, make_place
 from .files import (
     ENVELOPES,
+    MATCH,
     MESSAGE,
     OFFER,
     PLAN,
@@ -39,7 +40,11 @@ from .files import (
     between,
     check_envelopes,
     file_name,
+    match_in_words,
+    match_of,
+    read_match,
     read_offer,
+    tells_match,
 )
 from .folder import RunFolder, create, settings_as
 from .steps import FileIn, FileOut, Run, Step
@@ -171,9 +176,9 @@ class ServerRun(Run):
             *loaded.remarks(),
         ):
             LOG.warning("%s", remark)
-        create(
-            folder, {"role": "server"} | asdict(settings), None, {SCHEMA: loaded.to_toml().encode()}
-        )
+        files = {SCHEMA: loaded.to_toml().encode()}
+        if create(folder, {"role": "server"} | asdict(settings), None, files):
+            make_place(exchange)
         return cls(folder, options)
 
     @property
@@ -189,7 +194,8 @@ class ServerRun(Run):
     def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
         """Take files from parties and return all files for them, as :meth:`take` does.
 
-        A party sends "offer", "envelopes" and "message". The server sends "plan" and "envelopes".
+        A party sends "offer", "envelopes" and "message". The server sends "plan", "envelopes" and
+        "match".
         With encrypted counts, it also forwards rows and answers (:func:`.files.between`).
         """
         return self.take(received)
@@ -246,6 +252,16 @@ class ServerRun(Run):
             todo="the synthetic table, its model and report",
             work=self._make_result,
         )
+        if plan is not None and tells_match(plan):
+            match = self._folder.read(MATCH)
+            yield Step(
+                name=MATCH,
+                needs=(MESSAGE,),
+                done=match is not None,
+                did="" if match is None else match_in_words(read_match(plan, match)),
+                todo="whether the ids of the parties match",
+                gives=FileOut(MATCH, partial(self._folder.read, MATCH)),
+            )
 
     def _from(self, file: FileIn, needs: tuple[str, ...]) -> Step:
         """A step for a file that every party sends."""
@@ -318,7 +334,13 @@ class ServerRun(Run):
             )
             for party in self.parties
         ]
-        self._write(role.run(role.read(messages)))
+        try:
+            estimates = role.read(messages)
+        except UnmatchedError:
+            self._folder.write(match_of(plan, few=True), MATCH)
+            raise
+        self._folder.write(match_of(plan, estimates.few_in_common), MATCH)
+        self._write(role.run(estimates))
 
     def _write(self, result: Result) -> None:
         """Write the table, the model and the report: all of them or none."""

@@ -46,6 +46,7 @@ class RunState:
         plan: fingerprint of the plan. None before there is one.
         left_out: sentences about a party's records that its release does not contain. They are
             exact, so they are for the party's operator only.
+        edited: sentences about settings that were edited. What is done stays as it is.
     """
 
     role: str
@@ -55,6 +56,7 @@ class RunState:
     stopped: str | None = None
     plan: str | None = None
     left_out: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -75,6 +77,7 @@ class RunState:
         lines = [f"{self.role}, in {self.folder}:"]
         lines += [f"  {step.status:6} {step.name}: {step.what}" for step in self.steps]
         lines += [f"  Refused: {sentence}" for sentence in self.refused]
+        lines += [f"  Edited: {sentence}" for sentence in self.edited]
         lines += [f"  Left out: {sentence}" for sentence in self.left_out]
         if self.stopped is not None:
             lines.append(f"  Stopped: {self.stopped}")

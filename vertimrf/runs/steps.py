@@ -191,6 +191,7 @@ class Run(ABC):
             refused=self._folder.refusals(),
             stopped=self._folder.stopped(),
             plan=None if plan is None else plan.fingerprint,
+            edited=self._folder.edits(),
             left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines()),
         )
 

@@ -410,39 +410,41 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
         plan: the plan.
 
     Returns:
-        One prediction per scheduled pair, or per cross-party pair of groups of count sketches; none
-        for other encoders.
+        One prediction per scheduled pair, or per cross-party pair of groups of count sketches or
+        encrypted counts; none for other encoders.
     """
-    n = float(plan.expected_records)
+    n, owners = float(plan.expected_records), plan.group_parties
+    sizes = [group.size for group in plan.groups]
+    telling = [i for i, group in enumerate(plan.groups) if group.shows_attribute]
+    crossing = [(i, j) for i, j in itertools.combinations(telling, 2) if owners[i] != owners[j]]
     out = []
-    if isinstance(plan.sketch, CountSketchPlan):
-        sizes = [group.size for group in plan.groups]
-        errors = predicted_cell_errors(plan.sketch, [np.full(size, n / size) for size in sizes], n)
-        first = np.cumsum([0, *sizes])
-        telling = [i for i, group in enumerate(plan.groups) if group.shows_attribute]
-        for i, j in itertools.combinations(telling, 2):
-            if plan.group_parties[i] != plan.group_parties[j]:
-                cells = sizes[i] * sizes[j]
-                attributes = plan.groups[i].attributes[0], plan.groups[j].attributes[0]
-                freedom = plan.sketch.rows(i) * plan.sketch.rows(j) / cells
-                out.append(
-                    Prediction(
-                        attributes,
-                        cells,
-                        n / cells,
-                        float(errors[first[i], first[j]]) * math.sqrt(freedom),
-                    )
-                )
-    if not isinstance(plan.sketch, SketchPlan):
-        return out
-    for pair in plan.sketch.pairs:
-        left, right = plan.groups[pair.left], plan.groups[pair.right]
-        error = predicted_errors(
-            plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n
-        )
-        cells = left.size * right.size
-        attributes = left.attributes[0], right.attributes[0]
-        out.append(Prediction(attributes, cells, n / cells, float(error[0, 0])))
+
+    def predict(i: int, j: int, error: float) -> None:
+        cells = sizes[i] * sizes[j]
+        attributes = plan.groups[i].attributes[0], plan.groups[j].attributes[0]
+        out.append(Prediction(attributes, cells, n / cells, error))
+
+    match plan.sketch:
+        case CountSketchPlan() as counted:
+            uniform = [np.full(size, n / size) for size in sizes]
+            errors = predicted_cell_errors(counted, uniform, n)
+            first = np.cumsum([0, *sizes])
+            for i, j in crossing:
+                freedom = counted.rows(i) * counted.rows(j) / (sizes[i] * sizes[j])
+                predict(i, j, float(errors[first[i], first[j]]) * math.sqrt(freedom))
+        case EncryptedCountsPlan() as encrypted:
+            share = encrypted.sampled(n, plan.count_sigma)
+            noise = 2 * (encrypted.sigma / share) ** 2
+            for i, j in crossing:
+                counters = encrypted.rows(i) * encrypted.rows(j)
+                error = math.sqrt(noise + n / counters * (1 - share) / share)
+                # The known margins halve a contrast's error in each of two values.
+                predict(i, j, error * counters / (sizes[i] * sizes[j]))
+        case SketchPlan() as scheduled:
+            for pair in scheduled.pairs:
+                left, right = (np.array([n / sizes[g]]) for g in (pair.left, pair.right))
+                error = float(predicted_errors(scheduled, pair.keys, left, right, n)[0, 0])
+                predict(pair.left, pair.right, error)
     return out
 
 

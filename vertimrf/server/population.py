@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import MessageError
+from ..errors import MessageError, UnmatchedError
 from ..message import Message
+from ..plan.defaults import INNER
 from ..plan.plan import Plan
 from .cross_party import CommonRecords, RecordCount
 
 __all__ = [
     "Overlap",
     "estimate_total",
+    "few_in_common",
     "find_overlap",
     "proportional",
     "record_counts",
@@ -40,6 +42,9 @@ Floats = npt.NDArray[np.float64]
 ERRORS = 5.0
 # Differences of a smaller share of the records count as none.
 NEGLIGIBLE = 0.01
+# Fewer common records than this part of those expected, by so many standard errors, are few; a false
+# warning then occurs once in 30,000 runs.
+FEW, FEW_ERRORS = 0.5, 4.0
 # Most sets of parties. Each has a model if the rows are of all people.
 MAX_PATTERNS = 255
 # Rounds of proportional fitting, and the change of a count, in records, at which they end.
@@ -223,6 +228,33 @@ def _none(missing: float, error: float, records: float) -> bool:
     return missing <= max(ERRORS * error, NEGLIGIBLE * records)
 
 
+def few_in_common(
+    plan: Plan, party_counts: Sequence[RecordCount], matches: Sequence[CommonRecords]
+) -> tuple[str, ...]:
+    """Sentences about parties that have far fewer records in common than the plan expects.
+
+    Args:
+        plan: the agreed plan.
+        party_counts: records of each party.
+        matches: common records of pairs of parties.
+
+    Returns:
+        The sentences. None if the rows are of all people, who need not be the same.
+    """
+    out = []
+    for match in matches if plan.population == INNER else ():
+        expected = min(plan.expected_records, *(party_counts[p].records for p in match.parties))
+        lacking = expected - match.records
+        if lacking > max((1 - FEW) * expected, FEW_ERRORS * match.error):
+            between = " and ".join(plan.party_names[p] for p in match.parties)
+            out.append(
+                f"{between} have {match.records:,.0f} ± {match.error:,.0f} records in common, far fewer than the {expected:,.0f} "
+                "that the plan and their tables let expect. If they should be the same people, compare how ids are written "
+                "(`vertimrf align`), and run a new plan."
+            )
+    return tuple(out)
+
+
 def find_overlap(
     names: Sequence[str], party_counts: Sequence[RecordCount], matches: Sequence[CommonRecords]
 ) -> Overlap:
@@ -238,15 +270,15 @@ def find_overlap(
         The overlap.
 
     Raises:
-        MessageError: two parties have no significant number of common records, or there are too
-            many sets of parties.
+        UnmatchedError: two parties have no significant number of common records.
+        MessageError: there are too many sets of parties.
     """
     for match in matches:
         if match.records <= ERRORS * match.error:
             between = " and ".join(
                 f"{names[p]} ({party_counts[p].records:,.0f} records)" for p in match.parties
             )
-            raise MessageError(
+            raise UnmatchedError(
                 f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which may be "
                 "none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
                 "record ids are written differently (`vertimrf align`) or are of other people, or they share too few for the "

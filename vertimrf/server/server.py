@@ -31,6 +31,7 @@ from ..model.measurement import Measurement
 from ..model.off_tree import fit_off_tree
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
+from ..model.trust import Evidence
 from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.impossible import Combination
@@ -46,12 +47,13 @@ from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
     Overlap,
     estimate_total,
+    few_in_common,
     find_overlap,
     record_counts,
     same_people,
     same_sizes,
 )
-from .released_figures import ReleasedFigures, released_by
+from .released_figures import ReleasedFigures, dropped_pairs, released_by
 from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
@@ -154,12 +156,13 @@ class Result:
                 disagreement.to_json(self.plan) for disagreement in self.disagreements
             ],
             "warnings": list(self.warnings),
+            "verdict": str(self.plan.verdict() or ""),
             **(
                 {}
                 if self.overlap is None
                 else {"population": self.plan.population, "overlap": self.overlap.to_json()}
             ),
-            "found": self.figures.to_json(self.plan, self.model),
+            "found": self.figures.to_json(self.plan, self.model.total),
         }
 
 
@@ -179,6 +182,7 @@ class Estimates:
         seconds: wall time per phase.
         parts: measurements of all people, if parties have different ones; otherwise None. With
             ``parts``, the other attributes are of the people at all parties.
+        few_in_common: whether parties have far fewer people in common than the plan expects.
     """
 
     plan_digest: bytes
@@ -191,6 +195,7 @@ class Estimates:
     warnings: tuple[str, ...]
     seconds: dict[str, float]
     parts: Parts | None = None
+    few_in_common: bool = False
 
 
 class Server:
@@ -218,9 +223,9 @@ class Server:
             The measurements and the model of the local marginals.
 
         Raises:
-            MessageError: a party's message is missing, repeated or of another plan; two parties
-                have no significant number of common records; or they have different people, and the
-                plan has no sketches that estimate the overlap.
+            UnmatchedError: two parties have no significant number of common records.
+            MessageError: a party's message is missing, repeated or of another plan; or two parties
+                have different people, and the plan has no sketches that estimate the overlap.
         """
         plan = self._plan
         ordered = self._in_order(messages)
@@ -240,7 +245,8 @@ class Server:
                     crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
                 if same_people(party_counts, crossing.matches):
                     contradictions = disagreements(plan, ordered, total)
-                    warnings = tuple(
+                    few = few_in_common(plan, party_counts, crossing.matches)
+                    warnings = few + tuple(
                         contradiction.sentence(plan)
                         for contradiction in contradictions
                         if contradiction.significant
@@ -255,6 +261,7 @@ class Server:
                         contradictions,
                         warnings,
                         clock.seconds,
+                        few_in_common=bool(few),
                     )
             return self._of_different_people(ordered, local, party_counts, clock)
 
@@ -323,6 +330,7 @@ class Server:
                 for measurements in (local, spanning)
             )
         initial = self._initial(common, overlap.inner, clock)
+        few = few_in_common(plan, party_counts, crossing.matches)
         warnings = (overlap.sentence(plan.population),)
         return Estimates(
             plan.digest(),
@@ -335,6 +343,7 @@ class Server:
             warnings,
             clock.seconds,
             parts,
+            bool(few),
         )
 
     def run(self, estimates: Estimates) -> Result:
@@ -392,10 +401,10 @@ class Server:
             ledger = ledger.not_private(
                 "a party fixed its noise, or does not claim what the plan does"
             )
-        warnings = (*estimates.warnings, *unheld, *doubts)
-        figures = ReleasedFigures(
-            released_by(estimates.messages), (*estimates.local, *estimates.crossing)
-        )
+        evidence = Evidence.of(fitted, estimates.local, estimates.crossing)
+        lost = dropped_pairs(plan.schema, evidence)
+        warnings = (*estimates.warnings, *unheld, *doubts, *lost)
+        figures = ReleasedFigures(released_by(estimates.messages), evidence)
         return Result(
             plan,
             codes,

@@ -62,7 +62,7 @@ CONTRAST_SIGNS = (1, -1)
 MAX_WEIGHT = 99
 BUCKETS = tuple(1 << power for power in range(1, 16))
 # Most rows that a party encrypts. Of more records, a sample takes part.
-MAX_CAPACITY = 1 << 17
+MAX_CAPACITY = 1 << 18
 # The error of the record count, in its standard deviations, and the spread of the sample's size, in
 # square roots of the capacity, for which rows are kept free. The chance that the sample has more
 # records than there are rows is below 2^-57 (Chernoff).

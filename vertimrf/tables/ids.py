@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
+from ..plan.id_form import LONGEST_FORM
 from .dropped import EXAMPLES, Tally
 from .read_options import check_formats
 
@@ -25,16 +27,27 @@ __all__ = [
     "digested",
     "few_ids",
     "format_ids",
+    "id_form",
     "id_shapes",
-    "most_shapes",
     "record_digests",
     "repeated",
     "shown",
     "without_id",
 ]
 
-DIGIT, LETTER = "0", "a"
-LONGEST_SHAPE = 40
+# Kinds of characters in shapes of ids. A zero that other digits follow in a number is a Z.
+KINDS = (
+    (r"\p{Ll}", "a"),
+    (r"\p{Lu}", "A"),
+    (r"(^|[^0-9])0([0-9])", r"\1Z\2"),
+    (r"\p{N}", "0"),
+    (r"[^ -~]", "w"),
+)
+RUNS = re.compile(r"[0Z]+|a+|A+|w+")
+LETTERS = re.compile(r"[0ZaAw]*")
+# A form is that of the most frequent kinds of ids, which are at least this part of them. Further
+# shapes are not looked at.
+USUAL, MAX_SHAPES = 0.95, 10_000
 # With more records an id than this, a column is not one of record ids.
 MAX_RECORDS_AN_ID = 10
 
@@ -161,37 +174,76 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     return column
 
 
-def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
-    """Count records by the shape of their id, most frequent first.
+def id_shapes(column: pa.ChunkedArray) -> Counter[str]:
+    """Count ids by shape: every digit and letter is replaced by its kind.
 
-    A shape writes every digit as 0 and every letter as a or A, up to 40 characters. Runs of digits,
-    or of letters of one case, are written once, so 5 and 57 have one shape. Numbers with leading
-    zeros are "00...", because ids often differ in these.
+    Missing ids, and those that are not text, are not counted.
     """
-    if is_bytes(column.type):
-        return {"(bytes)": len(column)}
     texts = as_texts(column, "Record ids")
-    for pattern, shape in (
-        (r"^0[0-9]+$", "\x00"),
-        (r"[0-9]+", DIGIT),
-        (r"[a-z]+", LETTER),
-        (r"[A-Z]+", LETTER.upper()),
-        (r"^\x00$", "00..."),
-        (r"\s", "_"),
-    ):
-        texts = pc.replace_substring_regex(texts, pattern, shape)
-    shapes = pc.utf8_slice_codeunits(texts, 0, LONGEST_SHAPE).value_counts().to_pylist()
-    return most_shapes(
-        {"(none)" if one["values"] is None else one["values"]: one["counts"] for one in shapes}
-    )
+    for pattern, kind in KINDS:
+        texts = pc.replace_substring_regex(texts, pattern, kind)
+    counts = texts.drop_null().value_counts().slice(0, MAX_SHAPES).to_pylist()
+    return Counter({one["values"]: one["counts"] for one in counts})
 
 
-def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
-    """Shapes of several pieces of a table together, most frequent first."""
-    totals: Counter[str] = Counter()
-    for one in counted:
-        totals.update(one)
-    return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
+def id_form(shapes: Mapping[str, int]) -> str | None:
+    """The form of ids (:mod:`vertimrf.plan.id_form`) from their shapes; None without ids."""
+    kinds: Counter[str] = Counter()
+    for shape, count in shapes.items():
+        kinds[_kinds(shape)] += count
+    left, usual = (1 - USUAL) * kinds.total(), set()
+    for kind, count in reversed(kinds.most_common()):
+        left -= count
+        if left < 0:
+            usual.add(kind)
+    texts = [shape for shape in shapes if shape and _kinds(shape) in usual]
+    if not texts:
+        return None
+    marks = [Counter(LETTERS.sub("", text)) for text in texts]
+    every = {mark for mark in marks[0] if all(c[mark] == marks[0][mark] for c in marks)}
+    if len({"".join(c for c in text if c in every) for text in texts}) > 1:
+        every = set()
+    between = re.compile("([" + re.escape("".join(every)) + "])") if every else re.compile("($^)")
+    parts = zip(*(between.split(text) for text in texts), strict=True)
+    form = "".join(part[0] if i % 2 else _part_form(part) for i, part in enumerate(parts))
+    if len(form) > LONGEST_FORM:
+        form = re.sub(r"([0aAxXw])\1+", r"\1", form)
+    return form if len(form) <= LONGEST_FORM else "*"
+
+
+def _kinds(shape: str) -> str:
+    """The kinds of characters in a shape, without their number."""
+    return RUNS.sub(lambda run: run[0][0].replace("Z", "0"), shape)
+
+
+def _part_form(texts: Sequence[str]) -> str:
+    """The form of the parts of shapes at one place between punctuation."""
+    if not any(texts):
+        return ""
+    if not all(text and LETTERS.fullmatch(text) for text in texts):
+        return "*"
+    if len({_kinds(text) for text in texts}) > 1:
+        return _run_form(texts)
+    every = zip(*(RUNS.findall(text) for text in texts), strict=True)
+    return "".join(_run_form(runs) for runs in every)
+
+
+def _run_form(runs: Sequence[str]) -> str:
+    """The form of runs of characters: one class, with their length if it is the same."""
+    kinds = set().union(*runs)
+    if kinds == {"0"}:
+        return "9"
+    mixed = {"Z": "0", "a": "x", "A": "X"}
+    digits, letters = kinds & {"0", "Z"}, kinds - {"0", "Z"}
+    if len(letters) > 1:
+        kind = "w"
+    elif letters:
+        kind = letters.pop()
+        kind = mixed.get(kind, kind) if digits else kind
+    else:
+        kind = "0"
+    lengths = {len(run) for run in runs}
+    return kind * (lengths.pop() if len(lengths) == 1 else 1)
 
 
 def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:

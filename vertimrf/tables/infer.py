@@ -114,9 +114,9 @@ def draft_schema(
     if there are any. A text column that holds only numbers, or only dates or times, is treated as
     these, because columns of CSV files are read as text.
 
-    The following is flagged: columns without a domain, which are left out; text with more than 256
-    values, the rarest of which become "other"; and columns with the same name and type in several
-    tables, which are treated as one column.
+    The following is flagged: forms of ids that differ, so that none is drafted; columns without a
+    domain, which are left out; text with more than 256 values, the rarest of which become "other";
+    and columns with the same name and type in several tables, which are treated as one column.
 
     Args:
         sources: one table per party, or a single one: files or data frames.
@@ -145,45 +145,61 @@ def draft_schema(
             f"There are {len(names)} names for {len(tables)} tables; give each table one."
         )
     parties: dict[str, list[Attribute]] = {}
-    flags = []
+    flags: list[Flag] = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         check_ids(table, id, f"Table {i + 1}")
-        attributes = parties.setdefault(party, [])
-        for name in table.column_names:
-            if name == id or name in dropped:
-                continue
-
-            def flag(
-                problem: str,
-                done: str,
-                excluded: bool = False,
-                party: str = party,
-                name: str = name,
-            ) -> None:
-                flags.append(Flag(party, name, problem, done, excluded))
-
-            try:
-                drafted = draft_attribute(name, _joined(name, table, tables, flag), flag, dates)
-                attributes.append(replace(drafted, source=DRAFTED))
-            except _Excluded as reason:
-                flag(str(reason), "left out", excluded=True)
-        if not attributes:
+        kept = [name for name in table.column_names if name != id and name not in dropped]
+        parties[party], flagged = _attributes(tables, table.select(kept), party, dates)
+        flags += flagged
+        if not parties[party]:
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
-    return Draft(Schema.of(parties, public=False), tuple(flags))
+    form, differ = (
+        (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id)
+    )
+    return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
 
 
-def _joined(
-    name: str, table: pa.Table, tables: Sequence[pa.Table], flag: Callable[[str, str], None]
-) -> pa.ChunkedArray:
-    """A column of a table, with its namesakes of the same type in the other tables."""
+def _attributes(
+    tables: Sequence[pa.Table], table: pa.Table, party: str, dates: DateOrder | None
+) -> tuple[list[Attribute], list[Flag]]:
+    """Draft the attributes of a party's table, one of several tables."""
     import pyarrow as pa
 
-    namesakes = [other[name] for other in tables if name in other.column_names]
-    if len(namesakes) < 2 or len({each.type for each in namesakes}) > 1:
-        return table[name]
-    flag("is in several tables", "treated as one column; rename it in one of them if they differ")
-    return pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
+    attributes: list[Attribute] = []
+    flags: list[Flag] = []
+    for name in table.column_names:
+
+        def flag(problem: str, done: str, excluded: bool = False, name: str = name) -> None:
+            flags.append(Flag(party, name, problem, done, excluded))
+
+        column = table[name]
+        namesakes = [other[name] for other in tables if name in other.column_names]
+        if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
+            column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
+            flag(
+                "is in several tables",
+                "treated as one column; rename it in one of them if they differ",
+            )
+        try:
+            drafted = draft_attribute(name, column, flag, dates)
+            attributes.append(replace(drafted, source=DRAFTED))
+        except _Excluded as reason:
+            flag(str(reason), "left out", excluded=True)
+    return attributes, flags
+
+
+def joint_form(tables: Mapping[str, pa.Table], id: str) -> tuple[str | None, tuple[Flag, ...]]:
+    """The form of the ids in all tables, by party. None, and a flag, if it differs."""
+    from .ids import id_form, id_shapes
+
+    forms = {party: id_form(id_shapes(table[id])) for party, table in tables.items()}
+    first, *_ = forms
+    if len(set(forms.values())) == 1:
+        return forms[first], ()
+    written = ", ".join(f"{form!r} at {party}" for party, form in forms.items())
+    problem, done = f"has ids of different forms, {written}", "no record may match; write ids alike"
+    return None, (Flag(first, id, problem, done),)
 
 
 def check_ids(table: pa.Table, id: str | None, where: str) -> None:

@@ -47,6 +47,7 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema, read_schema
 from vertimrf.privacy.ledger import Ledger
+from vertimrf.runs.files import read_match
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
 from vertimrf.tables.ids import IdKeys
@@ -424,6 +425,11 @@ def read_envelopes(path, name, use):
     return secret
 
 
+def read_match_file(path, name, use):
+    """What the server says of the ids, as a party reads it."""
+    return read_match(use.seeds.plans[name.split(".")[0]], path.read_bytes())
+
+
 def read_sample(path, name, use):
     """An id sample as another party compares it."""
     content = read_json(path, "id sample", MessageError)
@@ -594,6 +600,7 @@ KINDS = (
         as_envelopes,
         read_envelopes,
     ),
+    Kind("match", 0.01, ("count.match",), as_json("hospital.offer"), read_match_file),
     Kind("id sample", 0.02, ("ids.sample.json",), as_envelopes, read_sample),
     Kind(
         "model",

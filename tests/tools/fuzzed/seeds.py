@@ -39,6 +39,7 @@ from vertimrf.privacy.events import GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
+from vertimrf.runs.files import match_of
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
 from vertimrf.tables.ids import IdKeys
@@ -167,7 +168,7 @@ def rows_of(attributes, count, seed):
 
 def people(seed):
     """All parties' records in one table, without what the schema calls impossible."""
-    whole = schema()
+    whole = replace(schema(), ids="A000000")
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
     codes = encode_table(tables, "id", whole.attributes, keys=KEYS).codes
     kept = np.ones(ROWS * 2, bool)
@@ -192,7 +193,7 @@ def plans(keys):
         "public_keys": keys.public,
         "tau": 2000,
     }
-    whole = schema()
+    whole = replace(schema(), ids="A000000")
     return {
         "count": plan_with(whole, nonce="count", keys=256, **common),
         "pairs": plan_with(
@@ -242,6 +243,7 @@ def build(folder):
             )
         )
         _messages(folder, name, plan, table, keys, secret)
+    (folder / "count.match").write_bytes(match_of(made["count"], few=True))
     sample = sample_ids([table["id"]], secret, made["count"], "The table")
     (folder / "ids.sample.json").write_text(
         json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"]))
@@ -347,7 +349,7 @@ def _outer_model(folder, keys, table, secret):
 
 
 def _schemas(folder, table):
-    whole = schema()
+    whole = replace(schema(), ids="A000000")
     whole.save(folder / "schema.toml")
     whole.save(folder / "schema.json")
     (folder / "domain.json").write_text(json.dumps({"a": 3, "b": 2, "c": 12}))

@@ -1,0 +1,57 @@
+"""How long the help of every command takes: CPU seconds of a process of its own, the least of a few.
+
+python benchmarks/commands.py [--smoke] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
+from vertimrf.cli import main as vertimrf
+
+TIMES = 5
+
+
+def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of a command and of all commands in it."""
+    yield words
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from commands(inner, (*words, name))
+
+
+def help_seconds(words: tuple[str, ...], times: int) -> float:
+    """CPU seconds of the help of one command."""
+    spent = []
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-m", "vertimrf", *words, "--help"], check=True, capture_output=True
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return min(spent)
+
+
+def main() -> None:
+    options = arguments(__doc__).parse_args()
+    every = list(commands(vertimrf))
+    smoke = options.size == SMOKE
+    seconds = [
+        help_seconds(words, 1 if smoke else TIMES) for words in (every[:1] if smoke else every)
+    ]
+    rows = [Verdict("the slowest command's --help, CPU s", max(seconds))]
+    sys.exit(conclude(show(rows, "commands", options.size), options.json, options.size))
+
+
+if __name__ == "__main__":
+    main()

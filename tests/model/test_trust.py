@@ -1,0 +1,223 @@
+"""Standard errors of a model's marginals: as small as what was measured, and covering the truth."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from builders import schema_of
+from commands import good, refused
+
+from vertimrf.errors import MessageError, ModelError
+from vertimrf.model.fit import fit
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.measurement import Measurement
+from vertimrf.model.trust import ACROSS, FITTED, IMPLIED, MEASURED, UNKNOWN, Evidence
+from vertimrf.named_model import Model
+from vertimrf.plan.defaults import default_delta
+from vertimrf.privacy.events import GaussianEvent
+from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.server.released_figures import dropped_pairs
+
+SIZES = (4, 3, 5, 2)
+CHAIN = ((0, 1), (1, 2), (2, 3))
+RECORDS = 20_000
+SIGMA = 40.0
+
+
+def chain(rng):
+    """Codes of four attributes, each of which depends on the one before [shape=(4, RECORDS)]."""
+    codes = [rng.choice(SIZES[0], RECORDS, p=rng.dirichlet(np.full(SIZES[0], 2.0)))]
+    for size, before in zip(SIZES[1:], SIZES, strict=False):
+        share = np.cumsum(rng.dirichlet(np.full(size, 1.5), before), axis=1)
+        codes.append((rng.random((RECORDS, 1)) > share[codes[-1], :-1]).sum(axis=1))
+    return np.array(codes)
+
+
+def counts_of(codes, attributes):
+    out = np.zeros([SIZES[a] for a in attributes])
+    np.add.at(out, tuple(codes[list(attributes)]), 1)
+    return out
+
+
+def noisy(codes, marginals, rng, sigma=SIGMA):
+    out = []
+    for attributes in marginals:
+        exact = counts_of(codes, attributes)
+        noise = sigma * rng.standard_normal(exact.shape)
+        out.append(Measurement(attributes, (None,) * exact.ndim, exact + noise, sigma))
+    return out
+
+
+def fitted(measurements, cliques):
+    return fit(SIZES, measurements, RECORDS, tree=junction_tree(SIZES, cliques))
+
+
+def singles(codes, rng, sigma=SIGMA):
+    return noisy(codes, [(a,) for a in range(4)], rng, sigma)
+
+
+def test_the_error_of_a_cell_by_hand():
+    """A pair of 4 x 3 cells: 2 records of noise a cell; of single attributes, 1. Interactions have (1 - 1/4)(1 - 1/3) of the
+    variance 4. The counts of a value have the noise of the pair's sums too: variances 12 and 16 beside 1."""
+    pair = Measurement((0, 1), (None, None), np.full((4, 3), 100.0), 2.0)
+    alone = [
+        Measurement((a,), (None,), np.full(size, 1200.0 / size), 1.0)
+        for a, size in ((0, 4), (1, 3))
+    ]
+    model = fit((4, 3), [pair, *alone], 1200.0, tree=junction_tree((4, 3), [(0, 1)]))
+    evidence = Evidence.of(model, [pair, *alone], [])
+    first, second = 1 / (1 + 1 / 12), 1 / (1 + 1 / 16)
+    np.testing.assert_allclose(evidence.one_way, np.sqrt([first, second]))
+    row, column = (v / n * 4 / (v / n + 4) for v, n in ((first, 3), (second, 4)))
+    by_hand = 0.75 * (2 / 3) * 4 + 0.75 * row / 3 + (2 / 3) * column / 4
+    assert evidence.spread[0] == pytest.approx(FITTED * math.sqrt(by_hand), rel=1e-3)
+
+
+# Estimates across parties have larger errors than they state.
+@pytest.mark.parametrize("across", [1.0, ACROSS])
+def test_bands_of_95_percent_hold_the_truth(across):
+    """40 draws of the chain's table and noise, with one seed: 32 cells of pairs each, and 14 of columns."""
+    rng = np.random.default_rng(5)
+    hits = collections.defaultdict(list)
+    for _ in range(40):
+        codes = chain(rng)
+        alone, pairs = singles(codes, rng), noisy(codes, CHAIN, rng, across * SIGMA)
+        stated = [replace(m, sigma=SIGMA) for m in pairs]
+        model = fitted([*alone, *stated], CHAIN)
+        local, crossing = (alone, stated) if across > 1 else ([*alone, *stated], [])
+        evidence = Evidence.of(model, local, crossing)
+        for ways in (1, 2, 3):
+            for attributes in itertools.combinations(range(4), ways):
+                counts = model.marginal(attributes)
+                errors = evidence.errors(model, attributes, counts)
+                near = np.abs(counts - counts_of(codes, attributes)) <= 1.96 * errors
+                kind = evidence.kind(attributes)
+                hits[kind if kind == IMPLIED else ways] += near.ravel().tolist()
+    # Pairs across parties are taken to add nothing to what is known of columns; these do.
+    most = 0.97 if across == 1 else 0.99
+    assert all(0.93 <= np.mean(hits[ways]) <= most for ways in (1, 2))
+    assert np.mean(hits[IMPLIED]) >= 0.9
+
+
+def test_what_was_not_measured_is_implied_where_pairs_connect_it_and_else_unknown():
+    rng = np.random.default_rng(0)
+    codes = chain(rng)
+    measurements = [*singles(codes, rng), *noisy(codes, [(0, 1), (1, 2)], rng)]
+    model = fitted(measurements, [(0, 1), (1, 2)])
+    evidence = Evidence.of(model, measurements, [])
+    kinds = {some: evidence.kind(some) for some in ((3,), (0, 1), (0, 2), (0, 1, 2), (2, 3))}
+    assert list(kinds.values()) == [MEASURED, MEASURED, IMPLIED, IMPLIED, UNKNOWN]
+    assert np.isinf(evidence.errors(model, (2, 3), model.marginal((2, 3)))).all()
+    measured, implied = (
+        evidence.errors(model, some, model.marginal(some)).mean() / model.marginal(some).mean()
+        for some in ((0, 1), (0, 2))
+    )
+    assert measured < implied < np.inf
+
+
+def test_the_order_of_columns_is_that_of_the_axes():
+    rng = np.random.default_rng(0)
+    codes = chain(rng)
+    measurements = [*singles(codes, rng), *noisy(codes, CHAIN, rng)]
+    model = fitted(measurements, CHAIN)
+    evidence = Evidence.of(model, measurements, [])
+    for some in ((0, 1), (0, 1, 2)):
+        counts = model.marginal(some)
+        forth = evidence.errors(model, some, counts)
+        back = evidence.errors(model, some[::-1], counts.T)
+        np.testing.assert_allclose(back, forth.T)
+
+
+def test_a_contrast_is_compared_with_the_models_contrast():
+    """Of contrasts nothing is known of the columns. A model that fits is as far as noise, not as far as all records."""
+    exact = np.array([[400.0, 200], [100, 300]])
+    # (400 - 200 - 100 + 300) / 4 in every cell.
+    difference = np.array([[100.0, -100], [-100, 100]])
+    contrast = Measurement((0, 1), (None, None), difference, 2.0, contrasts=(0, 1))
+    alone = [Measurement((a,), (None,), exact.sum(axis=1 - a), 1.0) for a in (0, 1)]
+    model = fit((2, 2), [*alone, contrast], 1000.0, tree=junction_tree((2, 2), [(0, 1)]))
+    evidence = Evidence.of(model, [*alone, contrast], [])
+    assert evidence.distance[0] < 0.01
+    assert evidence.model_dependence[0] == pytest.approx(0.2, abs=0.01)
+
+
+def dropping():
+    """A model of independent attributes beside a measured dependence."""
+    rng = np.random.default_rng(3)
+    codes = chain(rng)
+    codes[3] = (codes[0] > 1).astype(int)
+    (lost,) = noisy(codes, [(0, 3)], rng)
+    measurements = [*singles(codes, rng), *noisy(codes, [(1, 2)], rng)]
+    model = fitted(measurements, [(1, 2)])
+    return model, Evidence.of(model, [*measurements, lost], [])
+
+
+def test_a_measured_dependence_that_the_model_drops_is_reported_and_widens_its_errors():
+    model, evidence = dropping()
+    assert evidence.dropped == [(0, 3)]
+    schema = schema_of(one=SIZES)
+    (sentence,) = dropped_pairs(schema, evidence)
+    assert "one0 and one3 depend on each other" in sentence
+    assert "--workload one0,one3" in sentence
+    kept = model.marginal((1, 2))
+    off = model.marginal((0, 3))
+    assert (evidence.errors(model, (0, 3), off) / off).mean() > 3 * (
+        evidence.errors(model, (1, 2), kept) / kept
+    ).mean()
+
+
+def named(model, evidence):
+    ledger = Ledger((LedgerEntry(GaussianEvent(SIGMA), "one", "x", "y"),), default_delta(RECORDS))
+    return Model(schema_of(one=SIZES), model, ledger, evidence=evidence)
+
+
+def test_a_released_model_has_its_errors_with_it(tmp_path):
+    model = named(*dropping())
+    model.save(tmp_path / "a.model")
+    back = Model.load(tmp_path / "a.model")
+    for some in (["one0"], ["one1", "one2"], ["one2", "one1"], ["one0", "one3"]):
+        for one, other in zip(
+            model.marginal(some, errors=True), back.marginal(some, errors=True), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+        assert model.trust(some) == back.trust(some)
+    measured, unknown = back.trust(["one2", "one1"]), back.trust(["one0", "one1"])
+    assert (measured.known, measured.columns) == (MEASURED, ("one2", "one1"))
+    assert 0 < measured.wrong < 0.1
+    assert "one0 × one1: unknown." in str(unknown)
+    assert "depend on each other" in back.summary()
+    assert back.trust("one0").dependence is None
+
+
+def test_a_model_without_measurements_knows_nothing_of_its_errors():
+    bare = named(dropping()[0], None)
+    assert bare.trust("one0").known == UNKNOWN
+    assert np.isinf(bare.marginal("one0", errors=True)[1]).all()
+
+
+def test_a_file_with_wrong_figures_is_refused(tmp_path):
+    model = named(*dropping())
+    columns = model.evidence.to_columns()
+    for change in ({"noise": [1.0]}, {"spread": [math.nan] * 2}, {"second": [9] * 2}):
+        with pytest.raises(ModelError):
+            Evidence.of_columns(columns | change)
+    object.__setattr__(model.evidence, "first", model.evidence.second)
+    model.save(tmp_path / "a.model")
+    with pytest.raises(MessageError, match="malformed"):
+        Model.load(tmp_path / "a.model")
+
+
+def test_the_command_writes_a_table_of_trust_with_a_label(tmp_path):
+    saved, rows, trust = (tmp_path / name for name in ("a.model", "rows.csv", "trust.csv"))
+    named(*dropping()).save(saved)
+    good("sample", saved, "--rows 5 --out", rows, "--trust", trust)
+    lines = trust.read_text().splitlines()
+    assert lines[0].startswith('"columns","known","wrong","cell"')
+    assert len(lines) == 1 + 4 + 6
+    assert (tmp_path / "trust.csv.standing.json").exists()
+    assert "Two results" in refused("sample", saved, "--out", rows, "--trust", rows)

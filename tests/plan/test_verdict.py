@@ -1,0 +1,111 @@
+"""A verdict beforehand: from the plan alone, the same whatever way the plan was made, and a refusal of what is useless."""
+
+from __future__ import annotations
+
+import pytest
+from builders import schema_of
+from commands import run
+from planning import plan_with
+
+from vertimrf.errors import PlanError
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.verdict import GOOD, ROUGH, verdict
+
+ADULT = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
+TWO = schema_of(one=ADULT[:8], two=ADULT[8:])
+ONE = schema_of(one=ADULT)
+USELESS = {"epsilon": 0.1, "expected_records": 500}
+
+
+def three(schema, **options):
+    return verdict(plan_with(schema, **options)).errors.three
+
+
+@pytest.mark.parametrize("schema", [ONE, TWO])
+def test_more_budget_and_more_records_lower_the_predicted_error(schema):
+    by_epsilon = [
+        three(schema, epsilon=e, expected_records=20_000) for e in (0.2, 0.5, 1.0, 3.0, 10.0)
+    ]
+    by_records = [
+        three(schema, epsilon=1.0, expected_records=n) for n in (500, 2000, 10_000, 100_000)
+    ]
+    for errors in (by_epsilon, by_records):
+        assert errors == sorted(errors, reverse=True)
+        assert errors[0] > 1.5 * errors[-1]
+
+
+def test_the_word_follows_the_stated_bounds():
+    words = {}
+    for n in (500, 20_000, 1_000_000):
+        judged = verdict(plan_with(TWO, epsilon=1.0, expected_records=n))
+        words[judged.word] = judged.errors.three
+    assert words["good"] <= GOOD < words["rough"] <= ROUGH
+    assert set(words) == {"good", "rough", "useless"}
+
+
+def test_a_useless_plan_is_refused_with_what_would_help():
+    with pytest.raises(PlanError) as refused:
+        plan_with(TWO, **USELESS, even_if_useless=False)
+    sentence = str(refused.value)
+    assert sentence.startswith("Useless: three columns together are predicted to be wrong for")
+    for remedy in ("half the bins", "half the columns", "epsilon 0.4", "2,000 records"):
+        assert remedy in sentence
+    assert sentence.endswith("--even-if-useless.")
+    assert plan_with(TWO, **USELESS).expected_records == 500
+
+
+def test_a_remedy_is_what_the_changed_plan_is_predicted_to_give():
+    """Up to the difference between a plan's noise and the shares of the budget: calibrated sketches are not quite Gaussian."""
+    remedies = dict(verdict(plan_with(TWO, epsilon=0.2, expected_records=20_000)).remedies)
+    more = three(TWO, epsilon=0.2, expected_records=80_000)
+    stronger = three(TWO, epsilon=0.8, expected_records=20_000, delta=1e-9)
+    assert remedies["80,000 records"] == pytest.approx(more, rel=0.1)
+    assert remedies["epsilon 0.8"] == pytest.approx(stronger, rel=0.1)
+
+
+def test_one_way_marginals_alone_are_no_better_than_independent_columns():
+    judged = verdict(plan_with(ONE, **USELESS))
+    assert judged.word == "useless"
+    assert judged.errors.three == pytest.approx(judged.independent, rel=0.05)
+
+
+def test_of_one_column_there_is_no_independence_to_compare_with():
+    judged = verdict(plan_with(schema_of(one=(8,)), epsilon=1.0, expected_records=10_000))
+    assert judged.word == "good"
+    assert judged.errors.three < 0.01
+
+
+@pytest.mark.parametrize("encoder", ["encrypted", "scheduled-pairs"])
+def test_every_encoder_for_use_has_a_verdict(encoder):
+    plan = plan_with(TWO, epsilon=1.0, expected_records=50_000, encoder=encoder)
+    usual = three(TWO, epsilon=1.0, expected_records=50_000)
+    assert verdict(plan).errors.three == pytest.approx(usual, rel=0.5)
+
+
+def test_encoders_for_comparison_have_none():
+    assert verdict(plan_with(TWO, **USELESS | {"encoder": "grr"})) is None
+
+
+def test_the_verdict_follows_from_the_plan_file(tmp_path):
+    plan = plan_with(TWO, epsilon=0.5, expected_records=30_000)
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json").verdict() == plan.verdict()
+    assert str(plan.verdict()) in plan.summary()
+
+
+def test_the_command_shows_the_figures_then_refuses_and_writes_nothing(tmp_path):
+    schema, out = tmp_path / "schema.toml", tmp_path / "plan.json"
+    ONE.save(schema)
+    asked = [
+        *("plan", "--schema", str(schema), "--epsilon", "0.1", "--expected-records", "500"),
+        *("--out", str(out)),
+    ]
+    refused = run(*asked)
+    assert refused.exit_code == 2
+    assert "Predicted error:" in refused.output
+    # Figures across parties are left out.
+    assert "nan" not in refused.output
+    assert "--even-if-useless" in refused.output
+    assert not out.exists()
+    run(*asked, "--even-if-useless")
+    assert out.exists()

@@ -1,0 +1,240 @@
+"""Forecast how far the result of a plan can be trusted, from the plan alone.
+
+The distances by noise (:mod:`.shares`) are those of uniform tables. Real tables have empty cells,
+which a fit keeps near zero, so that less of the noise is left. The constants are fitted to runs of
+nltcs, Adult, br2000, hotel bookings and generated tables at three epsilons, with one holder and
+two parties.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import PlanError
+from ..privacy.accountant import gaussian_rho
+from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
+from .defaults import MESSAGE_BYTES, PAIRS_BYTES
+from .plan import SCORE_SENSITIVITY, Plan
+from .shares import Floats, Outlook, Shares, distances, left
+
+__all__ = ["Errors", "Verdict", "useful", "verdict"]
+
+# The verdict is by the distance of three columns together, the part of the records that would have
+# to change: good up to GOOD, rough up to ROUGH. Above that it is useless, and also if it is not
+# below that of noisy independent columns by WORTH_IT.
+GOOD, ROUGH, WORTH_IT = 0.05, 0.25, 0.02
+# What a fit leaves of the noise of a column and of pairs within and across parties: noise * factor
+# / (1 + damping * noise).
+COLUMN_DAMPING, PAIR_DAMPING = 3.5, 5.5
+WITHIN, ACROSS = 0.54, 0.46
+# Distance of a usual pair from independence; and what structure and rounding add to pairs and to
+# three columns, in units of the root of cells / records.
+DEPENDENCE = 0.11
+PAIR_ROUNDING, THREE_ROUNDING = 0.04, 0.14
+# Errors of means, and of differences of a mean between two groups, per distance and root of values.
+MEAN, COMPARISON = 2.7, 4.5
+# A remedy multiplies epsilon or the records by this number.
+MORE = 4
+ALONE = Shares(0.01, 0.99, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Predicted mean errors; NaN where a plan has no such figure.
+
+    Attributes:
+        column, within, across, three: total variation distances of one column, of pairs at one
+            party and of different parties, and of three columns (or all, if they are fewer).
+        mean: error of a column's mean, in its standard deviations.
+        comparison_within, comparison_across: error of the difference of a mean between two groups,
+            in standard deviations; the group is a column of the same or of another party.
+    """
+
+    column: float
+    within: float
+    across: float
+    three: float
+    mean: float
+    comparison_within: float
+    comparison_across: float
+
+    def lines(self) -> list[str]:
+        """The figures as a table for people."""
+        rows = {
+            "one column": (self.column, self.mean, "a mean"),
+            "two columns of a party": (self.within, self.comparison_within, "groups compared"),
+            "of two parties": (self.across, self.comparison_across, "groups compared"),
+            "three columns": (self.three, math.nan, ""),
+        }
+        return ["Predicted error:         of the records   in standard deviations"] + [
+            f"  {name:22s} {_percent(distance):>14s}"
+            + ("" if math.isnan(spread) else f"   {spread:.2g} ({what})")
+            for name, (distance, spread, what) in rows.items()
+            if not math.isnan(distance)
+        ]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far the result of a plan can be trusted.
+
+    Attributes:
+        word: "good", "rough" or "useless".
+        errors: of the plan.
+        independent: distance of three columns if all are independent, with noisy one-way marginals
+            at the whole budget.
+        remedies: what to change, and the distance of three columns that it would give.
+    """
+
+    word: str
+    errors: Errors
+    independent: float
+    remedies: tuple[tuple[str, float], ...]
+
+    def __str__(self) -> str:
+        out = (
+            f"{self.word.capitalize()}: three columns together are predicted to be wrong for "
+            f"{_percent(self.errors.three)} of the records"
+        )
+        if self.word == "useless":
+            out += f"; noisy independent columns for {_percent(self.independent)}"
+        given = ", ".join(f"{change} {_percent(error)}" for change, error in self.remedies)
+        return out + (f"; {given}." if given else ".")
+
+
+def verdict(plan: Plan) -> Verdict | None:
+    """Forecast the errors of a plan's result, and judge them.
+
+    Args:
+        plan: the plan.
+
+    Returns:
+        The verdict. None for encoders that are only for comparison, and if no attribute varies.
+    """
+    outlook = _outlook(plan)
+    if outlook is None or not any(outlook.columns):
+        return None
+    errors = _errors(outlook, _shares(plan, outlook))
+    alone = _errors(replace(outlook, message_bytes=0), ALONE).three
+    several = sum(map(len, outlook.columns)) > 1
+    hopeless = several and errors.three > (1 - WORTH_IT) * alone
+    word = "good" if errors.three <= GOOD else "rough"
+    if errors.three > ROUGH or (hopeless and word != "good"):
+        word = "useless"
+    remedies = () if word == "good" else tuple(_remedies(plan, outlook))
+    return Verdict(word, errors, alone, remedies)
+
+
+def useful(plan: Plan) -> Plan:
+    """The plan, unless its result is predicted to be useless.
+
+    Raises:
+        PlanError: it is.
+    """
+    judged = verdict(plan)
+    if judged is not None and judged.word == "useless":
+        raise PlanError(f"{str(judged)[:-1]}. To take it all the same: --even-if-useless.")
+    return plan
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _outlook(plan: Plan) -> Outlook | None:
+    """What was known before the plan; None for encoders for comparison."""
+    if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | EncryptedCountsPlan | None):
+        return None
+    sketched = 0 if plan.sketch is None else plan.message_bytes
+    if isinstance(plan.sketch, SketchPlan):
+        # Both encoders are about equally accurate at their usual sizes.
+        sketched = sketched * MESSAGE_BYTES // PAIRS_BYTES
+    return Outlook(
+        tuple(
+            tuple(plan.schema.sizes[a] for a in plan.schema.varying(name))
+            for name in plan.party_names
+        ),
+        plan.expected_records,
+        gaussian_rho(plan.epsilon, plan.delta) / plan.records_per_person**2,
+        max(local.largest_clique for local in plan.local),
+        sketched,
+        isinstance(plan.sketch, EncryptedCountsPlan),
+    )
+
+
+def _shares(plan: Plan, outlook: Outlook) -> Shares:
+    """The shares of the budget that a plan's noise follows from."""
+    alone = larger = 0.0
+    for sizes, local in zip(outlook.columns, plan.local, strict=True):
+        if sizes:
+            alone += len(sizes) / (2 * local.one_way_sigma**2)
+        if local.units:
+            larger += local.units / (2 * local.unit_sigma**2)
+        if local.score_sigma:
+            noise = local.score_sigma / SCORE_SENSITIVITY
+            larger += math.comb(len(sizes), 2) / (2 * noise**2)
+    count, spent = 1 / (2 * plan.count_sigma**2), alone + larger
+    across = 0.0
+    if isinstance(plan.sketch, EncryptedCountsPlan):
+        across = outlook.pairs_across / (4 * plan.sketch.sigma**2)
+    elif plan.sketch is not None:
+        across = max(outlook.rho - count - spent, count)
+    rho = outlook.rho
+    return Shares(count / rho, spent / rho, across / rho, alone / spent)
+
+
+def _errors(outlook: Outlook, shares: Shares) -> Errors:
+    """Errors at a division of the budget."""
+    noise = distances(outlook, shares)
+    sizes = np.array(list(itertools.chain(*outlook.columns)), np.float64)
+
+    def fitted(values: Floats, factor: float) -> Floats:
+        # Without a measurement, noise is infinite and the dependence is lost.
+        with np.errstate(divide="ignore"):
+            noise = factor / (1 / values + PAIR_DAMPING * np.isfinite(values))
+        return left(noise, DEPENDENCE)
+
+    def rounding(columns: int) -> float:
+        return math.sqrt(min(sizes.mean() ** columns / outlook.records, 1.0))
+
+    def pair(lost: Floats) -> float:
+        if not lost.size:
+            return math.nan
+        return math.hypot(column, math.sqrt(np.square(lost).mean()), PAIR_ROUNDING * rounding(2))
+
+    columns = noise.one_way / (1 + COLUMN_DAMPING * noise.one_way)
+    column = float(columns.mean())
+    within, across = fitted(noise.within, WITHIN), fitted(noise.across, ACROSS)
+    k, pairs = min(len(sizes), 3), np.concatenate([within, across])
+    squares = k * float(np.square(columns).mean())
+    if k > 1:
+        squares += math.comb(k, 2) * float(np.square(pairs).mean())
+    three = math.hypot(math.sqrt(squares), THREE_ROUNDING * rounding(k))
+    root = float((1 / np.sqrt(sizes)).mean())
+    inside, between = pair(within), pair(across)
+    comparisons = (COMPARISON * root * inside, COMPARISON * root * between)
+    return Errors(column, inside, between, three, MEAN * root * column, *comparisons)
+
+
+def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
+    """Changes of a plan, each with the distance of three columns that it would give."""
+    columns, epsilon = outlook.columns, MORE * plan.epsilon
+    rho = gaussian_rho(epsilon, plan.delta) / plan.records_per_person**2
+    changes = {
+        "half the bins": tuple(tuple(max((u + 1) // 2, 2) for u in some) for some in columns),
+        "half the columns": tuple(tuple(sorted(some)[: (len(some) + 1) // 2]) for some in columns),
+    }
+    changed = {
+        name: replace(outlook, columns=some) for name, some in changes.items() if some != columns
+    }
+    changed[f"epsilon {epsilon:g}"] = replace(outlook, rho=rho)
+    records = MORE * outlook.records
+    changed[f"{records:,} records"] = replace(outlook, records=records)
+    for name, other in changed.items():
+        shares = _shares(plan, outlook) if outlook.encrypted else other.best()
+        yield name, _errors(other, shares).three

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
 from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
-from .arrow import Source, csv_header, file_kind, read_arrow, several
+from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
 from .formats import DateOrder, dates_written, encoding_of, header_delimiter, plain_numbers
 from .read_options import DEFAULT, ReadOptions
@@ -360,7 +360,10 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
     if not isinstance(source, str | os.PathLike) or file_kind(path := Path(source)) != "csv":
         return read
-    if read.encoding == DEFAULT.encoding and (encoding := encoding_of(path)) != read.encoding:
+    if (
+        read.encoding == DEFAULT.encoding
+        and (encoding := encoding_of(csv_head(path))) != read.encoding
+    ):
         LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
         read = replace(read, encoding=encoding)
     if not read.delimiter and (delimiter := header_delimiter(csv_header(path, read))) != ",":

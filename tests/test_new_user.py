@@ -419,6 +419,16 @@ def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path)
             dataclasses.replace(days, **wrong)
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+def test_a_draft_names_the_encoding(tmp_path, caplog, name, encoding):
+    frame = pd.DataFrame({"town": ["Málaga", "Köln"] * 9, "x": [1, 2] * 9})
+    frame.to_csv(tmp_path / name, index=False, encoding=encoding)
+    (town, _) = vertimrf.draft_schema(tmp_path / name).schema.attributes
+    assert town.values == ("Köln", "Málaga")
+    assert (f"--encoding {encoding}" in caplog.text) == (encoding != "utf-8")
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_header_says_what_separates_cells(tmp_path, delimiter):
     frame = pd.DataFrame({"a, b": ["x;y|z", "u"] * 9, "c": [1, 2] * 9, "d": [3, 4] * 9})

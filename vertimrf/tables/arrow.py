@@ -29,6 +29,7 @@ __all__ = [
     "Pieces",
     "Source",
     "check_output",
+    "csv_head",
     "csv_header",
     "file_kind",
     "name_of",
@@ -471,11 +472,16 @@ def _open_csv(
     )
 
 
+def csv_head(path: Path) -> bytes:
+    """The first bytes of a CSV file, uncompressed."""
+    with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
+        head: bytes = file.read(READ_BYTES)
+    return head
+
+
 def csv_header(path: Path, read: ReadOptions) -> str:
     """The first line of a CSV file. It has column names, which are public, and no record."""
-    with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
-        text = _Decoded(file, read.encoding).read(READ_BYTES).decode(errors="replace")
-    return (text.splitlines() or [""])[0]
+    return (csv_head(path).decode(read.encoding, "replace").splitlines() or [""])[0]
 
 
 def is_gzip(path: Path) -> bool:

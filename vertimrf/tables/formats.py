@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -29,8 +28,6 @@ TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
 DELIMITERS = ",;\t|"
-# Bytes of a file that tell its encoding.
-HEAD = 1 << 20
 
 
 def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
@@ -90,10 +87,8 @@ def header_delimiter(header: str) -> str:
     return max(DELIMITERS, key=re.sub('"[^"]*"', "", header).count)
 
 
-def encoding_of(path: Path) -> str:
-    """Encoding of a file by its first bytes: UTF-8, UTF-16 with a mark, or else cp1252."""
-    with path.open("rb") as file:
-        head = file.read(HEAD)
+def encoding_of(head: bytes) -> str:
+    """Encoding of a text by its first bytes: UTF-8, UTF-16 with a mark, or else cp1252."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:

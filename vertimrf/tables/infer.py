@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
 from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
-from .arrow import Source, csv_header, file_kind, read_arrow, several
+from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
 from .formats import DateOrder, dates_written, encoding_of, header_delimiter, plain_numbers
 from .read_options import DEFAULT, ReadOptions
@@ -192,19 +192,6 @@ def joint_form(tables: Mapping[str, pa.Table], id: str) -> tuple[str | None, tup
     return None, (Flag(first, id, problem, done),)
 
 
-def _joined(
-    name: str, table: pa.Table, tables: Sequence[pa.Table], flag: Callable[[str, str], None]
-) -> pa.ChunkedArray:
-    """A column of a table, with its namesakes of the same type in the other tables."""
-    import pyarrow as pa
-
-    namesakes = [other[name] for other in tables if name in other.column_names]
-    if len(namesakes) < 2 or len({each.type for each in namesakes}) > 1:
-        return table[name]
-    flag("is in several tables", "treated as one column; rename it in one of them if they differ")
-    return pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
-
-
 def check_ids(table: pa.Table, id: str | None, where: str) -> None:
     """Check that a table has records, and an id column whose values can be record ids.
 
@@ -363,7 +350,10 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
     if not isinstance(source, str | os.PathLike) or file_kind(path := Path(source)) != "csv":
         return read
-    if read.encoding == DEFAULT.encoding and (encoding := encoding_of(path)) != read.encoding:
+    if (
+        read.encoding == DEFAULT.encoding
+        and (encoding := encoding_of(csv_head(path))) != read.encoding
+    ):
         LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
         read = replace(read, encoding=encoding)
     if not read.delimiter and (delimiter := header_delimiter(csv_header(path, read))) != ",":

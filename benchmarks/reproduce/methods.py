@@ -135,7 +135,11 @@ class VertiMRF:
         treatment = Treatment(options.pop("reduction", "fit"), options.pop("consistency", False))
         start = time.perf_counter()
         plan = make_plan(
-            schema, epsilon, PlanOptions(delta=delta, expected_records=n, **planned, **options)
+            schema,
+            epsilon,
+            PlanOptions(
+                delta=delta, expected_records=n, even_if_useless=True, **planned, **options
+            ),
         )
         planning = time.perf_counter() - start
         digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)

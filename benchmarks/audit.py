@@ -360,7 +360,9 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     )
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
     tau = 500_000 if one_clique else 20
-    planning = PlanOptions(delta=1e-5, expected_records=40, tau=tau, shares=(0.3, 0.7, 0.0))
+    planning = PlanOptions(
+        delta=1e-5, expected_records=40, tau=tau, shares=(0.3, 0.7, 0.0), even_if_useless=True
+    )
     plan = make_plan(schema, target, planning, nonce="audit")
     assert (plan.local[0].score_sigma == 0) == one_clique
     # Marginals as they are and contrasts in one message.

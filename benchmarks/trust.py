@@ -215,7 +215,10 @@ def trusted(size: str, folder: Path) -> Iterator[Verdict]:
                 for result in results:
                     cover(data, result, cells)
             for known in sorted({MEASURED, IMPLIED} & cells.keys()):
-                bands, inside = f"95 % bands: {name}, holders {holders}", float(np.mean(cells[known]))
+                bands, inside = (
+                    f"95 % bands: {name}, holders {holders}",
+                    float(np.mean(cells[known])),
+                )
                 yield Verdict(f"share of {known} cells in {bands}", inside)
                 if known == MEASURED:
                     yield Verdict(f"share of {known} cells outside {bands}", 1 - inside)

@@ -279,7 +279,7 @@ def test_the_command_line_takes_shared_columns(tmp_path):
         f"plan --schema {both} --epsilon 2 --expected-records {RECORDS} --out {tmp_path}/plan.json",
     )
     assert "sex is one column that a and b hold" in plan
-    assert re.search("whether they agree.*\\n +on sex", plan)
+    assert re.search(r"whether they\b.*\n +agree on sex", plan), plan
     out = tmp_path / "out.csv"
     made = good(
         f"synthesize {a} {b} --id id --schema {both} --epsilon 2 --expected-records {RECORDS} --out {out}",

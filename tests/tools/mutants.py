@@ -1549,7 +1549,7 @@ NAMED += (
         "plan/verdict.py",
         'if errors.three > ROUGH or (hopeless and word != "good"):',
         "if errors.three > 1:",
-        ("plan/test_verdict.py",),
+        ("plan/test_plan_verdict.py",),
     ),
     Mutation(
         "errors do not grow by how far a model is from its measurement",

@@ -309,6 +309,27 @@ def test_a_key_of_another_size_is_refused_when_the_file_is_opened(
         opened(sent[0], 0, 1, wrong)
 
 
+def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
+    sent: tuple[Plan, list[Steps], bytes, bytes],
+) -> None:
+    """A second release of one table is the first, also if both parties have lost their records."""
+    plan, (one, two), rows, _ = sent
+    three = steps_of(plan, 2, dealt(SCHEMA, codes_of())[2]).answer(0, rows, noiseless)
+    seen: list[bytes] = []
+
+    def watched(exact: bytes) -> FixedNoise:
+        seen.append(exact)
+        return noiseless(exact)
+
+    answers = [two.answer(0, rows, noiseless) for _ in range(2)]
+    assert answers[0] != answers[1]
+    answers.append(two.answer(0, rows, lambda _: SystemNoise()))
+    for answer in answers:
+        one.tables({1: answer, 2: three}, watched)
+    assert seen[0] == seen[2] != seen[4]
+    assert seen[1] == seen[3] == seen[5]
+
+
 def test_a_record_that_does_not_fit_keeps_its_row() -> None:
     """Whether it fits changes its own row to a blank, and no other."""
     plan, tables = plan_of(), dealt(SCHEMA, codes_of())

@@ -1492,6 +1492,24 @@ NAMED += (
         ("party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",),
     ),
     Mutation(
+        "the packer's noise depends on the ciphertexts of answers",
+        "party/encrypted_counts.py",
+        "own = noise(exact.digest())",
+        "own = noise(hashlib.sha256(answers[party]).digest())",
+        (
+            "party/test_encrypted_counts.py::test_the_same_counts_in_other_ciphertexts_get_no_other_noise",
+        ),
+    ),
+    Mutation(
+        "the packer's noise does not depend on the counts",
+        "party/encrypted_counts.py",
+        "exact.update(table.tobytes())",
+        "exact.update(bytes(table.shape))",
+        (
+            "party/test_encrypted_counts.py::test_the_same_counts_in_other_ciphertexts_get_no_other_noise",
+        ),
+    ),
+    Mutation(
         "an answer's noise does not depend on the rows that are added",
         "party/encrypted_counts.py",
         "hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes())",

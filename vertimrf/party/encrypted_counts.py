@@ -145,7 +145,7 @@ class Steps:
 
         Args:
             answers: by position of the later party, its result of step 2.
-            noise: gives the noise for a digest of the answers.
+            noise: gives the noise for a digest of the counts in the answers.
 
         Returns:
             Tables in the order of :meth:`.Plan.counted_pairs` [shape=(counters of the later
@@ -167,7 +167,11 @@ class Steps:
             _, sums = self._opened(party, answers[party])
             layout = self._layout(self.party)
             counted = open_sums(self._private(), sums, counters, layout, self.progress)
-            own = noise(hashlib.sha256(answers[party]).digest())
+            # A key of the counts: the same counts in other ciphertexts get the same noise.
+            exact = hashlib.sha256(bytes([party]))
+            for table in counted:
+                exact.update(table.tobytes())
+            own = noise(exact.digest())
             out += [own.gaussian(table, self.sketch.sigma) for table in counted]
         return tuple(out)
 

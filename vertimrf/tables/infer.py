@@ -164,6 +164,8 @@ def _attributes(
     tables: Sequence[pa.Table], table: pa.Table, party: str, dates: DateOrder | None
 ) -> tuple[list[Attribute], list[Flag]]:
     """Draft the attributes of a party's table, one of several tables."""
+    import pyarrow as pa
+
     attributes: list[Attribute] = []
     flags: list[Flag] = []
     for name in table.column_names:
@@ -171,8 +173,16 @@ def _attributes(
         def flag(problem: str, done: str, excluded: bool = False, name: str = name) -> None:
             flags.append(Flag(party, name, problem, done, excluded))
 
+        column = table[name]
+        namesakes = [other[name] for other in tables if name in other.column_names]
+        if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
+            column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
+            flag(
+                "is in several tables",
+                "treated as one column; rename it in one of them if they differ",
+            )
         try:
-            drafted = draft_attribute(name, _joined(name, table, tables, flag), flag, dates)
+            drafted = draft_attribute(name, column, flag, dates)
             attributes.append(replace(drafted, source=DRAFTED))
         except _Excluded as reason:
             flag(str(reason), "left out", excluded=True)

@@ -364,7 +364,7 @@ def test_a_plan_is_priced_and_kept_where_that_is_asked_for(folder):
         run(f"plan --schema {folder}/schema.toml"),
         "A new plan also needs --epsilon, --expected-records",
     )
-    for more in ("--schema schema.toml", "--epsilon 2", "--tau 50", "--out other.json", "--errors"):
+    for more in ("--schema schema.toml", "--epsilon 2", "--tau 50", "--out other.json"):
         refused(run(f"plan {folder}/plan.json", more), "priced as they are")
     refused(
         run(f"plan {folder}/plan.json --json {folder}/plan.json"),

@@ -122,7 +122,7 @@ def _model(model: Model, where: str) -> str:
     )
     made = f"Made of {len(model.ledger.entries)} noisy releases ({', '.join(kinds)}), epsilon {model.ledger.epsilon:.4g} in all."
     head = (
-        f"A model of {len(model.schema.names):,} columns and {model.field.total:,.0f} records, as noisy figures tell; "
+        f"A model of {len(model.schema.names):,} columns and {model.records:,.0f} records, as noisy figures tell; "
         f"`vertimrf sample {where}` draws rows."
     )
     return "\n".join([head, *_parties(model.schema), made, str(model.ledger.standing)])

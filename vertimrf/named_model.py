@@ -111,7 +111,7 @@ class Model:
 
     def __repr__(self) -> str:
         return (
-            f"<Model of {len(self.schema.attributes)} attributes, {self._total:,.0f} records; "
+            f"<Model of {len(self.schema.attributes)} attributes, {self.records:,.0f} records; "
             f"epsilon {self.ledger.epsilon:.4g}{'' if self.ledger.private else ', NOT PRIVATE'}>"
         )
 
@@ -303,7 +303,7 @@ class Model:
         names = self.schema.names
         size = self.field.summarize()
         lines = [
-            f"{len(names)} attributes, {self._total:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
+            f"{len(names)} attributes, {self.records:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
             f"attributes, {size.cells:,} cells."
         ]
         lines += [f"  {', '.join(names[a] for a in clique)}" for clique in self.field.tree.cliques]
@@ -384,7 +384,8 @@ class Model:
         return (*self.others, PartModel(self.schema.party_names, self.field))
 
     @property
-    def _total(self) -> float:
+    def records(self) -> float:
+        """The noisy number of records, in the outer population of all people."""
         return sum(part.field.total for part in self._parts)
 
     def _parts_of(self, value: Any) -> tuple[PartModel, ...]:

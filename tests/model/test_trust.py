@@ -13,6 +13,7 @@ from builders import schema_of
 from commands import good, refused
 
 from vertimrf.errors import MessageError, ModelError
+from vertimrf.inspect import describe
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
@@ -21,6 +22,7 @@ from vertimrf.named_model import Model
 from vertimrf.plan.defaults import default_delta
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.server.parts import PartModel
 from vertimrf.server.released_figures import dropped_pairs
 
 SIZES = (4, 3, 5, 2)
@@ -193,10 +195,32 @@ def test_a_released_model_has_its_errors_with_it(tmp_path):
     assert "depend on each other" in back.summary()
 
 
+def test_a_description_counts_all_people_of_the_outer_population(tmp_path):
+    inner = named(dropping()[0], None)
+    replace(inner, others=(PartModel(("one",), inner.field),)).save(tmp_path / "a.model")
+    assert f"{2 * inner.field.total:,.0f} records" in describe(tmp_path / "a.model")
+
+
 def test_a_model_without_measurements_knows_nothing_of_its_errors():
     bare = named(dropping()[0], None)
     assert bare.trust("one0").known == UNKNOWN
     assert np.isinf(bare.marginal("one0", errors=True)[1]).all()
+
+
+def test_a_column_of_one_value_leaves_others_as_well_known_as_without_it():
+    rng = np.random.default_rng(11)
+    one_way = [
+        Measurement((a,), (None,), 500.0 + SIGMA * rng.standard_normal(3), SIGMA) for a in (0, 2)
+    ]
+    model = fit((3, 1, 3), one_way, 1500, tree=junction_tree((3, 1, 3), []))
+    evidence = Evidence.of(model, one_way, [])
+    assert [evidence.kind(some) for some in ((0, 1), (1, 0), (0, 2))] == [MEASURED] * 2 + [UNKNOWN]
+    alone = model.marginal((0,))
+    errors = evidence.errors(model, (0,), alone)
+    assert (errors > 0).all()
+    beside = evidence.errors(model, (1, 0), alone[None])
+    np.testing.assert_array_equal(beside, errors[None])
+    assert evidence.errors(model, (1,), np.full(1, 1500.0)) == 0
 
 
 def test_a_file_with_wrong_figures_is_refused(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import astuple
+
 import pytest
 from builders import schema_of
 from commands import run
@@ -9,7 +12,8 @@ from planning import plan_with
 
 from vertimrf.errors import PlanError
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.verdict import GOOD, ROUGH, verdict
+from vertimrf.plan.shares import ONE_WAY_SHARE
+from vertimrf.plan.verdict import GOOD, ROUGH, _outlook, _shares, verdict
 
 ADULT = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 TWO = schema_of(one=ADULT[:8], two=ADULT[8:])
@@ -73,6 +77,14 @@ def test_of_one_column_there_is_no_independence_to_compare_with():
     judged = verdict(plan_with(schema_of(one=(8,)), epsilon=1.0, expected_records=10_000))
     assert judged.word == "good"
     assert judged.errors.three < 0.01
+
+
+def test_parties_with_one_column_do_not_change_the_shares_of_the_others():
+    """A party's only column takes all of its budget, which is no share of another party's pairs."""
+    wide = schema_of(wide=(3000,) * 3, **{f"p{i}": (3,) for i in range(60)})
+    plan = plan_with(wide, epsilon=1.0, expected_records=10**7)
+    assert _shares(plan, _outlook(plan)).one_way == pytest.approx(ONE_WAY_SHARE)
+    assert all(map(math.isfinite, astuple(verdict(plan).errors)))
 
 
 @pytest.mark.parametrize("encoder", ["encrypted", "scheduled-pairs"])

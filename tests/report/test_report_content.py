@@ -64,9 +64,9 @@ def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made):
     alone = content(made.run)
     assert alone.real is None
     assert alone.dependence.truth is None
-    pairs = made.run.report.pairs
-    estimates = alone.dependence.model[tuple(pairs.places.T)]
-    np.testing.assert_array_equal(estimates, pairs.model_dependence)
+    evidence = made.run.model.evidence
+    estimates = alone.dependence.model[evidence.first, evidence.second]
+    np.testing.assert_array_equal(estimates, evidence.model_dependence)
     # An attribute with one value depends on nothing.
     assert np.nanmax(alone.dependence.model[6]) == pytest.approx(0.0, abs=1e-9)
 

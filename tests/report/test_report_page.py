@@ -441,10 +441,17 @@ def test_of_very_many_pairs_those_measured_or_kept_together_are_compared(made, m
     monkeypatch.setattr("vertimrf.report.content.MAX_PAIRS", 0)
     shown = content(made.run)
     few = shown.dependence.model
-    wanted = {*shown.edges, *map(tuple, made.run.report.pairs.places.tolist())}
+    wanted = {*shown.edges, *made.run.model.evidence.places}
     known = np.argwhere(np.triu(np.isfinite(few), 1))
     assert set(map(tuple, known.tolist())) == wanted
     assert len(wanted) < np.isfinite(np.triu(every, 1)).sum() - len(every)
     assert np.array_equal(few[np.isfinite(few)], every[np.isfinite(few)])
     html = page(made.run, dict(enumerate(made.codes)))
     assert "only those measured or kept together are computed" in html
+
+
+def test_a_model_alone_shows_what_was_measured_of_pairs(made):
+    html = page(Run.open(made.folder / "run.model"))
+    assert "Dependence in the estimates" in html
+    assert f"{len(made.run.model.evidence.places)} pairs of attributes were measured" in html
+    assert "the plan predicted before any data was touched" not in html

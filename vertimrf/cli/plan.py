@@ -17,16 +17,14 @@ from .outputs import check_new, check_writable, write_json
 
 __all__ = ["plan"]
 
+# Pairs across parties whose predicted error is printed.
+MAX_SHOWN = 10
+
 
 @main.command()
 @click.argument("plans", nargs=-1, metavar="[PLAN...]")
 @click.option("--schema", "schema_file", help="Schema file, with the parties.")
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
-@click.option(
-    "--errors",
-    is_flag=True,
-    help="Print the predicted error of every sketched marginal, not only of the worst.",
-)
 @click.option(
     "--out", help="Plan file to write (JSON, public). Without it, the plan is only priced."
 )
@@ -37,7 +35,6 @@ def plan(
     planning: PlanOptions,
     schema_file: str | None,
     epsilon: float | None,
-    errors: bool,
     out: str | None,
     json_file: str | None,
 ) -> None:
@@ -57,7 +54,7 @@ def plan(
     check_writable(out, json_file, read=(*plans, schema_file))
     if plans:
         kept = PlanOptions(delta=planning.delta, records_per_person=planning.records_per_person)
-        if (schema_file, epsilon, errors, out) != (None, None, False, None) or planning != kept:
+        if (schema_file, epsilon, out) != (None, None, None) or planning != kept:
             raise PlanError(
                 "PLANs are priced as they are: only --delta, --records-per-person and --json go with them."
             )
@@ -79,7 +76,7 @@ def plan(
         loaded, planning = split_parties(loaded, planning.split), replace(planning, split=None)
     made = make_plan(loaded, epsilon, replace(planning, even_if_useless=True))
     if json_file != "-":
-        _print_plan(made, loaded.remarks(), errors)
+        _print_plan(made, loaded.remarks())
     if not planning.even_if_useless:
         useful(made)
     if out is not None:
@@ -87,7 +84,7 @@ def plan(
     write_json(json_file, made.ledger().to_json())
 
 
-def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
+def _print_plan(plan: Any, remarks: Sequence[str]) -> None:
     """Print a new plan: its summary, forecast, predicted errors and ledger."""
     from ..plan.plan import target_in_words
 
@@ -101,7 +98,7 @@ def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
     click.echo(
         "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's keys."
     )
-    _print_errors(plan, errors)
+    _print_errors(plan)
     click.echo(plan.ledger().table())
 
 
@@ -119,7 +116,7 @@ def _print_forecast(plan: Any) -> None:
         click.echo(f"  All in one process: {estimate.trial}.")
 
 
-def _print_errors(plan: Any, every: bool, shown: int = 10) -> None:
+def _print_errors(plan: Any) -> None:
     """Print the predicted errors of sketched marginals, the largest relative errors first."""
     from ..server.cross_party import predicted_marginals
 
@@ -130,11 +127,11 @@ def _print_errors(plan: Any, every: bool, shown: int = 10) -> None:
     click.echo(
         "  Predicted standard error of a cell, and average count, in records; least certain first:"
     )
-    for p in predicted if every else predicted[:shown]:
+    for p in predicted[:MAX_SHOWN]:
         pair = " x ".join(names[a] for a in p.attributes)
         click.echo(f"    {pair}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
-    if not every and len(predicted) > shown:
-        click.echo(f"    and {len(predicted) - shown} more; --errors prints them all.")
+    if len(predicted) > MAX_SHOWN:
+        click.echo(f"    and {len(predicted) - MAX_SHOWN} more.")
 
 
 def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -> None:

@@ -164,8 +164,9 @@ class Evidence:
 
     def kind(self, attributes: Iterable[int]) -> str:
         """Whether a marginal was measured, is implied by measured pairs, or is unknown."""
-        wanted = sorted(attributes)
-        if len(wanted) == 1 or tuple(wanted) in self.places:
+        # What is beside a column of one value is known as well as alone.
+        wanted = sorted(a for a in attributes if self.one_way[a])
+        if len(wanted) < 2 or tuple(wanted) in self.places:
             return MEASURED
         return IMPLIED if len({self._parts[a] for a in wanted}) == 1 else UNKNOWN
 
@@ -192,6 +193,10 @@ class Evidence:
         kind = self.kind(attributes)
         if kind == UNKNOWN:
             return np.full(counts.shape, np.inf)
+        varying = [a for a in attributes if field.sizes[a] > 1] or list(attributes[:1])
+        if len(varying) < len(attributes):
+            alone = counts.reshape([field.sizes[a] for a in varying])
+            return self.errors(field, varying, alone).reshape(counts.shape)
         drawn = 0.0
         if field.off_tree and field.tree.covering(attributes) < 0:
             drawn = field.total / MARGINAL_ROWS

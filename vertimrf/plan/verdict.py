@@ -169,23 +169,28 @@ def _outlook(plan: Plan) -> Outlook | None:
 
 def _shares(plan: Plan, outlook: Outlook) -> Shares:
     """The shares of the budget that a plan's noise follows from."""
-    alone = larger = 0.0
+    spent = alone = several = 0.0
     for sizes, local in zip(outlook.columns, plan.local, strict=True):
+        one_way = larger = 0.0
         if sizes:
-            alone += len(sizes) / (2 * local.one_way_sigma**2)
+            one_way = len(sizes) / (2 * local.one_way_sigma**2)
         if local.units:
             larger += local.units / (2 * local.unit_sigma**2)
         if local.score_sigma:
             noise = local.score_sigma / SCORE_SENSITIVITY
             larger += math.comb(len(sizes), 2) / (2 * noise**2)
-    count, spent = 1 / (2 * plan.count_sigma**2), alone + larger
+        spent += one_way + larger
+        if len(sizes) > 1:
+            # A party's only column has all of its budget, whatever the others' shares.
+            alone, several = alone + one_way, several + one_way + larger
+    count = 1 / (2 * plan.count_sigma**2)
     across = 0.0
     if isinstance(plan.sketch, EncryptedCountsPlan):
         across = outlook.pairs_across / (4 * plan.sketch.sigma**2)
     elif plan.sketch is not None:
         across = max(outlook.rho - count - spent, count)
     rho = outlook.rho
-    return Shares(count / rho, spent / rho, across / rho, alone / spent)
+    return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)
 
 
 def _errors(outlook: Outlook, shares: Shares) -> Errors:

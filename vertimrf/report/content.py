@@ -7,7 +7,6 @@ truth.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.contingency import pair_tables
-from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
+from ..model.trust import MEAN_ABSOLUTE
 from ..plan.attribute import Attribute
 from ..plan.schema import Schema
 from ..utility.figures import utility
-from .run import Pairs, Released, Run
+from .run import Released, Run
 
 __all__ = ["Column", "Content", "Dependence", "Series", "classes_of", "content"]
 
@@ -38,8 +37,6 @@ MAX_BARS, MAX_LYING, MAX_CLASSES = 32, 18, 24
 # With more pairs, only those that were measured or are neighbours in the model's graph are compared,
 # because all pairs of a wide model take minutes.
 MAX_PAIRS = 10_000
-# Mean absolute value of Gaussian noise of standard deviation 1.
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +193,7 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
     edges = {
         pair for clique in field.tree.cliques for pair in itertools.combinations(sorted(clique), 2)
     }
-    dependence = _dependence(schema, field, run.report.pairs, classes, truth, edges)
+    dependence = _dependence(run, classes, truth, edges)
     ordered = sorted(edges, key=lambda pair: -np.nan_to_num(dependence.model[pair]))
     coarse = any(merged is not None for merged in classes)
     useful = None if truth is None or label is None else _utility(run, truth, label)
@@ -321,25 +318,26 @@ def _shares(codes: Codes, size: int) -> Array:
 
 
 def _dependence(
-    schema: Schema,
-    field: MarkovRandomField,
-    pairs: Pairs | None,
+    run: Run,
     classes: Sequence[Classes | None],
     truth: Truth | None,
     edges: Collection[tuple[int, int]],
 ) -> Dependence:
+    schema, field, evidence = run.model.schema, run.model.field, run.model.evidence
     d = len(schema.sizes)
     model, estimate, beyond, predicted, stated = (np.full((d, d), np.nan) for _ in range(5))
-    if pairs is not None and len(pairs.places):
-        _enter(model, pairs.places, pairs.model_dependence)
-        _enter(estimate, pairs.places, pairs.dependence)
-        _enter(beyond, pairs.places, pairs.distance - pairs.noise)
-        _enter(predicted, pairs.places, pairs.predicted)
-        _enter(stated, pairs.places, pairs.error)
+    if evidence is not None:
+        pairs = list(evidence.places)
+        _enter(model, pairs, evidence.model_dependence)
+        _enter(estimate, pairs, evidence.dependence)
+        _enter(beyond, pairs, evidence.distance - evidence.noise)
+        _enter(stated, pairs, evidence.error)
+        if run.report.predicted is not None:
+            _enter(predicted, pairs, run.report.predicted)
     all_pairs = list(itertools.combinations(range(d), 2))
     if len(all_pairs) > MAX_PAIRS:
         all_pairs = [pair for pair in all_pairs if pair in edges or np.isfinite(model[pair])]
-    # Pairs that the report has are computed again only if the truth is given.
+    # Pairs that the evidence has are computed again only if the truth is given.
     known = set(truth or ())
     wanted = [pair for pair in all_pairs if known.issuperset(pair) or np.isnan(model[pair])]
     sizes = binned_sizes(schema.sizes, classes)
@@ -373,9 +371,7 @@ def _dependence(
 
 
 def _enter(
-    matrix: Array,
-    places: Sequence[tuple[int, int]] | npt.NDArray[np.int64],
-    figures: Sequence[float] | Array,
+    matrix: Array, places: Sequence[tuple[int, int]], figures: Sequence[float] | Array
 ) -> None:
     for (a, b), figure in zip(places, figures, strict=True):
         matrix[a, b] = matrix[b, a] = figure

@@ -206,7 +206,7 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         else figures.attribute_graph(schema.names, holders, content.edges, pairs),
         "neighbours": figures.map_of_edges(content.edges, pairs),
         "crossing": sum(bool(pairs.across[pair]) for pair in content.edges),
-        "maps": _maps(content, run.report.pairs is not None),
+        "maps": _maps(content, model.evidence is not None),
         "shades": figures.shades,
         "errors": _errors(run, content),
         "strongest": strongest,
@@ -277,22 +277,21 @@ def _maps(content: Content, measured: bool) -> list[tuple[str, str, Array, float
 
 def _errors(run: Run, content: Content) -> dict[str, Any] | None:
     """Predicted and observed errors of pairs. None if no pair was measured."""
-    pairs = run.report.pairs
-    if pairs is None or not len(pairs.places):
+    evidence, pairs = run.model.evidence, content.dependence
+    if evidence is None or not evidence.places:
         return None
-    places = (pairs.places[:, 0], pairs.places[:, 1])
-    across = content.dependence.across[places]
-    off = None if content.dependence.off is None else content.dependence.off[places]
-    known = np.isfinite(pairs.predicted)
-    predicted, stated = pairs.predicted[known], pairs.error[known]
+    places = evidence.first, evidence.second
+    off = None if pairs.off is None else pairs.off[places]
+    predicted, stated = pairs.predicted[places], pairs.stated[places]
+    stated[np.isnan(predicted)] = np.nan
     return {
-        "chart": figures.error_chart(pairs.noise, pairs.distance, across, off),
-        "pairs": len(pairs.places),
+        "chart": figures.error_chart(evidence.noise, evidence.distance, pairs.across[places], off),
+        "pairs": len(evidence.places),
         "predicted": _median(predicted),
         "stated": _median(stated),
         "ratio": _median(stated / np.maximum(predicted, 1e-300)),
-        "noise": _median(pairs.noise),
-        "distance": _median(pairs.distance),
+        "noise": _median(evidence.noise),
+        "distance": _median(evidence.distance),
         "off": None if off is None else _median(off),
     }
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..errors import MALFORMED, MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
-from ..files.convert import from_json, to_json
+from ..files.convert import from_json
 from ..named_model import Model
 from ..plan.schema import Schema
 from ..privacy.standing import Standing
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..synthesizer import Synthesizer
     from ..trial import Trial
 
-__all__ = ["Pairs", "Released", "Report", "Run"]
+__all__ = ["Released", "Report", "Run"]
 
 Array = npt.NDArray[np.float64]
 REMEDY = "give the JSON file that the run wrote"
@@ -53,28 +53,6 @@ class Released:
     error: float
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of attributes that were measured.
-
-    See :meth:`vertimrf.server.released_figures.ReleasedFigures.to_json`.
-
-    Attributes:
-        places: positions of both attributes [shape=(pairs, 2), int64], the first below the second.
-        cells, predicted, error, noise, distance, dependence, model_dependence: figures [each
-            shape=(pairs,), float64]; predicted is NaN where the plan predicts none.
-    """
-
-    places: npt.NDArray[np.int64]
-    cells: Array
-    predicted: Array
-    error: Array
-    noise: Array
-    distance: Array
-    dependence: Array
-    model_dependence: Array
-
-
 class _OneWay(msgspec.Struct):
     """A one-way marginal in a file."""
 
@@ -85,17 +63,9 @@ class _OneWay(msgspec.Struct):
 
 
 class _Pairs(msgspec.Struct):
-    """Pairs of attributes in a file: see :class:`Pairs`."""
+    """The figures of measured pairs in a file that the model does not have."""
 
-    first: list[Count]
-    second: list[Count]
-    cells: list[Figure]
     predicted: list[Figure | None]
-    error: list[Figure]
-    noise: list[Figure]
-    distance: list[Figure]
-    dependence: list[Figure]
-    model_dependence: list[Figure]
 
 
 class _Estimates(msgspec.Struct):
@@ -178,7 +148,8 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         overlap: people by the parties that hold them. None unless parties hold different people.
         population: which people the rows stand for. Empty unless parties hold different people.
         released: one-way marginals as released.
-        pairs: pairs that were measured. None if the file does not say.
+        predicted: standard error of a cell by the plan, records, of the pairs of the model's evidence
+            [shape=(pairs,)]; NaN where the plan predicts none. None if the file does not say.
     """
 
     standing: Standing
@@ -196,7 +167,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     overlap: Overlap | None = None
     population: str = ""
     released: tuple[Released, ...] = ()
-    pairs: Pairs | None = None
+    predicted: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +237,7 @@ class Run:
                 raise MessageError(
                     f"{where} belongs to another run than the model; give both files of one run."
                 )
-            return cls(model, _read(figures, model.schema, where))
+            return cls(model, _read(figures, model, where))
         except MALFORMED as error:
             if isinstance(error, MessageError):
                 raise
@@ -325,15 +296,20 @@ def _report(path: Path) -> Any:
     return content if isinstance(content, dict) and content.get("kind") == "report" else None
 
 
-def _read(figures: dict[str, Any], schema: Schema, where: str) -> Report:
+def _read(figures: dict[str, Any], model: Model, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
     estimates = from_json(figures, _Measured, where, REMEDY, MessageError).estimates
+    predicted = None
+    if estimates is not None and model.evidence is not None:
+        predicted = np.array(estimates.pairs.predicted, np.float64)
+        if len(predicted) != len(model.evidence.places):
+            raise ValueError("it predicts errors of other pairs than the model has")
     parts = {
         "standing": Standing.from_json(figures.get("standing")),
         "released": []
         if estimates is None
-        else [_released(one, schema) for one in estimates.one_way],
-        "pairs": None if estimates is None else _pairs(estimates.pairs, len(schema.names)),
+        else [_released(one, model.schema) for one in estimates.one_way],
+        "predicted": predicted,
     }
     return from_json(figures | parts, Report, where, REMEDY, MessageError)
 
@@ -346,14 +322,3 @@ def _released(one: _OneWay, schema: Schema) -> Released:
             f"{one.attribute!r} has {len(one.counts)} counts for {schema.sizes[place]} values"
         )
     return Released(place, one.party, np.array(one.counts), one.error)
-
-
-def _pairs(columns: _Pairs, attributes: int) -> Pairs:
-    numbers = {name: np.array(column, np.float64) for name, column in to_json(columns).items()}
-    if len({column.shape for column in numbers.values()}) > 1:
-        raise ValueError("its pairs have columns of different lengths")
-    places = np.array([columns.first, columns.second], np.int64).T.reshape(-1, 2)
-    if not (places[:, 0] < places[:, 1]).all() or (places >= attributes).any():
-        raise ValueError("its pairs are not pairs of attributes")
-    del numbers["first"], numbers["second"]
-    return Pairs(places, **numbers)

@@ -146,7 +146,9 @@ def open_tables(
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
     tables = [open_pieces(source, read) for source in sources]
     if schema is None:
-        draft = draft_schema(tables, id, drop=() if read.person is None else [read.person])
+        draft = draft_schema(
+            tables, id, drop=() if read.person is None else [read.person], read=read
+        )
         schema = draft.schema
         for flag in draft.flags:
             LOG.warning("%s", flag)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -29,8 +28,6 @@ TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
 DELIMITERS = ",;\t|"
-# Bytes of a file that tell its encoding.
-HEAD = 1 << 20
 
 
 def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
@@ -41,13 +38,15 @@ def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
         mark: the decimal mark, "." or ",".
 
     Returns:
-        The texts with a decimal point. A text that is no number stays.
+        The texts with a decimal point. A text that is no such number stays no number.
     """
     group = rf"[\s\p{{Zs}}'’{',.'.replace(mark, '')}]"
-    shape = rf"\s*[-+]?\p{{Sc}}?\s*[-+]?(\d{{1,3}}({group}\d{{3}})+|\d+)([{mark}]\d+)?[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
+    shape = rf"\s*[-+]?\p{{Sc}}?\s*[-+]?([1-9]\d{{0,2}}({group}\d{{3}})+|\d+)([{mark}]\d+)?[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
     bare = pc.replace_substring_regex(texts, f"[{ORNAMENTS}{',.'.replace(mark, '')}]", "")
     bare = pc.replace_substring(bare, mark, ".")
-    return pc.if_else(pc.match_substring_regex(texts, f"^{shape}$"), bare, texts)
+    return pc.if_else(
+        pc.match_substring_regex(texts, f"^{shape}$"), bare, pc.replace_substring(texts, ".", mark)
+    )
 
 
 def dates_written(
@@ -90,10 +89,8 @@ def header_delimiter(header: str) -> str:
     return max(DELIMITERS, key=re.sub('"[^"]*"', "", header).count)
 
 
-def encoding_of(path: Path) -> str:
+def encoding_of(head: bytes) -> str:
     """Encoding of a file by its first bytes: UTF-8, UTF-16 with a mark, or else cp1252."""
-    with path.open("rb") as file:
-        head = file.read(HEAD)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
 from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
-from .arrow import Source, csv_header, file_kind, read_arrow, several
+from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
 from .formats import DateOrder, dates_written, encoding_of, header_delimiter, plain_numbers
 from .read_options import DEFAULT, ReadOptions
@@ -140,9 +140,9 @@ def draft_schema(
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
     names = names if names is not None else [f"party{i + 1}" for i in range(len(tables))]
-    if len(names) != len(tables):
+    if len(set(names)) != len(tables):
         raise SchemaError(
-            f"There are {len(names)} names for {len(tables)} tables; give each table one."
+            f"There are {len(set(names))} names for {len(tables)} tables; give each table one."
         )
     parties: dict[str, list[Attribute]] = {}
     flags: list[Flag] = []
@@ -155,7 +155,7 @@ def draft_schema(
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     form, differ = (
-        (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id)
+        (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id, read)
     )
     return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
 
@@ -179,11 +179,16 @@ def _attributes(
     return attributes, flags
 
 
-def joint_form(tables: Mapping[str, pa.Table], id: str) -> tuple[str | None, tuple[Flag, ...]]:
+def joint_form(
+    tables: Mapping[str, pa.Table], id: str, read: ReadOptions
+) -> tuple[str | None, tuple[Flag, ...]]:
     """The form of the ids in all tables, by party. None, and a flag, if it differs."""
-    from .ids import id_form, id_shapes
+    from .ids import format_ids, id_form, id_shapes
 
-    forms = {party: id_form(id_shapes(table[id])) for party, table in tables.items()}
+    forms = {
+        party: id_form(id_shapes(format_ids(table[id], read.id_format)))
+        for party, table in tables.items()
+    }
     first, *_ = forms
     if len(set(forms.values())) == 1:
         return forms[first], ()
@@ -252,7 +257,11 @@ def draft_attribute(
             raise _Excluded(f"{error}: say --dates day-first or month-first") from None
         if written is not None:
             format, instants = written[0], (written[1], None, written[2])
-            flag(f"has dates as {format}", "so it is read; correct the format if it is another")
+            years = ", the years 00 to 68 as 2000 to 2068" if "%y" in format else ""
+            flag(
+                f"has dates as {format}",
+                f"so it is read{years}; correct the format if it is another",
+            )
     if instants is not None:
         calendar, zone, moments = instants
         step = next(
@@ -363,7 +372,10 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
     if not isinstance(source, str | os.PathLike) or file_kind(path := Path(source)) != "csv":
         return read
-    if read.encoding == DEFAULT.encoding and (encoding := encoding_of(path)) != read.encoding:
+    if (
+        read.encoding == DEFAULT.encoding
+        and (encoding := encoding_of(csv_head(path))) != read.encoding
+    ):
         LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
         read = replace(read, encoding=encoding)
     if not read.delimiter and (delimiter := header_delimiter(csv_header(path, read))) != ",":

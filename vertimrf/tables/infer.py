@@ -22,7 +22,7 @@ from ..errors import SchemaError, TableError
 if TYPE_CHECKING:
     import pyarrow as pa
 from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
-from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
+from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
 from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
@@ -217,11 +217,10 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
         TableError: it does not.
     """
     from .ids import few_ids
+    from .table import without_column
 
     if id is not None and id not in table.column_names:
-        raise TableError(
-            f"{where} has no id column {id!r}; its columns are {', '.join(table.column_names)}."
-        )
+        raise without_column(where, "id", id, table.column_names)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if id is not None and (
@@ -279,7 +278,7 @@ def draft_attribute(
             resolution=step if step > 1 else None,
             format=format,
         )
-    numbers = as_numbers(counts)
+    numbers = as_numbers(counts.items())
     if numbers is None and texts and (found := as_written(counts)) is not None:
         format, example, numbers = found
         flag(
@@ -320,13 +319,13 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
     return counts, missing, infinite
 
 
-def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
+def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:
     """The counts by number.
 
     None if a value is not a finite number, or a text such as 007 that would change.
     """
     numbers: dict[float, int] = {}
-    for value, count in counts.items():
+    for value, count in counts:
         text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
         if not text and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
             return None
@@ -347,10 +346,7 @@ def as_written(counts: Mapping[Any, int]) -> tuple[str, str, dict[float, int]] |
     texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
     for mark in (".", ","):
         plain = plain_numbers(texts, mark).to_pylist()
-        numbers: dict[float, int] = {}
-        if all(PLAIN_NUMBER.fullmatch(text) for text in plain):
-            for text, count in zip(plain, counts.values(), strict=True):
-                numbers[float(text)] = numbers.get(float(text), 0) + count
+        if (numbers := as_numbers(zip(plain, counts.values(), strict=True))) is not None:
             return mark, max(counts, key=len), numbers
     return None
 
@@ -390,23 +386,14 @@ def as_instants(
 
     None if a value is neither a date nor a time.
     """
-    import pyarrow as pa
-
-    zone: str | None = None
-    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-        calendar: Calendar = (
-            "date" if pa.types.is_date(kind) else "time" if pa.types.is_time(kind) else "timestamp"
-        )
-        zone = kind.tz if calendar == "timestamp" else None
-    else:
+    zone: str | None = getattr(kind, "tz", None)
+    calendar = calendar_of(next(iter(counts)))
+    if calendar is None:
         if not all(isinstance(value, str) for value in counts):
             return None
-        matching = [
-            known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)
-        ]
-        if not matching:
+        every = (k for k in CALENDARS if all(ISO[k].fullmatch(value) for value in counts))
+        if (calendar := next(every, None)) is None:
             return None
-        calendar = matching[0]
         if calendar == "timestamp" and any(
             re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts
         ):

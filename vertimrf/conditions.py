@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .errors import PlanError, SchemaError
-from .plan.attribute import Attribute
+from .plan.attribute import Attribute, plain
 from .plan.defaults import HOLDERS_COLUMN
-from .plan.impossible import Condition, interval, plain
+from .plan.impossible import Condition, interval
 from .plan.schema import Schema
 from .server.rows import Span, shares_inside
 from .tables.table import coded, column_encoder, parse

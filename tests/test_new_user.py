@@ -666,6 +666,8 @@ def test_edits_of_the_settings_show_in_every_status(two):
     path = two / "server" / "run.toml"
     path.write_text(path.read_text().replace("epsilon = 1.0", "epsilon = 2.0"))
     assert "run.toml has epsilon = 2.0; the run began with 1.0" in good("status server")
+    path.with_name("run.toml.first").write_text("epsilon =")
+    assert "run.toml.first cannot be read" in refused("status server")
 
 
 def test_check_names_all_that_is_wrong_in_one_pass(folder):

@@ -1,6 +1,7 @@
 """The path of a new user, as the pages say it, has no dead end."""
 
 import dataclasses
+import datetime
 import hashlib
 import json
 import re
@@ -13,6 +14,7 @@ from commands import good, refused, run
 
 import vertimrf
 from vertimrf import Attribute, Schema, Synthesizer
+from vertimrf.conditions import allowed
 
 NOTE = "the schema does not have it: column 'note'"
 
@@ -234,8 +236,8 @@ def test_a_notebook_goes_from_a_frame_to_a_page(tmp_path, monkeypatch):
 
 def test_what_a_notebook_shows_is_a_line(tmp_path):
     frame, keys = people(), {name: vertimrf.PrivateKey.new(name) for name in ("h", "i", None)}
-    smoker = vertimrf.Attribute.categorical("smoker", frame["smoker"].unique())
-    wards = vertimrf.Attribute.integer("ward", 4, missing=True)
+    smoker = Attribute.categorical("smoker", frame["smoker"].unique())
+    wards = Attribute.integer("ward", 4, missing=True)
     schema = Schema.of({"h": [smoker], "i": [wards]})
     public = vertimrf.PublicKeys.of([key.offer for key in keys.values()], ["h", "i"])
     planning = vertimrf.PlanOptions(expected_records=3000)
@@ -275,7 +277,7 @@ def test_what_a_notebook_shows_is_a_line(tmp_path):
 
 
 def test_mistakes_in_a_notebook_are_told_in_a_sentence():
-    frame, smoker = people(), vertimrf.Attribute.categorical("smoker", ["no", "yes"])
+    frame, smoker = people(), Attribute.categorical("smoker", ["no", "yes"])
     schema = Schema.of({"h": [smoker]})
     fitted = Synthesizer(schema).fit(frame, epsilon=1.0)
     for mistake, words in (
@@ -406,7 +408,7 @@ def test_texts_that_only_look_like_numbers_stay_texts(cells):
 
 
 def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path):
-    days = vertimrf.Attribute.temporal("day", "date", ["2019-01-01", "2019-12-31"])
+    days = Attribute.temporal("day", "date", ["2019-01-01", "2019-12-31"])
     frame = pd.DataFrame({"day": ["31/12/2019", "2019-05-05"] * 50})
     assert Synthesizer(Schema.of({"h": [days]})).fit(frame, epsilon=1.0).dropped.records == 50
     written = dataclasses.replace(days, format="%d/%m/%Y")
@@ -498,7 +500,7 @@ def test_any_text_is_a_value_of_a_schema_file(tmp_path):
         "",
     ]
     odd += [f"value {i}, and more" for i in range(60)]
-    schema = Schema.of({"h": [vertimrf.Attribute.categorical("x", odd)]})
+    schema = Schema.of({"h": [Attribute.categorical("x", odd)]})
     schema.save(tmp_path / "s.toml")
     assert Schema.load(tmp_path / "s.toml") == schema
 
@@ -674,6 +676,8 @@ def test_edits_of_the_settings_show_in_every_status(two):
     path = two / "server" / "run.toml"
     path.write_text(path.read_text().replace("epsilon = 1.0", "epsilon = 2.0"))
     assert "run.toml has epsilon = 2.0; the run began with 1.0" in good("status server")
+    path.with_name("run.toml.first").write_text("epsilon =")
+    assert "run.toml.first cannot be read" in refused("status server")
 
 
 def test_check_names_all_that_is_wrong_in_one_pass(folder):
@@ -720,3 +724,54 @@ def test_a_ledger_fits_a_terminal(folder):
     # Nothing is lost by it.
     for word in ("one-way", "marginals", "county", "discrete", "Gaussian", "sketches"):
         assert word in " ".join(table)
+
+
+def test_a_number_or_date_of_another_format_does_not_fit():
+    price = Attribute.numeric("price", [0, 10, 2000], format=".")
+    day = Attribute.temporal("day", "date", ["2019-01-01", "2020-01-01"])
+    for attribute, cell in (
+        (price, "0,567"),
+        (dataclasses.replace(price, format=","), "1.5"),
+        (dataclasses.replace(day, format="%Y-%d-%m"), "2019-05-31"),
+    ):
+        frame = pd.DataFrame({attribute.name: [cell] * 50})
+        fitted = Synthesizer(Schema.of({"h": [attribute]})).fit(frame, epsilon=1.0)
+        assert fitted.dropped.records == 50, cell
+
+
+def test_a_condition_is_written_as_in_a_schema_whatever_the_format_of_the_data():
+    price = Attribute.numeric("price", [0, 10, 2000], format=",")
+    day = Attribute.temporal(
+        "day", "date", ["2019-01-01", "2019-03-01", "2020-01-01"], format="%Y-%d-%m"
+    )
+    code = Attribute.integer("code", 5)
+    for attribute, value, codes in (
+        (price, "1.500", [0]),
+        (day, datetime.date(2019, 1, 5), [0]),
+        (code, np.array([1, 2]), [1, 2]),
+    ):
+        assert allowed(attribute, value, lambda: np.ones(2))[0].tolist() == codes
+    with pytest.raises(vertimrf.VertiMRFError, match="not values of one kind"):
+        allowed(code, 2**70, lambda: np.ones(5))
+
+
+def test_the_encoding_of_a_compressed_file_is_that_of_its_text(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    pd.DataFrame({"town": ["Köln", "Wien"] * 5}).to_csv(path, index=False)
+    (town,) = vertimrf.draft_schema(path).schema.attributes
+    assert town.values == ("Köln", "Wien")
+    path.write_bytes(path.read_bytes()[:30])
+    with pytest.raises(vertimrf.VertiMRFError, match="cannot be read as a table"):
+        vertimrf.draft_schema(path)
+
+
+def test_a_draft_states_the_form_that_an_id_format_leaves():
+    tables = [
+        pd.DataFrame({"id": ids, name: [1, 2]})
+        for name, ids in (("a", ["07", "08"]), ("b", [7, 8]))
+    ]
+    read = vertimrf.ReadOptions(id_format=("unpad",))
+    assert vertimrf.draft_schema(tables, "id").schema.ids is None
+    assert vertimrf.draft_schema(tables, "id", read=read).schema.ids == "9"
+    with pytest.raises(vertimrf.VertiMRFError, match="give each table one"):
+        vertimrf.draft_schema(tables, "id", names=["a", "a"])

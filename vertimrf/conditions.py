@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .errors import PlanError, SchemaError
-from .plan.attribute import Attribute
+from .plan.attribute import Attribute, plain
 from .plan.defaults import HOLDERS_COLUMN
-from .plan.impossible import Condition, interval, plain
+from .plan.impossible import Condition, interval
 from .plan.schema import Schema
 from .server.rows import Span, shares_inside
 from .tables.table import coded, column_encoder, parse
@@ -120,18 +120,22 @@ def allowed(
 
 def _codes(attribute: Attribute, value: Any) -> npt.NDArray[np.int64]:
     """Codes of a value, or of a list of values [int64]."""
-    name, many = attribute.name, isinstance(value, list | tuple | set | frozenset | range)
+    name, many = (
+        attribute.name,
+        isinstance(value, list | tuple | set | frozenset | range | np.ndarray),
+    )
     values = [plain(v) for v in (value if many else [value])]
     if not values:
         raise SchemaError(f"Column {name!r} is given no value; name at least one.")
     try:
         table = pa.table({name: pa.array(values)})
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         raise SchemaError(
             f"Column {name!r} is given {value!r}, which are not values of one kind."
         ) from None
-    # What data only may hold is no value to ask for: others, and numbers beyond the bounds.
-    strict = replace(attribute, other=None, clamp=False)
+    # What data only may hold is no value to ask for: others, and numbers beyond the bounds. Values
+    # are written as limits are, not as in the data.
+    strict = replace(attribute, other=None, clamp=False, format=None)
     codes, problems = coded(strict, column_encoder(strict, "The condition"), table, None)
     for kind, problem in problems.items():
         if kind == "missing":

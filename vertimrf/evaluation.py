@@ -177,7 +177,8 @@ def _compare(
     def distances(
         codes: Codes, ways: Sequence[int], owners: Sequence[int] | None = None
     ) -> dict[str, float]:
-        return by_way(tvd(truth, codes, sizes, ways, marginals, seed, owners))
+        means = tvd(truth, codes, sizes, ways, marginals, seed, owners)
+        return {str(way): mean for way, mean in means.items()}
 
     out: dict[str, Any] = {
         "kind": "evaluation",
@@ -242,11 +243,6 @@ def farthest_pairs(
         for a, b in pairs
     ]
     return sorted(out, key=lambda marginal: -marginal["tvd"])
-
-
-def by_way(means: dict[int, float]) -> dict[str, float]:
-    """Means with text keys, as JSON needs."""
-    return {str(way): mean for way, mean in means.items()}
 
 
 def read_real(

@@ -146,7 +146,9 @@ def open_tables(
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
     tables = [open_pieces(source, read) for source in sources]
     if schema is None:
-        draft = draft_schema(tables, id, drop=() if read.person is None else [read.person])
+        draft = draft_schema(
+            tables, id, drop=() if read.person is None else [read.person], read=read
+        )
         schema = draft.schema
         for flag in draft.flags:
             LOG.warning("%s", flag)
@@ -221,12 +223,8 @@ def with_domains(
         ]
 
     def column(name: str) -> pa.Table:
-        having = [table for table in tables if name in table.column_names]
-        if not having:
-            raise SchemaError(
-                f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
-            )
-        return having[0]
+        check_any(name, *(table.column_names for table in tables))
+        return next(table for table in tables if name in table.column_names)
 
     def party(name: str) -> str:
         return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
@@ -442,6 +440,14 @@ def _exchanged(
     return answers
 
 
+def check_any(name: str, *columns_of: Sequence[str]) -> None:
+    """Refuse an attribute that is a column of no table."""
+    if not any(name in columns for columns in columns_of):
+        raise SchemaError(
+            f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
+        )
+
+
 def _deal_by_columns(
     schema: Schema, tables: Sequence[Source], id: str | None, person: str | None = None
 ) -> Schema:
@@ -451,11 +457,8 @@ def _deal_by_columns(
         for table in tables
     ]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
-    missing = [name for name in schema.names if not any(name in columns for columns in columns_of)]
-    if missing:
-        raise SchemaError(
-            f"No table has a column for attribute {missing[0]!r} of the schema; add it or drop the attribute."
-        )
+    for name in schema.names:
+        check_any(name, *columns_of)
     dealt = Schema.of(
         {
             f"party{i + 1}": [by_name[column] for column in columns]

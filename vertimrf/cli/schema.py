@@ -37,7 +37,7 @@ def schema() -> None:
     type=click.Choice(["day-first", "month-first"]),
     help="How to read dates that leave it open, such as 01/02/2019; default such columns are left out.",
 )
-@reads_tables("delimiter", "encoding")
+@reads_tables("id_format", "delimiter", "encoding")
 def draft(
     read: Any,
     tables: Sequence[str],
@@ -60,8 +60,8 @@ def draft(
         click.echo(f"  {flag}")
     click.echo(
         f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
-        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook"), '
-        "or set public = true."
+        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook") '
+        "and delete public = false, or set public = true."
     )
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
 from ..tables.ids import IdKeys, digested
-from ..tables.table import Table, without_person
+from ..tables.table import Table, without_column
 
 __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
 
@@ -130,7 +130,7 @@ def sample_rows(
         TableError: the table has no such column, or the column's type cannot be that of ids.
     """
     if person not in table.column_names:
-        raise without_person(where, person, table.column_names)
+        raise without_column(where, "person", person, table.column_names)
     persons, present = digested(
         IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}"
     )

@@ -113,7 +113,7 @@ def find_domains(
     return tuple(out)
 
 
-def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) -> Schema:
+def close(schema: OpenSchema, findings: Sequence[Finding]) -> Schema:
     """Complete a schema with the domains and their cost.
 
     An attribute whose search was without result has only missing and ``other`` values. The log
@@ -122,7 +122,6 @@ def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) 
     Args:
         schema: schema with private domains.
         findings: a finding for every private domain.
-        public: False if the noise was fixed and gives no privacy.
     """
     lost = [f for f in findings if f.attribute is None and f.domain.name in schema.wanted]
     if lost:
@@ -136,7 +135,6 @@ def close(schema: OpenSchema, findings: Sequence[Finding], public: bool = True) 
     return replace(schema, impossible=tuple(kept)).closed(
         {f.domain.name: f.attribute or f.domain.unknown for f in findings},
         tuple(entry for finding in findings for entry in finding.entries),
-        public,
     )
 
 

@@ -12,7 +12,16 @@ from zoneinfo import ZoneInfo
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
-__all__ = ["DRAFTED", "MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
+__all__ = [
+    "DRAFTED",
+    "MAX_SIZE",
+    "MISSING_TEXT",
+    "PRIVATE",
+    "Attribute",
+    "Value",
+    "is_text",
+    "plain",
+]
 
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
@@ -291,9 +300,8 @@ class Attribute:
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        # Values of NumPy become plain ones.
-        plain = tuple(getattr(value, "item", lambda value=value: value)() for value in values)
-        return cls(name, "categorical", plain, missing=missing, other=other, ordered=ordered)
+        values = tuple(map(plain, values))
+        return cls(name, "categorical", values, missing=missing, other=other, ordered=ordered)
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
@@ -512,6 +520,12 @@ class Attribute:
                     raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
                 parts[key] = tuple(parts[key])
         return cls(kind=kinds[domains[0]], **parts)  # type: ignore[arg-type]
+
+
+def plain(value: Any) -> Any:
+    """Convert dates and times to text, and values of NumPy to plain ones."""
+    value = getattr(value, "item", lambda: value)()
+    return value if calendar_of(value) is None else value.isoformat()
 
 
 def is_text(value: str) -> bool:

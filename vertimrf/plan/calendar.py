@@ -40,13 +40,15 @@ def to_number(
         value: text such as "2013-05-31", "2013-05-31 17:30" or "17:30:15", or a value of
             ``datetime``.
         timezone: the zone of timestamps without an offset; None for local time without a zone.
-        format: how texts are written, in the codes of ``datetime.strptime``, if not as ISO 8601.
+        format: how texts are written, in the codes of ``datetime.strptime``. Texts of ISO 8601 are
+            read too, unless it begins with %Y.
 
     Raises:
         ValueError: it is no such date or time, or it has an offset although there is no time zone.
     """
     if format is not None and isinstance(value, str):
-        with suppress(ValueError):
+        # One that begins with the year may have the day before the month, unlike ISO 8601.
+        with suppress(*() if format.startswith("%Y") else (ValueError,)):
             moment = datetime.strptime(value.strip(), format)
             value = moment.time() if calendar == "time" else moment
     if calendar == "time":

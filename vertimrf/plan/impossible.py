@@ -7,7 +7,6 @@ any record possible.
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import SchemaError
-from .attribute import Attribute, Value
+from .attribute import Attribute, Value, plain
 from .calendar import to_number
 
-__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never", "plain"]
+__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never"]
 
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null
 # alone always means one.
@@ -197,12 +196,6 @@ class Impossible:
             if len(codes) < attributes[place].size:
                 out[place] = codes
         return tuple(sorted(out.items()))
-
-
-def plain(value: Any) -> Any:
-    """Convert dates and times of TOML to text, and values of NumPy to plain ones."""
-    value = getattr(value, "item", lambda: value)()
-    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
 
 
 def _check_missing(attribute: Attribute) -> None:

@@ -130,15 +130,12 @@ class OpenSchema:
             f"<Open{str(self.schema)[1:-1]}, private domains: {', '.join(self.wanted) or 'none'}>"
         )
 
-    def closed(
-        self, domains: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...], public: bool = True
-    ) -> Schema:
+    def closed(self, domains: Mapping[str, Attribute], spent: tuple[LedgerEntry, ...]) -> Schema:
         """The schema with the domains that were found, and with their cost.
 
         Args:
             domains: an attribute for every name in ``wanted``.
             spent: ledger entries, one or more for every search.
-            public: False if the noise was fixed and gives no privacy.
         """
         attributes = tuple(domains.get(a.name, a) for a in self.schema.attributes)
         schema = self.schema
@@ -146,7 +143,7 @@ class OpenSchema:
             schema,
             attributes=attributes,
             spent=(*schema.spent, *spent),
-            public=schema.public and public,
+            public=schema.public,
             impossible=(*schema.impossible, *self.impossible),
         )
 

@@ -435,15 +435,11 @@ class Schema:
                 "give positive numbers that add up to it."
             )
         ends = list(itertools.accumulate(counts))
-        parties = {
-            f"party{i + 1}": self.attributes[end - count : end]
+        parties = tuple(
+            (f"party{i + 1}", self.names[end - count : end])
             for i, (count, end) in enumerate(zip(counts, ends, strict=True))
-        }
-        return replace(
-            Schema.of(parties, public=self.public, impossible=self.impossible),
-            spent=self.spent,
-            ids=self.ids,
         )
+        return replace(self, parties=parties)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form in hexadecimal. Equal schemas have equal digests."""

@@ -211,10 +211,9 @@ class RunFolder:
 
     def edits(self) -> tuple[str, ...]:
         """How the settings differ from those with which the run began, in sentences."""
-        data = self.read(FIRST_SETTINGS)
-        if data is None:
+        if not self.has(FIRST_SETTINGS):
             return ()
-        first, now = tomllib.loads(data.decode()), read_settings(self.path)
+        first, now = read_settings(self.path, FIRST_SETTINGS), read_settings(self.path)
         return tuple(
             f"{SETTINGS} has {name} = {now.get(name, 'nothing')!r}; the run began with {first.get(name, 'nothing')!r}."
             for name in sorted(first.keys() | now.keys())
@@ -319,23 +318,23 @@ def create(
     return True
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
+def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:
     """Read the settings of a run folder.
 
     Raises:
         RunError: the folder has none, or they are not TOML.
     """
-    if not (folder / SETTINGS).is_file():
+    if not (folder / name).is_file():
         raise RunError(
-            f"{folder} is no run folder: it has no {SETTINGS}. `vertimrf run party` and `vertimrf run server` make one from "
+            f"{folder} is no run folder: it has no {name}. `vertimrf run party` and `vertimrf run server` make one from "
             "their options."
         )
     try:
         return tomllib.loads(
-            read_bytes(folder / SETTINGS, "run's settings", RunError, MAX_KEY).decode()
+            read_bytes(folder / name, "run's settings", RunError, MAX_KEY).decode()
         )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{folder / SETTINGS} cannot be read ({error}); correct it.") from None
+        raise RunError(f"{folder / name} cannot be read ({error}); correct it.") from None
 
 
 def settings_as(kind: type[T], settings: Mapping[str, Any], folder: Path) -> T:

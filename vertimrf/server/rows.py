@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +43,6 @@ def decode_pieces(
     codes: npt.NDArray[np.integer],
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
-    finish: Callable[[pa.Table, slice], pa.Table] = lambda piece, rows: piece,
     spans: Mapping[int, Span] = NO_SPANS,
 ) -> Iterator[pa.Table]:
     """Decode codes to values of the original types, in pieces, at least one.
@@ -54,7 +53,6 @@ def decode_pieces(
         codes: one row per attribute [shape=(d, n), integer].
         attributes: domain of each row.
         rng: draws numbers inside bins.
-        finish: is called with each piece and its rows, and returns the piece to yield.
         spans: by position, the limits of a numeric attribute.
 
     Yields:
@@ -88,7 +86,7 @@ def decode_pieces(
             attribute.name: _decoded(attribute, row[rows], span, rng)
             for attribute, row, span in zip(attributes, codes, inside, strict=True)
         }
-        yield finish(pa.table(columns), rows)
+        yield pa.table(columns)
 
 
 def decode_rows(
@@ -106,18 +104,14 @@ def decode_rows(
         schema: attributes and parties.
         party_sets, holders: as for :func:`with_holders`; no holders where all parties hold all rows.
 
-    Returns:
+    Yields:
         Arrow tables of successive rows.
     """
-    if holders is None:
-        return decode_pieces(codes, schema.attributes, rng, spans=spans)
-    return decode_pieces(
-        codes,
-        schema.attributes,
-        rng,
-        lambda piece, rows: with_holders(piece, schema, party_sets, holders[rows]),
-        spans,
-    )
+    first = 0
+    for piece in decode_pieces(codes, schema.attributes, rng, spans):
+        rows = slice(first, first + piece.num_rows)
+        yield piece if holders is None else with_holders(piece, schema, party_sets, holders[rows])
+        first = rows.stop
 
 
 def _decoded(
@@ -178,7 +172,11 @@ def numbers_inside(
     limiter). A constant density would widen the tails.
     """
     bounds = bounds_of(attribute)
-    numbers = drawn_inside(bounds, codes, span, rng)
+    tilt = _tilts(bounds, span.counts)
+    low, high = (below[codes] for below in _below(bounds, tilt, span))
+    u, tilt = low + (high - low) * rng.random(len(codes)), tilt[codes]
+    share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))
+    numbers = bounds[codes] + np.diff(bounds)[codes] * share
     if attribute.step:
         first = np.maximum(bounds[codes], span.low)
         last = np.minimum(bounds[codes + 1], span.high) - 1
@@ -186,11 +184,11 @@ def numbers_inside(
         # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
         numbers = np.round(steps * attribute.step, 12)
     if attribute.calendar is not None:
-        whole = steps * int(attribute.step)
-        return (
-            pa.array(whole)
-            .cast(pa.int32() if attribute.calendar != "timestamp" else pa.int64())
-            .cast(arrow_type(attribute))
+        whole = pa.array(steps * int(attribute.step))
+        if attribute.calendar == "timestamp":
+            return whole.cast(pa.timestamp("s", tz=attribute.timezone))
+        return whole.cast(pa.int32()).cast(
+            pa.date32() if attribute.calendar == "date" else pa.time32("s")
         )
     if attribute.integral:
         return pa.array(steps)
@@ -222,34 +220,6 @@ def shares_inside(attribute: Attribute, span: Span) -> npt.NDArray[np.float64]:
     bounds = bounds_of(attribute)
     low, high = _below(bounds, _tilts(bounds, span.counts), span)
     return high - low
-
-
-def arrow_type(attribute: Attribute) -> pa.DataType:
-    """The Arrow type of an attribute of dates, times of day or timestamps."""
-    if attribute.calendar == "timestamp":
-        return pa.timestamp("s", tz=attribute.timezone)
-    return pa.date32() if attribute.calendar == "date" else pa.time32("s")
-
-
-def drawn_inside(
-    bounds: npt.NDArray[np.float64],
-    codes: npt.NDArray[np.int64],
-    span: Span,
-    rng: np.random.Generator,
-) -> npt.NDArray[np.float64]:
-    """Draw a number inside the bin of every code; see :func:`numbers_inside` [shape=(n,), float64].
-
-    Args:
-        bounds: bin i is from ``bounds[i]`` to ``bounds[i + 1]`` [shape=(bins + 1,), float64].
-        codes: bin of each number [shape=(n,), int64].
-        span: limits of the numbers.
-        rng: random generator.
-    """
-    tilt = _tilts(bounds, span.counts)
-    low, high = (below[codes] for below in _below(bounds, tilt, span))
-    u, tilt = low + (high - low) * rng.random(len(codes)), tilt[codes]
-    share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))
-    return bounds[codes] + np.diff(bounds)[codes] * share
 
 
 def _tilts(

@@ -51,7 +51,7 @@ PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # for such a row.
 BLOCKS = (1 << 22, 1 << 26, 1 << 30)
 STRADDLING = "straddling object"
-# Bytes of a column of a Parquet file, and of a CSV file's header, that are read at a time.
+# Bytes of a column of a Parquet file, and of the head of a CSV file, that are read at a time.
 READ_BYTES = 1 << 20
 # Types of text, and the types of their bytes.
 RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
@@ -454,10 +454,9 @@ def _open_csv(
     types: dict[str, pa.DataType],
     columns: list[str],
 ) -> pa.csv.CSVStreamingReader:
-    file = pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
     delimiter = read.delimiter or header_delimiter(csv_header(path, read))
     return pa.csv.open_csv(
-        pa.PythonFile(_Decoded(file, read.encoding), "r"),
+        pa.PythonFile(_Decoded(_unpacked(path), read.encoding), "r"),
         read_options=pa.csv.ReadOptions(block_size=block_size),
         parse_options=pa.csv.ParseOptions(
             newlines_in_values=True, delimiter=delimiter, invalid_row_handler=invalid
@@ -472,16 +471,20 @@ def _open_csv(
     )
 
 
+def csv_header(path: Path, read: ReadOptions) -> str:
+    """The first line of a CSV file. It has column names, which are public, and no record."""
+    return (csv_head(path).decode(read.encoding, "replace").splitlines() or [""])[0]
+
+
 def csv_head(path: Path) -> bytes:
-    """The first bytes of a CSV file, uncompressed."""
-    with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
+    """The first bytes of a CSV file, which may be compressed."""
+    with _reading(path), _unpacked(path) as file:
         head: bytes = file.read(READ_BYTES)
     return head
 
 
-def csv_header(path: Path, read: ReadOptions) -> str:
-    """The first line of a CSV file. It has column names, which are public, and no record."""
-    return (csv_head(path).decode(read.encoding, "replace").splitlines() or [""])[0]
+def _unpacked(path: Path) -> pa.NativeFile:
+    return pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
 
 
 def is_gzip(path: Path) -> bool:

@@ -38,13 +38,15 @@ def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
         mark: the decimal mark, "." or ",".
 
     Returns:
-        The texts with a decimal point. A text that is no number stays.
+        The texts with a decimal point. A text that is no such number stays no number.
     """
     group = rf"[\s\p{{Zs}}'’{',.'.replace(mark, '')}]"
-    shape = rf"\s*[-+]?\p{{Sc}}?\s*[-+]?(\d{{1,3}}({group}\d{{3}})+|\d+)([{mark}]\d+)?[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
+    shape = rf"\s*[-+]?\p{{Sc}}?\s*[-+]?([1-9]\d{{0,2}}({group}\d{{3}})+|\d+)([{mark}]\d+)?[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
     bare = pc.replace_substring_regex(texts, f"[{ORNAMENTS}{',.'.replace(mark, '')}]", "")
     bare = pc.replace_substring(bare, mark, ".")
-    return pc.if_else(pc.match_substring_regex(texts, f"^{shape}$"), bare, texts)
+    return pc.if_else(
+        pc.match_substring_regex(texts, f"^{shape}$"), bare, pc.replace_substring(texts, ".", mark)
+    )
 
 
 def dates_written(

@@ -22,7 +22,7 @@ from ..errors import SchemaError, TableError
 if TYPE_CHECKING:
     import pyarrow as pa
 from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
-from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
+from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
 from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
@@ -140,9 +140,9 @@ def draft_schema(
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
     names = names if names is not None else [f"party{i + 1}" for i in range(len(tables))]
-    if len(names) != len(tables):
+    if len(set(names)) != len(tables):
         raise SchemaError(
-            f"There are {len(names)} names for {len(tables)} tables; give each table one."
+            f"There are {len(set(names))} names for {len(tables)} tables; give each table one."
         )
     parties: dict[str, list[Attribute]] = {}
     flags: list[Flag] = []
@@ -155,7 +155,7 @@ def draft_schema(
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     form, differ = (
-        (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id)
+        (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id, read)
     )
     return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
 
@@ -189,11 +189,16 @@ def _attributes(
     return attributes, flags
 
 
-def joint_form(tables: Mapping[str, pa.Table], id: str) -> tuple[str | None, tuple[Flag, ...]]:
+def joint_form(
+    tables: Mapping[str, pa.Table], id: str, read: ReadOptions
+) -> tuple[str | None, tuple[Flag, ...]]:
     """The form of the ids in all tables, by party. None, and a flag, if it differs."""
-    from .ids import id_form, id_shapes
+    from .ids import format_ids, id_form, id_shapes
 
-    forms = {party: id_form(id_shapes(table[id])) for party, table in tables.items()}
+    forms = {
+        party: id_form(id_shapes(format_ids(table[id], read.id_format)))
+        for party, table in tables.items()
+    }
     first, *_ = forms
     if len(set(forms.values())) == 1:
         return forms[first], ()
@@ -209,11 +214,10 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
         TableError: it does not.
     """
     from .ids import few_ids
+    from .table import without_column
 
     if id is not None and id not in table.column_names:
-        raise TableError(
-            f"{where} has no id column {id!r}; its columns are {', '.join(table.column_names)}."
-        )
+        raise without_column(where, "id", id, table.column_names)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if id is not None and (
@@ -249,7 +253,11 @@ def draft_attribute(
             raise _Excluded(f"{error}: say --dates day-first or month-first") from None
         if written is not None:
             format, instants = written[0], (written[1], None, written[2])
-            flag(f"has dates as {format}", "so it is read; correct the format if it is another")
+            years = ", the years 00 to 68 as 2000 to 2068" if "%y" in format else ""
+            flag(
+                f"has dates as {format}",
+                f"so it is read{years}; correct the format if it is another",
+            )
     if instants is not None:
         calendar, zone, moments = instants
         step = next(
@@ -267,7 +275,7 @@ def draft_attribute(
             resolution=step if step > 1 else None,
             format=format,
         )
-    numbers = as_numbers(counts)
+    numbers = as_numbers(counts.items())
     if numbers is None and texts and (found := as_written(counts)) is not None:
         format, example, numbers = found
         flag(
@@ -308,13 +316,13 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
     return counts, missing, infinite
 
 
-def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
+def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:
     """The counts by number.
 
     None if a value is not a finite number, or a text such as 007 that would change.
     """
     numbers: dict[float, int] = {}
-    for value, count in counts.items():
+    for value, count in counts:
         text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
         if not text and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
             return None
@@ -335,10 +343,7 @@ def as_written(counts: Mapping[Any, int]) -> tuple[str, str, dict[float, int]] |
     texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
     for mark in (".", ","):
         plain = plain_numbers(texts, mark).to_pylist()
-        numbers: dict[float, int] = {}
-        if all(PLAIN_NUMBER.fullmatch(text) for text in plain):
-            for text, count in zip(plain, counts.values(), strict=True):
-                numbers[float(text)] = numbers.get(float(text), 0) + count
+        if (numbers := as_numbers(zip(plain, counts.values(), strict=True))) is not None:
             return mark, max(counts, key=len), numbers
     return None
 
@@ -378,23 +383,14 @@ def as_instants(
 
     None if a value is neither a date nor a time.
     """
-    import pyarrow as pa
-
-    zone: str | None = None
-    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-        calendar: Calendar = (
-            "date" if pa.types.is_date(kind) else "time" if pa.types.is_time(kind) else "timestamp"
-        )
-        zone = kind.tz if calendar == "timestamp" else None
-    else:
+    zone: str | None = getattr(kind, "tz", None)
+    calendar = calendar_of(next(iter(counts)))
+    if calendar is None:
         if not all(isinstance(value, str) for value in counts):
             return None
-        matching = [
-            known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)
-        ]
-        if not matching:
+        every = (k for k in CALENDARS if all(ISO[k].fullmatch(value) for value in counts))
+        if (calendar := next(every, None)) is None:
             return None
-        calendar = matching[0]
         if calendar == "timestamp" and any(
             re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts
         ):

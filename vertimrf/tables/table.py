@@ -268,11 +268,9 @@ class Columns:
     def errors(self, names: Sequence[str]) -> Iterator[VertiMRFError]:
         """The errors about missing columns of a table with these names."""
         if self.id is not None and self.id not in names:
-            yield TableError(
-                f"{self.where} has no id column {self.id!r}; its columns are {some(names)}."
-            )
+            yield without_column(self.where, "id", self.id, names)
         if self.person is not None and self.person not in names:
-            yield without_person(self.where, self.person, names)
+            yield without_column(self.where, "person", self.person, names)
         try:
             check_columns(names, self.id, self.attributes, self.where, self.person)
         except SchemaError as error:
@@ -536,9 +534,9 @@ def joined(pieces: list[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArra
     return np.concatenate(pieces) if pieces else np.empty(0, kind)
 
 
-def without_person(where: str, person: str, names: Sequence[str]) -> TableError:
-    """The error about a missing person column."""
-    return TableError(f"{where} has no person column {person!r}; its columns are {some(names)}.")
+def without_column(where: str, what: str, column: str, names: Sequence[str]) -> TableError:
+    """The error about a missing column of record or person ids."""
+    return TableError(f"{where} has no {what} column {column!r}; its columns are {some(names)}.")
 
 
 def check_columns(
@@ -591,7 +589,7 @@ def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> No
 
 
 def encode_columns(
-    table: pa.Table, attributes: Sequence[Attribute], where: str, id: str | None = None
+    table: pa.Table, attributes: Sequence[Attribute], where: str
 ) -> npt.NDArray[np.uint16]:
     """Encode columns of an Arrow table, all of whose records must fit.
 
@@ -599,7 +597,6 @@ def encode_columns(
         table: a table with a column per attribute.
         attributes: the attributes to encode.
         where: name of the table, for errors.
-        id: id column, for examples in errors; None counts rows from 1 instead.
 
     Returns:
         Codes [shape=(len(attributes), n), uint16, C-contiguous].
@@ -610,7 +607,7 @@ def encode_columns(
     """
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
-        row[:], without = coded(attribute, column_encoder(attribute, where), table, id)
+        row[:], without = coded(attribute, column_encoder(attribute, where), table, None)
         for kind, problem in without.items():
             raise SchemaError(uncoded(kind, attribute, where, problem))
     return codes

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -416,7 +417,7 @@ def test_check_notes_bounds_that_clip_and_values_that_are_other():
             "b": [Attribute.integer("z", 2)],
         }
     )
-    schema = OpenSchema(part, {})
+    schema = OpenSchema(replace(part, ids="9"), {})
     table = pa.table(
         {"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70}
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import functools
 import os
 import re
 import subprocess
@@ -43,9 +42,8 @@ def git(*words: str) -> str:
     ).stdout.strip()
 
 
-@functools.cache
 def commit() -> str:
-    """The checkout that a result is measured with, before pages are written; "unknown" outside of one."""
+    """The checkout that a result is measured with; "unknown" outside of one."""
     try:
         return git("describe", "--always", "--dirty")
     except (OSError, subprocess.CalledProcessError):

@@ -91,8 +91,8 @@ def tables(root: Path = ROOT) -> Iterator[Table]:
                 yield Table(name, begin[1], birth[1], birth[2], birth[3], tuple(birth[4].split()))
 
 
-def put_between(path: Path, mark: str, text: str) -> None:
-    """Replace what stands between a file's markers, and write its birth: this commit, today and this machine.
+def put_between(path: Path, mark: str, text: str, revision: str) -> None:
+    """Replace what stands between a file's markers, and write its birth: a commit, today and this machine.
 
     Raises:
         ValueError: the file lacks the markers.
@@ -108,7 +108,7 @@ def put_between(path: Path, mark: str, text: str) -> None:
     )
     today = datetime.date.today().isoformat()
     birth = (
-        f"Measured at {commit()}, {today}, {os.cpu_count()} cores. <!-- depends on {depends} -->"
+        f"Measured at {revision}, {today}, {os.cpu_count()} cores. <!-- depends on {depends} -->"
     )
     path.write_text(f"{head}{begin}\n{birth}\n\n{text}\n{end}{rest.split(end)[1]}")
 

@@ -187,11 +187,15 @@ def run(options: argparse.Namespace) -> int:
             print(f"The pages are left as they are: {missing} runs are missing.", file=sys.stderr)
             return 1
         whole = report.Page(store, full)
+        # Of the checkout before its pages change.
+        revision = commit()
         if options.page:
             for mark, table in report.TABLES[written[0]].items():
-                put_between(options.page, mark, table(whole))
+                put_between(options.page, mark, table(whole), revision)
         if options.readme:
-            put_between(options.readme, "accuracy in short", report.accuracy(whole, short=True))
+            put_between(
+                options.readme, "accuracy in short", report.accuracy(whole, short=True), revision
+            )
     for failure in failures:
         print(f"FAILED {failure}", file=sys.stderr)
     verdicts = [

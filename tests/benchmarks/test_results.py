@@ -10,15 +10,14 @@ from benchmarks import results
 from benchmarks.results import Table, put_between, tables
 
 
-def test_a_table_is_written_with_its_birth(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "commit", lambda: "abc1234")
+def test_a_table_is_written_with_its_birth(tmp_path):
     (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     (tmp_path / "README.md").write_text("none\n")
     page = tmp_path / "benchmarks" / "results" / "page.md"
     page.write_text("a\n<!-- table: bars -->\nold\n<!-- end: bars -->\nb\n")
     (bare,) = tables(tmp_path)
     assert (bare.page, bare.name, bare.commit) == ("benchmarks/results/page.md", "bars", None)
-    put_between(page, "bars", "new")
+    put_between(page, "bars", "new", "abc1234")
     birth = r"Measured at abc1234, .*, \d+ cores\. <!-- depends on .* -->\n"
     assert re.fullmatch(
         rf"a\n<!-- table: bars -->\n{birth}\nnew\n<!-- end: bars -->\nb\n", page.read_text()
@@ -26,10 +25,10 @@ def test_a_table_is_written_with_its_birth(tmp_path, monkeypatch):
     (born,) = tables(tmp_path)
     assert born.commit == "abc1234"
     assert "vertimrf/model" in born.depends
-    put_between(page, "bars", "newer")
+    put_between(page, "bars", "newer", "abc1234")
     assert len(list(tables(tmp_path))) == 1
     with pytest.raises(ValueError, match="markers"):
-        put_between(page, "other", "new")
+        put_between(page, "other", "new", "abc1234")
 
 
 def test_a_table_is_old_once_a_path_that_it_depends_on_has_changed(tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def rows(size: str, folder: Path) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, quick="one seed, and the collusion on nltcs alone")
     parser.add_argument("--data", type=Path, default=datasets.FOLDER)
     options = parser.parse_args()
     found = show(rows(options.size, options.data), "encrypted", options.size)

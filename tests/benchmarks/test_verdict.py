@@ -3,12 +3,16 @@
 import gzip
 import json
 import math
+import re
+import shlex
+import tomllib
 
 import numpy as np
 import pytest
 
 from benchmarks import datasets
 from benchmarks.bars import Outcome, judged, judged_by_script, known_misses
+from benchmarks.results import ROOT
 from benchmarks.verdict import (
     BARS,
     FULL,
@@ -104,6 +108,17 @@ def test_every_section_of_the_list_has_a_command_and_no_row_two_bars():
             # Seconds on the clock are of a machine.
             timed = bar.row.endswith((", s", "seconds", "[s]", "slowest"))
             assert not timed or (bar.kind, bar.machine) == ("absolute", "two idle cores"), bar.name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [c for c in (one.get("quick", "") for one in tomllib.loads(BARS.read_text()).values()) if c],
+)
+def test_the_script_of_a_quick_command_has_a_quick_size(command):
+    words = shlex.split(command)
+    if "--quick" in words:
+        script = words[1] if words[1] != "-m" else f"{words[2].replace('.', '/')}/__main__.py"
+        assert re.search('quick="|"--quick"', (ROOT / script).read_text())
 
 
 def test_the_runner_says_what_misses_and_whether_it_is_known(tmp_path, monkeypatch):

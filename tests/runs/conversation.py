@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,27 @@ class Conversation:
             for name in server.parties
         }
         return cls(folder, server, parties)
+
+    @classmethod
+    def begun(cls, folder, planning, schema=SCHEMA):
+        """A run whose secret has come to everybody. Nothing was released."""
+        run = cls.make(folder, planning=planning, schema=schema)
+        for _ in range(4):
+            sent = {name: party.advance({}, release=False) for name, party in run.parties.items()}
+            back = run.server.advance(sent)
+            for name, party in run.parties.items():
+                party.advance(back[name], release=False)
+                run.accept(name)
+        return run
+
+    @classmethod
+    def copied(cls, start, folder):
+        """A copy of a run; the parties' tables stay where they were."""
+        shutil.copytree(start, folder)
+        server = ServerRun(folder / "server")
+        return cls(
+            folder, server, {name: PartyRun(folder / f"{name}.run") for name in server.parties}
+        )
 
     def again(self):
         """The same folders, as new processes find them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -15,26 +14,11 @@ from vertimrf.files.state import STATE
 from vertimrf.party import encrypted_counts
 from vertimrf.party.party import Party
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.files import between
-from vertimrf.runs.party_run import PartyRun
-from vertimrf.runs.server_run import ServerRun
 
 THREE = schema_of(hospital={"smoker": 2, "ward": 3}, insurer={"tariff": 3}, registry={"region": 4})
 PLANNING = PlanOptions(expected_records=300, encoder="encrypted")
-
-
-def begun(folder: Path, schema: Schema) -> Conversation:
-    """A run whose secret has come to everybody. Nothing was released."""
-    run = Conversation.make(folder, planning=PLANNING, schema=schema)
-    for _ in range(4):
-        sent = {name: party.advance({}, release=False) for name, party in run.parties.items()}
-        back = run.server.advance(sent)
-        for name, party in run.parties.items():
-            party.advance(back[name], release=False)
-            run.accept(name)
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +26,15 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "start"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(STATE, str(folder / "state"))
-        begun(folder, THREE)
+        Conversation.begun(folder, PLANNING, THREE)
     return folder
 
 
 @pytest.fixture
 def run(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
     """A copy of it; the parties' tables stay where they were."""
-    folder = tmp_path / "run"
-    shutil.copytree(start, folder)
-    monkeypatch.setenv(STATE, str(folder / "state"))
-    parties = {name: PartyRun(folder / f"{name}.run") for name in THREE.party_names}
-    return Conversation(folder, ServerRun(folder / "server"), parties)
+    monkeypatch.setenv(STATE, str(tmp_path / "run" / "state"))
+    return Conversation.copied(start, tmp_path / "run")
 
 
 @pytest.fixture
@@ -130,7 +111,7 @@ def test_a_party_without_varying_columns_exchanges_nothing(
     schema = schema_of(
         hospital={"smoker": 2, "ward": 3}, insurer={"all": 1}, registry={"region": 4}
     )
-    run = begun(tmp_path / "run", schema).play()
+    run = Conversation.begun(tmp_path / "run", PLANNING, schema).play()
     plan = run.server.plan
     assert plan is not None
     assert [file.name for file in between(plan)] == ["rows-1-3", "answers-3-1"]

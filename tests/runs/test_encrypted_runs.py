@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,13 +32,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     planning = PlanOptions(expected_records=300, encoder="encrypted")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(STATE, str(folder / "state"))
-        run = Conversation.make(folder, planning=planning)
-        for _ in range(4):
-            sent = {name: party.advance({}, release=False) for name, party in run.parties.items()}
-            back = run.server.advance(sent)
-            for name, party in run.parties.items():
-                party.advance(back[name], release=False)
-                run.accept(name)
+        Conversation.begun(folder, planning)
     return folder
 
 
@@ -49,13 +42,8 @@ def run(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Convers
 
 
 def copied(start: Path, folder: Path, patch: pytest.MonkeyPatch) -> Conversation:
-    """A copy of a run; the parties' tables stay where they were."""
-    from vertimrf.runs.server_run import ServerRun
-
-    shutil.copytree(start, folder)
     patch.setenv(STATE, str(folder / "state"))
-    parties = {name: PartyRun(folder / f"{name}.run") for name in ("hospital", "insurer")}
-    return Conversation(folder, ServerRun(folder / "server"), parties)
+    return Conversation.copied(start, folder)
 
 
 def test_a_whole_run_of_encrypted_counts(run: Conversation) -> None:

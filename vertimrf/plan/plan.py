@@ -638,6 +638,10 @@ class Plan:
 
     def verdict(self) -> Verdict | None:
         """How far the result can be trusted (:func:`.verdict.verdict`)."""
+        return self._verdict
+
+    @cached_property
+    def _verdict(self) -> Verdict | None:
         from .verdict import verdict
 
         return verdict(self)

@@ -136,7 +136,7 @@ def useful(plan: Plan) -> Plan:
     Raises:
         PlanError: it is.
     """
-    judged = verdict(plan)
+    judged = plan.verdict()
     if judged is not None and judged.word == "useless":
         raise PlanError(f"{str(judged)[:-1]}. To take it all the same: --even-if-useless.")
     return plan

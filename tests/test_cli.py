@@ -213,7 +213,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     good(f"run server {folder}/server")
     assert good(compared).splitlines() == [
         "left: 0 of your 4,000 sampled ids match as they are written.",
-        "  4,000 would match with another id_format in run.toml: none here, strip,lower at left.",
+        "  4,000 match with this id_format in run.toml: none here, strip,lower at left.",
     ]
     refused(run(f"align {folder}/left --with {folder}/left.ids"), "nothing for 'left'")
     refused(run(f"align {folder}/left"), "--out", "--with")

@@ -150,7 +150,7 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
                 ",".join(formats) or "none" for formats in (match.my_format, match.their_format)
             )
             click.echo(
-                f"  {match.matching:,} would match with another id_format in run.toml: {here} here, {there} at {sender}."
+                f"  {match.matching:,} match with this id_format in run.toml: {here} here, {there} at {sender}."
             )
         if match.matching < match.mine:
             click.echo(

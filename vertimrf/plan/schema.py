@@ -235,10 +235,10 @@ class Schema:
                     )
                 parties[party], source[party] = part.part(party), where
         if len(forms) > 1:
-            written = ", and ".join(f"of {who} the form {form!r}" for form, who in forms.items())
+            written = ", and ".join(f"{form!r} at {who}" for form, who in forms.items())
             raise SchemaError(
-                f"Ids have {written}, so no records would match: write ids alike, or, where an id_format makes them so, "
-                "the form that it leaves."
+                f"Ids have the form {written}, so no records would match: write ids alike, or draft a part again with the "
+                "id_format that makes them so."
             )
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(

@@ -48,7 +48,7 @@ KINDS = {"independent": 0.0, "weak": 0.4, "strong": 0.8}
 # Records, columns, epsilons, and runs of each.
 GRIDS = {
     FULL: ((200, 500, 2000, 10_000, 100_000), (5, 50, 250), (0.1, 1.0, 10.0), 5),
-    QUICK: ((200, 2000), (5, 20), (1.0,), 3),
+    QUICK: ((200, 2000), (5, 20), (1.0,), 2),
     SMOKE: ((200,), (5,), (1.0,), 1),
 }
 RISING = (0.2, 0.8, 3.2)
@@ -225,7 +225,7 @@ def trusted(size: str, folder: Path) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="small tables, three runs of each")
+    parser = arguments(__doc__, quick="small tables, two runs of each")
     parser.add_argument("--data", type=Path, default=FOLDER)
     options = parser.parse_args()
     rows = itertools.chain(

@@ -16,7 +16,7 @@ from tests.builders import dealt, schema_of
 from tests.planning import plan_with
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.encrypted.paillier import as_bytes
-from vertimrf.errors import MessageError, PlanError, TableError
+from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
@@ -300,15 +300,6 @@ def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
                 opens()
 
 
-def test_a_key_of_another_size_is_refused_when_the_file_is_opened(
-    sent: tuple[Plan, list[Steps], bytes, bytes],
-) -> None:
-    header, arrays = container.unpack(sent[2], "encrypted rows", "it")
-    wrong = container.pack("encrypted rows", header, arrays | {"key": arrays["key"][:-1]})
-    with pytest.raises(MessageError, match="is no Paillier key of this version"):
-        opened(sent[0], 0, 1, wrong)
-
-
 def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
     sent: tuple[Plan, list[Steps], bytes, bytes],
 ) -> None:
@@ -427,8 +418,3 @@ def test_the_count_is_one_for_all_parties_and_another_under_another_secret() -> 
     assert len(counts) == 1
     others = {noisy_count(plan, Secret(bytes([i] * 32)), RECORDS) for i in range(8)}
     assert len(others) > 1
-
-
-def test_wrong_columns_are_refused() -> None:
-    with pytest.raises(TableError, match="do not match"):
-        Party(plan_of(), "one", SECRET).rows(dealt(SCHEMA, codes_of())[1])

@@ -21,7 +21,6 @@ from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.noise import SystemNoise
 from vertimrf.tables.table import Table
 
 ROWS = 3000
@@ -232,8 +231,3 @@ def test_a_key_that_is_not_this_partys_is_refused(counting):
     ):
         with pytest.raises(PlanError, match=sentence):
             Party(counting, "one", SECRET, key=key)
-
-
-def test_system_noise_is_drawn_where_no_key_is(counting, monkeypatch):
-    monkeypatch.setattr(party_module, "KeyedNoise", None)
-    assert isinstance(Party(counting, "one", SECRET)._noise(b""), SystemNoise)

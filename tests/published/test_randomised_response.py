@@ -1,6 +1,5 @@
 """Randomised responses: the sampler against its exact law, estimates against the truth, the run end to end."""
 
-import json
 import math
 import os
 from dataclasses import replace
@@ -9,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import schema_of
-from commands import run
 from planning import plan_with
 from roles import run_server
 from scipy import stats
@@ -279,20 +277,6 @@ def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp
     shorter = replace(messages[0], sketches=tuple(table[:, 1:] for table in messages[0].sketches))
     with pytest.raises(MessageError, match="different numbers of rows"):
         run_server(plan, [shorter, messages[1]])
-
-
-def test_the_command_line(tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"id": range(500), "a": rng.integers(0, 3, 500), "x": rng.integers(0, 3, 500)}
-    )
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    outcome = run(
-        f"synthesize {tmp_path}/table.csv --id id --split 1,1 --epsilon 2 --encoder grr"
-        f" --out {tmp_path}/o.csv --json -"
-    )
-    assert outcome.exit_code == 0, outcome.output
-    assert json.loads(outcome.stdout)["epsilon"] <= 2
 
 
 @pytest.mark.parametrize("bad", [(0.0, (2,)), (float("inf"), (2,)), (1.0, (0,)), (1.0, (17,))])

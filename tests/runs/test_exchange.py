@@ -9,7 +9,6 @@ import sys
 import textwrap
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import pytest
 from pyarrow.fs import LocalFileSystem
@@ -28,8 +27,6 @@ from vertimrf.runs.exchange import (
 from vertimrf.runs.files import file_name
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
-
-WHERE = Path(__file__).parents[1]
 
 
 def opened(kind, folder):
@@ -299,31 +296,6 @@ def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(r
     assert not play(run, x)[4:]
     assert statuses(run) == {"hospital": "done", "insurer": "done"}
     assert not run.server.state().refused
-
-
-def test_a_link_elsewhere_overwrites_nobodys_plan_and_deletes_nobodys_draft(run, x, tmp_path):
-    stranger = tmp_path / "stranger"
-    stranger.mkdir()
-    (stranger / "plan").write_text("important")
-    (stranger / ".0123abcd.plan").write_text("half")
-    (x / "server").mkdir()
-    (x / "server" / "hospital").symlink_to(stranger)
-    play(run, x)
-    assert files_of(stranger) == {"plan": b"important", ".0123abcd.plan": b"half"}
-
-
-def test_a_link_into_a_run_folder_drops_no_files_there(run, x):
-    party = run.parties["hospital"]
-    (x / "parties").mkdir()
-    (x / "parties" / "hospital").symlink_to(party.folder)
-    before = set(os.listdir(party.folder))
-    lines = play(run, x)
-    assert set(os.listdir(party.folder)) - before <= {"received", "refused", ".lock"}
-    assert any("x/parties/hospital is a link" in sentence for sentence in party.state().refused)
-    assert any(
-        "x/parties/hospital is a link" in sentence for sentence in run.server.state().refused
-    )
-    assert lines
 
 
 @pytest.mark.parametrize("depth", ["the file", "its folder", "the folder above"])

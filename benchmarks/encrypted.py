@@ -24,7 +24,7 @@ from benchmarks.attacks import encrypted_collusion
 from benchmarks.datasets import Dataset
 from benchmarks.plain_counts import without_encryption
 from benchmarks.reproduce.methods import Centralized, VertiMRF
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.distances import tvd
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
@@ -137,11 +137,9 @@ def rows(size: str, folder: Path) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="one seed, and the collusion on nltcs alone")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
-    options = parser.parse_args()
-    found = show(rows(options.size, options.data), "encrypted", options.size)
-    sys.exit(conclude(found, options.json, options.size))
+    quick = "one seed, and the collusion on nltcs alone"
+    options = arguments(__doc__, quick=quick, data="the paper's tables").parse_args()
+    finish(rows(options.size, options.data), "encrypted", options)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
 from benchmarks.datasets import Codes, Dataset
-from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, conclude, show
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
@@ -179,9 +179,7 @@ def one_case(
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="a generated table")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
-    options = parser.parse_args()
+    options = arguments(__doc__, quick="a generated table", data="adult").parse_args()
     smoke = options.size == SMOKE
     real = options.size == FULL and datasets.present("adult", options.data)
     data = (
@@ -190,17 +188,17 @@ def main() -> None:
         else datasets.generated(SMOKE_RECORDS if smoke else QUICK_RECORDS)
     )
     message_bytes = MESSAGE_BYTES if real else SMOKE_BYTES if smoke else QUICK_BYTES
-    verdicts: list[Verdict] = []
     print(
         f"{data.name}, {data.records:,} records, epsilon {EPSILON}, count sketches of at most {message_bytes / 1e6:g} MB"
     )
-    for overlap, dependent in (
-        [(0.6, True)] if smoke else itertools.product(OVERLAPS, (False, True))
-    ):
-        if overlap < 1 or not dependent:
-            rows = one_case(data, overlap, dependent, message_bytes, np.random.default_rng(1))
-            verdicts += show(rows, "overlap", options.size)
-    sys.exit(conclude(verdicts, options.json, options.size))
+    cases = [(0.6, True)] if smoke else itertools.product(OVERLAPS, (False, True))
+    rows = (
+        row
+        for overlap, dependent in cases
+        if overlap < 1 or not dependent
+        for row in one_case(data, overlap, dependent, message_bytes, np.random.default_rng(1))
+    )
+    finish(rows, "overlap", options)
 
 
 if __name__ == "__main__":

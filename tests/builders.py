@@ -44,14 +44,28 @@ def equal_width(size, bins):
     return np.arange(size) * bins // size
 
 
-def dealt(schema, codes, seed=9):
-    """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share."""
+def dealt(schema, codes, seed=9, people=None):
+    """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share.
+
+    ``people`` are the records that each party holds; by default all.
+    """
     digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)
-    joined = codes.astype(np.uint16)
-    return [
-        Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy())
-        for name, _ in schema.parties
+    whole = [
+        Table(
+            schema.part(name),
+            digests,
+            codes[list(schema.party_attributes(name))].astype(np.uint16, order="C"),
+        )
+        for name in schema.party_names
     ]
+    return whole if people is None else list(map(records_of, whole, people))
+
+
+def records_of(table, chosen):
+    """Some records of a table, or all in another order."""
+    return Table(
+        table.attributes, table.digests[chosen], np.ascontiguousarray(table.codes[:, chosen])
+    )
 
 
 def decode(codes, attributes, rng):

@@ -234,6 +234,7 @@ def test_the_command_for_one_table(frame, tmp_path):
         ("keys", 100, "keys has no meaning"),
         ("message_bytes", 10_000, "message_bytes (--message-mb) has no meaning"),
         ("split", (1, 1), "split (--split) has no meaning"),
+        ("population", "outer", "population (--population) has no meaning"),
     ],
 )
 def test_options_of_several_parties_are_refused_by_the_names_that_they_have(option, value, said):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from planning import plan_with
-from roles import run_server
+from roles import messages_of, run_server
 
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import sealed
@@ -20,7 +20,6 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import Server
 from vertimrf.trial import open_tables, run_protocol, synthesize
 
@@ -70,11 +69,7 @@ def parts():
 
 @pytest.fixture(scope="module")
 def messages(plan, parts):
-    secret = Secret.new()
-    return [
-        Party(plan, name, secret).run(part)
-        for name, part in zip(plan.party_names, parts, strict=True)
-    ]
+    return messages_of(plan, parts)
 
 
 def of_other_people(table, share, seed=0):
@@ -224,11 +219,7 @@ def test_messages_that_do_not_fit_are_refused(plan, messages):
 
 
 def test_fixed_noise_marks_the_run_as_not_private(plan, parts):
-    secret = Secret.new()
-    fixed = [
-        Party(plan, n, secret, FixedNoise(1)).run(p)
-        for n, p in zip(plan.party_names, parts, strict=True)
-    ]
+    fixed = messages_of(plan, parts, fixed=True)
     ledger = run_server(plan, fixed, seed=0).ledger
     assert not ledger.private
     assert run_server(plan, fixed, seed=0).to_json()["private"] is False

@@ -12,7 +12,7 @@ import pytest
 from oracles import chi_square
 
 from benchmarks.plain_counts import without_encryption
-from tests.builders import dealt, schema_of
+from tests.builders import dealt, records_of, schema_of
 from tests.planning import plan_with
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.encrypted.paillier import as_bytes
@@ -95,9 +95,7 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks() 
     tables = dealt(SCHEMA, codes_of())
     # The second party's rows stand in another order; some of the first's are blank.
     order = np.random.default_rng(0).permutation(RECORDS)
-    shuffled = Table(
-        tables[1].attributes, tables[1].digests[order], tables[1].codes[:, order].copy()
-    )
+    shuffled = records_of(tables[1], order)
     parties = [
         steps_of(plan, 0, tables[0], blanks=30),
         steps_of(plan, 1, shuffled),
@@ -247,7 +245,7 @@ def test_files_of_others_are_refused() -> None:
                 two.answer(0, data, noiseless)
         with pytest.raises(MessageError, match="another party's, or for another"):
             steps_of(plan, 0, tables[0]).tables({1: answer, 2: answer}, noiseless)
-        fewer = Table(tables[1].attributes, tables[1].digests[1:], tables[1].codes[:, 1:].copy())
+        fewer = records_of(tables[1], slice(1, None))
         with pytest.raises(
             MessageError, match=r"do not hold the same ids.*plan with count sketches"
         ):

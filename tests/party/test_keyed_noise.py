@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import records_of
 from planning import plan_with
 
 from vertimrf.errors import PlanError
@@ -113,10 +114,7 @@ def counting():
 def test_the_same_table_gives_the_same_sealed_bytes_on_any_machine(plan, tmp_path, monkeypatch):
     """Another machine, another order of the rows, other numbers of threads: no record of the first is there."""
     table = table_of(plan)
-    order = np.random.default_rng(1).permutation(ROWS)
-    shuffled = Table(
-        table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
-    )
+    shuffled = records_of(table, np.random.default_rng(1).permutation(ROWS))
     sent = set()
     for i, (ordered, threads) in enumerate(
         ((table, None), (table, 1), (shuffled, 2), (shuffled, 3))

@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 from builders import schema_of
 from planning import plan_with
-from roles import run_server
+from roles import messages_of, run_server
 from scipy import stats
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, SketchEvent, under_replacement
@@ -262,11 +260,7 @@ def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp
         Plan.from_json(
             replace(plan, sketch=replace(plan.sketch, epsilon=plan.sketch.epsilon * 2)).to_json()
         )
-    secret = Secret.new()
-    messages = [
-        Party(plan, name, secret).run(part)
-        for name, part in zip(plan.party_names, parts, strict=True)
-    ]
+    messages = messages_of(plan, parts)
     for message in messages:
         back = Message.from_bytes(message.to_bytes(plan), plan)
         for ours, theirs in zip(back.sketches, message.sketches, strict=True):

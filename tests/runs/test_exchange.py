@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
+from commands import refused
 from pyarrow.fs import LocalFileSystem
 from runs.conversation import Conversation, files_of
 
@@ -406,29 +407,23 @@ def test_a_pipe_makes_nobody_wait(run, x):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
-def test_a_pipe_makes_no_command_wait(tmp_path):
+def test_a_pipe_makes_no_command_wait(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for name in ("plan.json", "table.csv", "model", "schema.toml", "table.parquet"):
-        os.mkfifo(tmp_path / name)
+        os.mkfifo(name)
     for command in (
-        ["inspect", "plan.json"],
-        ["inspect", "table.csv"],
-        ["inspect", "model"],
-        ["inspect", "schema.toml"],
-        ["inspect", "table.parquet"],
-        ["plan", "plan.json"],
-        ["sample", "model", "--out", "o.csv"],
-        ["check", "table.csv", "--plan", "plan.json", "--name", "a", "--id", "id"],
+        "inspect plan.json",
+        "inspect table.csv",
+        "inspect model",
+        "inspect schema.toml",
+        "inspect table.parquet",
+        "plan plan.json",
+        "sample model --out o.csv",
+        "check table.csv --plan plan.json --name a --id id",
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "vertimrf", *command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 2, (command, done.stderr)
-        assert "pipe, not a file" in done.stderr, (command, done.stderr)
-        assert done.stderr.count("\n") == 1
+        said = refused(command)
+        assert "pipe, not a file" in said, command
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("what", ["folder", "full folder", "socket"])

@@ -61,9 +61,8 @@ def steps(run):
     return {step.name: step.status for step in run.state().steps}
 
 
-def test_a_run_ends_with_table_model_and_report(tmp_path):
-    run = Conversation.make(tmp_path / "run").play()
-    result = run.server.result
+def test_a_run_ends_with_table_model_and_report(over):
+    result = over.server.result
     assert sorted(os.listdir(result)) == ["model", "report.json", "synthetic.parquet"]
     assert set(pyarrow.parquet.read_table(result / "synthetic.parquet").column_names) == set(
         SCHEMA.names
@@ -71,9 +70,9 @@ def test_a_run_ends_with_table_model_and_report(tmp_path):
     report = json.loads((result / "report.json").read_text())
     assert report["private"]
     assert report["epsilon"] <= 1.0
-    sent = run.parties["hospital"].outgoing()
+    sent = over.parties["hospital"].outgoing()
     assert sorted(sent) == ["envelopes", "message", "offer"]
-    assert "envelopes" not in run.parties["insurer"].outgoing()
+    assert "envelopes" not in over.parties["insurer"].outgoing()
 
 
 def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over):

@@ -106,7 +106,7 @@ def by_hand(table):
         ("count-sketch", {"shares": (0.05, 0.95, 0.0)}),
         ("count-sketch", {"local_models": False}),
         ("grr", {}),
-        ("published", {"claim_as_published": True}),
+        ("published", {"claim_as_published": True, "keys": 100}),
     ],
 )
 def test_no_row_of_a_run_is_impossible(encoder, options):

@@ -11,6 +11,8 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event
 from vertimrf.server.rows import decode_pieces
+from vertimrf.sketches.count_intersections import CountedGroup
+from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
 
@@ -66,6 +68,22 @@ def records_of(table, chosen):
     return Table(
         table.attributes, table.digests[chosen], np.ascontiguousarray(table.codes[:, chosen])
     )
+
+
+def counted_groups(plan, codes, digests, secret, rng, groups=None):
+    """Count sketches of groups, as the server has them: their sizes are known exactly."""
+    groups = range(len(plan.sizes)) if groups is None else groups
+    encoder = CountSketchEncoder(plan, groups, secret)
+    encoder.update(digests, codes)
+    sizes = [
+        np.bincount(values, minlength=plan.sizes[g]).astype(float)
+        for g, values in zip(groups, codes, strict=True)
+    ]
+    tables = encoder.result(sizes, rng.bytes)
+    return [
+        CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts, plan.weight(g))
+        for g, t, s in zip(groups, tables, sizes, strict=True)
+    ]
 
 
 def decode(codes, attributes, rng):

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles import chi_square
+from oracles import chi_square, crossed
 
 from benchmarks.plain_counts import without_encryption
 from tests.builders import dealt, records_of, schema_of
@@ -81,9 +81,8 @@ def noiseless(exact: bytes) -> FixedNoise:
 def exact_table(one: np.ndarray, other: np.ndarray, rows: tuple[int, int]) -> np.ndarray:
     """Counts of the second's values (rows) and the first's (columns); a contrast where there is one counter."""
     sizes = tuple(2 if count == 1 else count for count in rows)
-    table = np.zeros(sizes, np.int64)
     there = (one >= 0) & (other >= 0)
-    np.add.at(table, (other[there], one[there]), 1)
+    table = crossed((other[there], one[there]), sizes)
     for axis, count in enumerate(rows):
         if count == 1:
             table = table.take([0], axis) - table.take([1], axis)
@@ -351,8 +350,7 @@ def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiase
             if m.contrasts:
                 continue
             a, b = m.attributes
-            true = np.zeros(m.counts.shape)
-            np.add.at(true, (m.bins[0][codes[a]], m.bins[1][codes[b]]), 1.0)  # type: ignore[index]
+            true = crossed((m.bins[0][codes[a]], m.bins[1][codes[b]]), m.counts.shape)
             residuals.append(((m.counts - true) / m.errors).ravel())
     z = np.concatenate(residuals)
     independent = 8 * 12

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import records_of
+from oracles import crossed
 from planning import plan_with
 
 from vertimrf.errors import PlanError
@@ -95,8 +96,7 @@ def noise_of(message, table):
                 for attribute in m.attributes
             ]
             sizes = [table.attributes[place].size for place in places]
-            exact = np.zeros(sizes, np.int64)
-            np.add.at(exact, tuple(table.codes[place] for place in places), 1)
+            exact = crossed(table.codes[places], sizes)
             out[m.attributes] = (m.counts - m.units * exact).ravel()
     return out
 

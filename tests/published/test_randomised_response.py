@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import schema_of
+from oracles import crossed
 from planning import plan_with
 from roles import messages_of, run_server
 from scipy import stats
@@ -86,8 +87,7 @@ def test_counts_are_unbiased_with_the_errors_that_they_state():
     n = 40_000
     a = rng.integers(0, 4, n)
     b = np.where(rng.random(n) < 0.5, a % 3, rng.integers(0, 3, n))
-    truth = np.zeros((4, 3))
-    np.add.at(truth, (a, b), 1)
+    truth = crossed((a, b), (4, 3))
     plan = ResponsePlan(1.0, (4, 3))
     digests = np.arange(1, n + 1, dtype=np.uint64)
     one, two = (
@@ -120,8 +120,7 @@ def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
     n, runs = 400, 4000
     first = np.where(rng.random(n) < 0.7, 0, rng.integers(0, 3, n))
     columns = (first, np.minimum(first, 1), rng.integers(0, 4, n), np.zeros(n, np.int64))
-    truth = np.zeros([plan.sizes[a] for a in attributes])
-    np.add.at(truth, tuple(columns[a] for a in attributes), 1)
+    truth = crossed([columns[a] for a in attributes], [plan.sizes[a] for a in attributes])
     # The exact variance by the definition: the product matrix, response by response, for the given table.
     matrix = np.ones((1, 1))
     for a in attributes:
@@ -154,8 +153,7 @@ def test_counts_agree_across_orders_and_special_sizes():
     plan = ResponsePlan(1.0, (4, 1, 3))
     a, b = (rng.integers(0, u, (1, 5000)).astype(np.uint8) for u in (4, 3))
     values, sigma = count_marginal(plan, (0, 2), (a, b))
-    seen = np.zeros((4, 3))
-    np.add.at(seen, (a[0], b[0]), 1)
+    seen = crossed((a[0], b[0]), (4, 3))
     back = [
         np.linalg.inv(np.eye(u) * (p - q) + q)
         for u in (4, 3)
@@ -175,9 +173,7 @@ def test_counts_agree_across_orders_and_special_sizes():
     assert not nothing.any()
     assert error.min() > 0
     exact, error = count_marginal(ResponsePlan(600.0, (4, 1, 3)), (0, 2), (a, b))
-    np.testing.assert_array_equal(
-        exact.ravel(), np.bincount(a[0].astype(int) * 3 + b[0], minlength=12)
-    )
+    np.testing.assert_array_equal(exact, seen)
     assert error.max() < 0.3
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from builders import schema_of
 from commands import run
+from oracles import crossed
 from planning import plan_with
 from roles import run_server
 
@@ -110,8 +111,7 @@ def test_estimates_are_those_of_the_sets():
         encoder.update(record_digests(bytes(16), np.arange(rows)), codes[None].astype(np.uint16))
         sides.append(encoder.result(rng.bytes)[0])
     (measured,) = published_estimates(plan, (0, 1), (None, None), sides, [(0, 1)], rows)
-    truth = np.zeros((3, 3))
-    np.add.at(truth, (a, b), 1)
+    truth = crossed((a, b), (3, 3))
     assert (measured.counts >= 0).all()
     clipped = measured.counts == 0
     assert (np.abs(measured.counts - truth) < 5 * measured.sigma)[~clipped].all()

@@ -29,7 +29,7 @@ from benchmarks.attacks import (
     refusals,
     relay,
 )
-from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import SMOKE, Verdict, arguments, finish
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "relay": relay.rows,
@@ -61,7 +61,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     names = options.only or (SECONDS if options.size == SMOKE else ATTACKS)
-    sys.exit(conclude(show(play(names), "adversary", options.size), options.json, options.size))
+    finish(play(names), "adversary", options)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,7 @@ from benchmarks.verdict import (
     arguments,
     at_least,
     at_most,
-    conclude,
-    show,
+    finish,
 )
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -410,8 +409,7 @@ def main() -> None:
     options = parser.parse_args()
     trials = options.trials or TRIALS[options.size]
     local = max(trials // 10, 100) if options.size != SMOKE else 20
-    verdicts: list[Verdict] = []
-    for run in (
+    audits = (
         lambda: audit_pairs(trials),
         lambda: audit_pairs(trials, others=40),
         lambda: audit_counts(trials),
@@ -421,9 +419,8 @@ def main() -> None:
         lambda: audit_local(local, one_clique=True),
         lambda: audit_local(local // 2, one_clique=False),
         lambda: audit_published(trials),
-    ):
-        verdicts += show(run().verdicts(), "audit", options.size)
-    sys.exit(conclude(verdicts, options.json, options.size))
+    )
+    finish((row for run in audits for row in run().verdicts()), "audit", options)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import SMOKE, Verdict, arguments, finish
 from vertimrf.cli import main as vertimrf
 
 TIMES = 5
@@ -50,7 +50,7 @@ def main() -> None:
         help_seconds(words, 1 if smoke else TIMES) for words in (every[:1] if smoke else every)
     ]
     rows = [Verdict("the slowest command's --help, CPU s", max(seconds))]
-    sys.exit(conclude(show(rows, "commands", options.size), options.json, options.size))
+    finish(rows, "commands", options)
 
 
 if __name__ == "__main__":

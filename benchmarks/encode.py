@@ -8,6 +8,7 @@ Set-up is outside the timed calls and kernels are warm. Run it on an otherwise i
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import statistics
@@ -24,7 +25,7 @@ import xxhash
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf.bench import additions_work, bench_plan, python_work, roofline_work
 from vertimrf.files.bits import pack_bits
 from vertimrf.kernels import warmup
@@ -257,10 +258,8 @@ def main() -> None:
     options = arguments(__doc__, quick="count sketches alone").parse_args()
     smoke = options.size == SMOKE
     # Memory is the peak of the process: what takes more comes behind.
-    verdicts = show(counted_rows(smoke), "count_sketch", options.size)
-    if options.size in (FULL, SMOKE):
-        verdicts += show(rows(smoke), "encode", options.size)
-    sys.exit(conclude(verdicts, options.json, options.size))
+    more = rows(smoke) if options.size in (FULL, SMOKE) else ()
+    finish(itertools.chain(counted_rows(smoke), more), "count_sketch encode", options)
 
 
 if __name__ == "__main__":

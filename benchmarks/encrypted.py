@@ -21,15 +21,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
 from benchmarks.attacks import encrypted_collusion
+from benchmarks.attacks.deployment import dealt
 from benchmarks.datasets import Dataset
 from benchmarks.plain_counts import without_encryption
 from benchmarks.reproduce.methods import Centralized, VertiMRF
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.distances import tvd
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.runs.files import between
 
 EPSILON = 0.8
@@ -91,11 +90,10 @@ def whole_run(data: Dataset, first: int) -> Iterator[Verdict]:
         f"{data.name}: whole run of both parties and server, fresh keys, s",
         time.perf_counter() - start,
     )
-    named = [Attribute.integer(f"x{a}", size) for a, size in enumerate(data.sizes)]
     options = PlanOptions(
         encoder="encrypted", expected_records=data.records, delta=1 / data.records
     )
-    plan = make_plan(Schema.of({"one": named[:first], "two": named[first:]}), EPSILON, options)
+    plan = make_plan(dealt(data, first)[0], EPSILON, options)
     # Headers and seals included, whose sizes are rounded up.
     sent = sum(file.max_bytes for file in between(plan)) + sum(made.message_bytes)
     yield Verdict(f"{data.name}: all that is sent, MB", sent / 1e6)
@@ -138,11 +136,9 @@ def rows(size: str, folder: Path) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="one seed, and the collusion on nltcs alone")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
-    options = parser.parse_args()
-    found = show(rows(options.size, options.data), "encrypted", options.size)
-    sys.exit(conclude(found, options.json, options.size))
+    quick = "one seed, and the collusion on nltcs alone"
+    options = arguments(__doc__, quick=quick, data="the paper's tables").parse_args()
+    finish(rows(options.size, options.data), "encrypted", options)
 
 
 if __name__ == "__main__":

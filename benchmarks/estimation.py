@@ -534,14 +534,8 @@ def run(parts: list[str], options: Options) -> list[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="fewer repetitions: a minute or two")
+    parser = arguments(__doc__, quick="fewer repetitions: a minute or two", data="adult")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=datasets.FOLDER,
-        help="folder of adult.csv.gz and adult-domain.json",
-    )
     given = parser.parse_args()
     options = Options(given.size, given.data)
     with threads(min(THREADS, numba.config.NUMBA_NUM_THREADS)):

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import datasets
 from benchmarks.datasets import Dataset
 from benchmarks.reproduce.methods import METHODS
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.distances import tvd
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.fit import fit
@@ -549,10 +549,9 @@ def warm_up(data: Dataset) -> None:
     )
 
 
-def main() -> int:
+def main() -> None:
     """Run all sections, print one line a figure."""
-    parser = arguments(__doc__, quick="five columns and few rounds")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
+    parser = arguments(__doc__, quick="five columns and few rounds", data="adult")
     parser.add_argument("--only", choices=("central", "mbi", "opendp"), help="One section.")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
@@ -576,8 +575,8 @@ def main() -> int:
         if options.only in (None, name)
         for verdict in rows
     )
-    return conclude(show(verdicts, "front_ends", options.size), options.json, options.size)
+    finish(verdicts, "front_ends", options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,7 +15,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +28,8 @@ import pyarrow.parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, conclude, show
+from benchmarks.limited import Figures, measured
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
 from vertimrf.cluster.records import ClusterRecords
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party.party import Party
@@ -134,26 +134,14 @@ def agree(folder: Path, schema: Schema, rows: int, table: Path) -> None:
     run.accept(plan.fingerprint)
 
 
-def measured(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, those of the processor, and peak resident GiB of a process of its own."""
-    begin = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)} failed.")
-    return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1 << 20)
-
-
-def party(folder: Path, table: Path) -> tuple[float, float, float]:
+def party(folder: Path, table: Path) -> Figures:
     """`vertimrf run party` of a table, anew."""
     run = folder / "run"
     for left in Releases.of(PrivateKey.load(run / "key")).folder.glob("*"):
         left.unlink()
     settings = re.sub(r"(?m)^table = .*$", f'table = "{table}"', (run / "run.toml").read_text())
     (run / "run.toml").write_text(settings)
-    return measured([sys.executable, "-m", "vertimrf", "run", "party", str(run)])
+    return measured("run", "party", run)
 
 
 def rows_streamed(rows: int) -> Iterator[Verdict]:
@@ -172,13 +160,13 @@ def rows_streamed(rows: int) -> Iterator[Verdict]:
         for suffix in ("parquet", "csv"):
             table = folder / f"table.{suffix}"
             write(table, rows)
-            seconds, worked, memory = party(folder, table)
+            took = party(folder, table)
             size = table.stat().st_size / 1e6
             table.unlink()
             name = f"vertimrf run party, {rows:,} x 24, {suffix} of {size:,.0f} MB"
-            yield Verdict(f"{name}, s", seconds)
-            yield Verdict(f"{name}, s of all cores", worked)
-            yield Verdict(f"{name}, peak memory, GiB", memory)
+            yield Verdict(f"{name}, s", took.seconds)
+            yield Verdict(f"{name}, s of all cores", took.worked)
+            yield Verdict(f"{name}, peak memory, GiB", took.gib)
 
 
 def made(number: int, rows: int) -> pa.Table:
@@ -292,7 +280,7 @@ ROWS: dict[str, Callable[[int], Iterator[Verdict]]] = {
 }
 
 
-def main() -> int:
+def main() -> None:
     parser = arguments(__doc__, quick="a tenth of the records, a hundredth on the cluster")
     parser.add_argument("--only", action="append", choices=list(ROWS))
     parser.add_argument("--rows", type=int, help="default 10^7, and 10^8 on the cluster")
@@ -303,8 +291,8 @@ def main() -> int:
     }
     rows = {name: options.rows or usual[name][options.size] for name in options.only or ROWS}
     verdicts = (verdict for name, count in rows.items() for verdict in ROWS[name](count))
-    return conclude(show(verdicts, "larger", options.size), options.json, options.size)
+    finish(verdicts, "larger", options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""Measurements in processes of their own, each with a time limit: their verdicts come as JSON, a line each."""
+"""Measurements in processes of their own: of a command, and of rows with a time limit, whose verdicts come as JSON, a line each."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from .verdict import Verdict
 
-__all__ = ["MEASURED", "end_cleanly", "limited", "tell"]
+__all__ = ["Figures", "end_cleanly", "limited", "measured", "tell"]
 
+ROOT = Path(__file__).resolve().parents[1]
 # Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
 MEASURED = """
 import resource, subprocess, sys, time
@@ -30,6 +32,36 @@ print(seconds, used.ru_maxrss / 2**10, used.ru_utime + used.ru_stime)
 """
 # Seconds that a process has to end its own processes and remove its files when its time is up.
 GRACE = 10.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a command took: seconds, peak memory, and the seconds that its threads worked, which a busy machine changes less."""
+
+    seconds: float
+    gib: float
+    worked: float
+
+
+def measured(*words: Any, **environment: str) -> Figures:
+    """Run a `vertimrf` command, start-up included.
+
+    It is started by a small process: a child's peak memory would be that of this one if this one is larger.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    command = [sys.executable, "-m", "vertimrf", *map(str, words)]
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout}{run.stderr}")
+    seconds, mib, worked = map(float, run.stdout.split()[-3:])
+    return Figures(seconds, mib / 2**10, worked)
 
 
 def end_cleanly() -> None:

@@ -27,7 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
@@ -404,20 +404,13 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="fewer iterations, rounds and rows")
-    parser.add_argument(
-        "--data", type=Path, default=datasets.FOLDER, help="folder with adult.csv.gz"
-    )
+    parser = arguments(__doc__, quick="fewer iterations, rounds and rows", data="adult")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
         print_peak_memory(options.data)
         return
-    sys.exit(
-        conclude(
-            show(run(options.data, options.size), "model", options.size), options.json, options.size
-        )
-    )
+    finish(run(options.data, options.size), "model", options)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from tools.loopback import ROOT, Loopback, descendants
 
-from benchmarks.limited import MEASURED
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.limited import Figures, measured
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
@@ -46,13 +46,11 @@ LONG = 1200.0
 
 
 @dataclass(frozen=True)
-class Figures:
+class Outcome:
     """What a run took.
 
     Attributes:
-        party_seconds: by party, from the start to the end of the command that makes its message.
-        party_worked: by party, the seconds that its threads worked.
-        party_mib: by party, its peak memory.
+        parties: by party, what the command took that makes its message.
         message_bytes: by party, its message's size.
         server_seconds: from the last message to the table.
         server_mib: peak memory of the server's process.
@@ -62,9 +60,7 @@ class Figures:
         load: how many processes wanted a core, on average over the last minute at the end.
     """
 
-    party_seconds: dict[str, float]
-    party_worked: dict[str, float]
-    party_mib: dict[str, float]
+    parties: dict[str, Figures]
     message_bytes: dict[str, int]
     server_seconds: float
     server_mib: float
@@ -74,7 +70,7 @@ class Figures:
     load: float
 
 
-def play(records: int, folder: Path) -> Figures:
+def play(records: int, folder: Path) -> Outcome:
     """Play a run.
 
     Args:
@@ -141,10 +137,8 @@ def play(records: int, folder: Path) -> Figures:
         if state["status"] != "finished:completed":
             raise RuntimeError(network.run_log(run))
     received = [folder / "server" / "received" / name / "message" for name in PARTIES]
-    return Figures(
-        party_seconds={name: figures[0] for name, figures in taken.items()},
-        party_worked={name: figures[2] for name, figures in taken.items()},
-        party_mib={name: figures[1] for name, figures in taken.items()},
+    return Outcome(
+        parties=taken,
         message_bytes={
             name: path.stat().st_size for name, path in zip(PARTIES, received, strict=True)
         },
@@ -161,30 +155,31 @@ def play(records: int, folder: Path) -> Figures:
 def rows(records: int) -> Iterator[Verdict]:
     """The figures of a run."""
     with tempfile.TemporaryDirectory(prefix="vertimrf-") as folder:
-        figures = play(records, Path(folder))
+        outcome = play(records, Path(folder))
     what = f"{records:,} x {ATTRIBUTES}, three parties over Flower and TLS, epsilon {EPSILON:g}"
-    worst = max(PARTIES, key=lambda name: figures.party_seconds[name])
-    yield Verdict(f"{what}: the slowest party, s", figures.party_seconds[worst])
-    yield Verdict(f"{what}: that party's threads worked, s", figures.party_worked[worst])
+    parties = outcome.parties.values()
+    worst = max(parties, key=lambda figures: figures.seconds)
+    yield Verdict(f"{what}: the slowest party, s", worst.seconds)
+    yield Verdict(f"{what}: that party's threads worked, s", worst.worked)
     yield Verdict(
-        f"{what}: a party's peak memory at most, GiB", max(figures.party_mib.values()) / 2**10
+        f"{what}: a party's peak memory at most, GiB", max(figures.gib for figures in parties)
     )
-    yield Verdict(f"{what}: the largest message, MB", max(figures.message_bytes.values()) / 1e6)
+    yield Verdict(f"{what}: the largest message, MB", max(outcome.message_bytes.values()) / 1e6)
     yield Verdict(
-        f"{what}: the server, from the last message to the table, s", figures.server_seconds
+        f"{what}: the server, from the last message to the table, s", outcome.server_seconds
     )
-    yield Verdict(f"{what}: the server's peak memory, GiB", figures.server_mib / 2**10)
-    yield Verdict(f"{what}: all messages, MB", sum(figures.message_bytes.values()) / 1e6)
+    yield Verdict(f"{what}: the server's peak memory, GiB", outcome.server_mib / 2**10)
+    yield Verdict(f"{what}: all messages, MB", sum(outcome.message_bytes.values()) / 1e6)
     yield Verdict(
         f"{what}: between SuperLink and SuperNodes as Flower counts it, MB",
-        figures.wire_bytes / 1e6,
+        outcome.wire_bytes / 1e6,
     )
     yield Verdict(
-        f"{what}: over the loopback interface, everything on it, MB", figures.loopback_bytes / 1e6
+        f"{what}: over the loopback interface, everything on it, MB", outcome.loopback_bytes / 1e6
     )
-    yield Verdict(f"{what}: the whole, with three acceptances, s", figures.seconds)
+    yield Verdict(f"{what}: the whole, with three acceptances, s", outcome.seconds)
     yield Verdict(
-        f"{what}: processes that wanted one of {os.cpu_count()} cores meanwhile", figures.load
+        f"{what}: processes that wanted one of {os.cpu_count()} cores meanwhile", outcome.load
     )
 
 
@@ -213,29 +208,8 @@ def write_tables(folder: Path, records: int) -> None:
 
 def vertimrf(*words: Any) -> str:
     """What a command prints."""
-    run = subprocess.run(command(words), capture_output=True, text=True, cwd=ROOT)
-    if run.returncode:
-        raise RuntimeError(
-            f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}"
-        )
-    return run.stdout
-
-
-def measured(*words: Any) -> tuple[float, float, float]:
-    """Seconds, peak MiB, and seconds that threads worked, of a command."""
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURED, *command(words)], capture_output=True, text=True, cwd=ROOT
-    )
-    if run.returncode:
-        raise RuntimeError(
-            f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}"
-        )
-    seconds, mib, worked = map(float, run.stdout.split()[-3:])
-    return seconds, mib, worked
-
-
-def command(words: tuple[Any, ...]) -> list[str]:
-    return [sys.executable, "-m", "vertimrf", *map(str, words)]
+    command = [sys.executable, "-m", "vertimrf", *map(str, words)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
 
 
 def together(work: Callable[[str], Any]) -> None:
@@ -305,7 +279,7 @@ class Peak:
 def main() -> None:
     options = arguments(__doc__, quick="a tenth of the records").parse_args()
     records = {FULL: 1_000_000, QUICK: 100_000, SMOKE: 5000}[options.size]
-    sys.exit(conclude(show(rows(records), "network", options.size), options.json, options.size))
+    finish(rows(records), "network", options)
 
 
 if __name__ == "__main__":

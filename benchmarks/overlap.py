@@ -23,17 +23,16 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
+from benchmarks.attacks.deployment import dealt
 from benchmarks.datasets import Codes, Dataset
-from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, conclude, show
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.server.server import Result, Server
 from vertimrf.tables.table import Table
 
@@ -60,20 +59,6 @@ def split_people(
     both, others = np.split(order, [round(records * overlap / (2 - overlap))])
     first = rng.random(others.size) < 0.5
     return both, np.concatenate([both, others[first]]), np.concatenate([both, others[~first]])
-
-
-def tables_of(
-    schema: Schema, data: Dataset, digests: npt.NDArray[np.uint64], rows: Sequence[Rows]
-) -> list[Table]:
-    """Parties' tables."""
-    return [
-        Table(
-            schema.part(name),
-            digests[part],
-            np.ascontiguousarray(data.codes[list(schema.party_attributes(name))][:, part]),
-        )
-        for (name, _), part in zip(schema.parties, rows, strict=True)
-    ]
 
 
 def run(plan: Plan, tables: Sequence[Table]) -> Result:
@@ -109,14 +94,9 @@ def one_case(
 ) -> Iterator[Verdict]:
     """All figures of one split."""
     cut = (len(data.sizes) + 1) // 2
-    attributes = [
-        Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
-    ]
-    schema = Schema.of({"one": attributes[:cut], "two": attributes[cut:]})
-    owners = [schema.party_of(a) for a in range(len(attributes))]
     both, one, two = split_people(data, overlap, dependent, rng)
-    digests = rng.integers(0, 1 << 63, data.records).astype(np.uint64)
-    tables = tables_of(schema, data, digests, (one, two))
+    schema, tables = dealt(data, cut, (one, two))
+    owners = [schema.party_of(a) for a in range(len(data.sizes))]
     real = data.codes[:, both]
 
     def plan_for(records: int, population: str = "inner") -> Plan:
@@ -152,9 +132,8 @@ def one_case(
     if overlap == 1:
         yield Verdict(f"{name}: inner 3-way TVD", inner)
         return
-    reference = distance(
-        real, run(plan_for(len(both)), tables_of(schema, data, digests, (both, both))).codes
-    )
+    alone = dealt(data, cut, (both, both))[1]
+    reference = distance(real, run(plan_for(len(both)), alone).codes)
     yield Verdict(f"{name}: inner 3-way TVD", inner)
     yield Verdict(f"{name}: inner 3-way TVD, of tables with the people in common alone", reference)
     yield Verdict(
@@ -179,9 +158,7 @@ def one_case(
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="a generated table")
-    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
-    options = parser.parse_args()
+    options = arguments(__doc__, quick="a generated table", data="adult").parse_args()
     smoke = options.size == SMOKE
     real = options.size == FULL and datasets.present("adult", options.data)
     data = (
@@ -190,17 +167,17 @@ def main() -> None:
         else datasets.generated(SMOKE_RECORDS if smoke else QUICK_RECORDS)
     )
     message_bytes = MESSAGE_BYTES if real else SMOKE_BYTES if smoke else QUICK_BYTES
-    verdicts: list[Verdict] = []
     print(
         f"{data.name}, {data.records:,} records, epsilon {EPSILON}, count sketches of at most {message_bytes / 1e6:g} MB"
     )
-    for overlap, dependent in (
-        [(0.6, True)] if smoke else itertools.product(OVERLAPS, (False, True))
-    ):
-        if overlap < 1 or not dependent:
-            rows = one_case(data, overlap, dependent, message_bytes, np.random.default_rng(1))
-            verdicts += show(rows, "overlap", options.size)
-    sys.exit(conclude(verdicts, options.json, options.size))
+    cases = [(0.6, True)] if smoke else itertools.product(OVERLAPS, (False, True))
+    rows = (
+        row
+        for overlap, dependent in cases
+        if overlap < 1 or not dependent
+        for row in one_case(data, overlap, dependent, message_bytes, np.random.default_rng(1))
+    )
+    finish(rows, "overlap", options)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Figures that scripts report, and the bars of ``bars.toml`` that some of them are held to.
 
-A script makes ``Verdict``s, passes them through :func:`show`, which holds them to their bars, and ends with :func:`conclude`,
-which writes the JSON and gives the exit code. Every script has two or three sizes: full, ``--quick`` (minutes) where it has one,
+A script makes ``Verdict``s and ends with :func:`finish`: :func:`show` holds them to their bars, and :func:`conclude` writes the
+JSON and gives the exit code. Every script has two or three sizes: full, ``--quick`` (minutes) where it has one,
 and ``--smoke`` (seconds), which only checks that the script runs; nothing is held at that size.
 """
 
@@ -11,10 +11,14 @@ import argparse
 import functools
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NoReturn
+
+from .datasets import FOLDER
 
 __all__ = [
     "BARS",
@@ -27,6 +31,7 @@ __all__ = [
     "at_least",
     "at_most",
     "conclude",
+    "finish",
     "load_bars",
     "show",
     "with_bar",
@@ -167,8 +172,16 @@ def conclude(verdicts: Sequence[Verdict], json_file: Path | None = None, size: s
     return 0 if all(judged) else 1
 
 
-def arguments(doc: str | None, quick: str = "") -> argparse.ArgumentParser:
-    """A parser with what every script has: ``--smoke``, ``--json``, and ``--quick`` where ``quick`` says what that leaves out."""
+def finish(verdicts: Iterable[Verdict], sections: str, options: argparse.Namespace) -> NoReturn:
+    """Show the rows, write them where the script's options say so, and end with the exit code."""
+    sys.exit(conclude(show(verdicts, sections, options.size), options.json, options.size))
+
+
+def arguments(doc: str | None, quick: str = "", data: str = "") -> argparse.ArgumentParser:
+    """A parser with what every script has: ``--smoke`` and ``--json``.
+
+    ``--quick`` is there where ``quick`` says what it leaves out, and ``--data`` where ``data`` says whose folder it is.
+    """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -186,4 +199,6 @@ def arguments(doc: str | None, quick: str = "") -> argparse.ArgumentParser:
         help="the smallest size, seconds; holds no bar",
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
+    if data:
+        parser.add_argument("--data", type=Path, default=FOLDER, help=f"folder of {data}")
     return parser

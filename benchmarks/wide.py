@@ -16,8 +16,6 @@ import functools
 import importlib.util
 import itertools
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,12 +28,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.limited import MEASURED, end_cleanly, limited, tell
+from benchmarks.limited import Figures, end_cleanly, limited, measured, tell
 from benchmarks.model import Peer
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 
 ROOT = Path(__file__).resolve().parents[1]
-DEFAULT_DATA = ROOT.parent / "shared" / "data"
 # Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).
 CENSUS = (
     3,
@@ -281,34 +278,8 @@ def generated(path: Path, sizes: list[int], records: int, seed: int) -> None:
     csv.write_csv(table, path)
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What a command took: seconds, peak memory, and the seconds that its threads worked, which a busy machine changes less."""
-
-    seconds: float
-    gib: float
-    worked: float
-
-
-def command(*words: Any, cache: Path | None = None) -> Figures:
-    """Run a `vertimrf` command, start-up included; with a compile cache of its own where one is given."""
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURED, sys.executable, "-m", "vertimrf", *map(str, words)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)}),
-        },
-    )
-    seconds, mib, worked = map(float, run.stdout.split()[-3:])
-    return Figures(seconds, mib / 2**10, worked)
-
-
 def synthesized(folder: Path, table: Path, domain: Path, split: str, epsilon: float) -> Figures:
-    return command(
+    return measured(
         "synthesize",
         table,
         "--id",
@@ -372,7 +343,9 @@ def demo_rows(data: Path, size: str) -> Iterator[Verdict]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for name in ("cold", "warm"):
-            took = command("demo", "--folder", folder / name, cache=folder / "cache")
+            took = measured(
+                "demo", "--folder", folder / name, NUMBA_CACHE_DIR=str(folder / "cache")
+            )
             yield Verdict(f"demo, {name}, s", took.seconds)
             yield Verdict(f"demo, {name}, s that threads worked", took.worked)
 
@@ -444,8 +417,8 @@ ROWS = {
 
 
 def main() -> None:
-    parser = arguments(__doc__, quick="two minutes: fewer records, Adult alone")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder of adult and pisa")
+    quick = "two minutes: fewer records, Adult alone"
+    parser = arguments(__doc__, quick=quick, data="adult and pisa")
     parser.add_argument(
         "--only", choices=ROWS, action="append", help="this row alone; may be repeated"
     )
@@ -468,7 +441,7 @@ def main() -> None:
             name, [sys.executable, __file__, "--row", name, *given], ROWS[name].limit
         )
     )
-    sys.exit(conclude(show(verdicts, "wide", options.size), options.json, options.size))
+    finish(verdicts, "wide", options)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event
 from vertimrf.server.rows import decode_pieces
+from vertimrf.sketches.count_intersections import CountedGroup
+from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
 
@@ -44,13 +46,43 @@ def equal_width(size, bins):
     return np.arange(size) * bins // size
 
 
-def dealt(schema, codes, seed=9):
-    """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share."""
+def dealt(schema, codes, seed=9, people=None):
+    """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share.
+
+    ``people`` are the records that each party holds; by default all.
+    """
     digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)
-    joined = codes.astype(np.uint16)
+    whole = [
+        Table(
+            schema.part(name),
+            digests,
+            codes[list(schema.party_attributes(name))].astype(np.uint16, order="C"),
+        )
+        for name in schema.party_names
+    ]
+    return whole if people is None else list(map(records_of, whole, people))
+
+
+def records_of(table, chosen):
+    """Some records of a table, or all in another order."""
+    return Table(
+        table.attributes, table.digests[chosen], np.ascontiguousarray(table.codes[:, chosen])
+    )
+
+
+def counted_groups(plan, codes, digests, secret, rng, groups=None):
+    """Count sketches of groups, as the server has them: their sizes are known exactly."""
+    groups = range(len(plan.sizes)) if groups is None else groups
+    encoder = CountSketchEncoder(plan, groups, secret)
+    encoder.update(digests, codes)
+    sizes = [
+        np.bincount(values, minlength=plan.sizes[g]).astype(float)
+        for g, values in zip(groups, codes, strict=True)
+    ]
+    tables = encoder.result(sizes, rng.bytes)
     return [
-        Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy())
-        for name, _ in schema.parties
+        CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts, plan.weight(g))
+        for g, t, s in zip(groups, tables, sizes, strict=True)
     ]
 
 

@@ -12,6 +12,13 @@ def cdf(levels, records, ceiling):
     return np.where(levels >= ceiling, 1.0, (1 - 2.0 ** -np.asarray(levels, float)) ** records)
 
 
+def crossed(columns, sizes):
+    """How many records have each combination of values [shape=sizes]."""
+    counts = np.zeros(sizes, np.int64)
+    np.add.at(counts, tuple(columns), 1)
+    return counts
+
+
 def highest_levels(rng, records, keys):
     """Highest of so many geometric levels under each key, by one draw of the inverse law; 0 of none [shape=(keys,)]."""
     if records == 0:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from builders import dealt, schema_of
 from planning import plan_with
+from roles import messages_of
 
 from vertimrf.errors import (
     MessageError,
@@ -41,7 +42,6 @@ from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
-from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import read_arrow
@@ -61,11 +61,7 @@ def messages(plan):
     tables = dealt(
         plan.schema, np.array([rng.integers(0, size, 200) for size in plan.schema.sizes])
     )
-    secret = Secret.new()
-    return [
-        Party(plan, name, secret, noise=FixedNoise(i)).run(t)
-        for i, (name, t) in enumerate(zip("ab", tables, strict=True))
-    ]
+    return messages_of(plan, tables, fixed=True)
 
 
 def edited(plan, *path, value):

@@ -83,7 +83,7 @@ def options_of(script):
                 if isinstance(a, ast.Constant) and str(a.value).startswith("-")
             }
         if name in ("arguments", "sized") and node.args:
-            options |= {"--smoke", "--json"} | ({"--quick"} if node.keywords else set())
+            options |= {"--smoke", "--json", *(f"--{keyword.arg}" for keyword in node.keywords)}
     return options
 
 

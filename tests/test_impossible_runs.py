@@ -10,7 +10,7 @@ from commands import run
 from planning import plan_with
 
 from tests.builders import dealt
-from tests.roles import run_server
+from tests.roles import messages_of, run_server
 from vertimrf.errors import ModelError, NoMassError
 from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.model.measurement import Measurement
@@ -106,7 +106,7 @@ def by_hand(table):
         ("count-sketch", {"shares": (0.05, 0.95, 0.0)}),
         ("count-sketch", {"local_models": False}),
         ("grr", {}),
-        ("published", {"claim_as_published": True}),
+        ("published", {"claim_as_published": True, "keys": 100}),
     ],
 )
 def test_no_row_of_a_run_is_impossible(encoder, options):
@@ -239,12 +239,7 @@ def test_combinations_that_need_more_than_tau_together_have_it():
         message_bytes=100_000,
     )
     codes = np.random.default_rng(0).integers(1, 6, (4, 500))
-    secret = Secret.new()
-    messages = [
-        Party(plan, n, secret).run(t)
-        for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)
-    ]
-    result = run_server(plan, messages)
+    result = run_server(plan, messages_of(plan, dealt(linked, codes)))
     assert not any(breaking(result.codes, combination).any() for combination in linked.combinations)
     assert any(
         "impossible combinations alone need cliques of 216 cells, more than tau = 36" in w

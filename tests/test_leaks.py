@@ -16,6 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from builders import records_of
 from oracles import ALPHA, cdf, chi_square
 from planning import plan_with
 
@@ -134,11 +135,7 @@ def tables_of(plan, rows, seed):
 
 
 def without_record(table, record):
-    return Table(
-        table.attributes,
-        np.delete(table.digests, record),
-        np.ascontiguousarray(np.delete(table.codes, record, 1)),
-    )
+    return records_of(table, np.delete(np.arange(table.records), record))
 
 
 @dataclass

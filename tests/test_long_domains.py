@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from builders import dealt
 from planning import plan_with
-from roles import run_server
+from roles import messages_of, run_server
 from scipy.stats import binom, norm
 
 from vertimrf.evaluation import tvd
 from vertimrf.named_model import Model
-from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.noise import FixedNoise
 
 N = 20_000
 LABELS = [f"t{i}" for i in range(150)]
@@ -45,9 +43,7 @@ def table(seed=0):
 
 
 def run(plan, codes, secret, **options):
-    tables = dealt(plan.schema, codes)
-    parties = [Party(plan, name, secret, FixedNoise(i)) for i, name in enumerate(plan.party_names)]
-    messages = [party.run(table) for party, table in zip(parties, tables, strict=True)]
+    messages = messages_of(plan, dealt(plan.schema, codes), secret, fixed=True)
     return run_server(plan, messages, seed=0, **options)
 
 
@@ -103,18 +99,9 @@ def test_parties_of_different_people_merge_too():
         keys=1 << 13,
         population="outer",
     )
-    one, two = dealt(plan.schema, codes)
-    from dataclasses import replace
-
-    halves = [
-        replace(one, digests=one.digests[: 3 * N // 4], codes=one.codes[:, : 3 * N // 4].copy()),
-        replace(two, digests=two.digests[N // 4 :], codes=two.codes[:, N // 4 :].copy()),
-    ]
-    secret = Secret(bytes(range(32)))
-    messages = [
-        Party(plan, name, secret, FixedNoise(i)).run(table)
-        for i, (name, table) in enumerate(zip(plan.party_names, halves, strict=True))
-    ]
+    people = slice(3 * N // 4), slice(N // 4, None)
+    tables = dealt(plan.schema, codes, people=people)
+    messages = messages_of(plan, tables, Secret(bytes(range(32))), fixed=True)
     result = run_server(plan, messages, seed=0)
     assert len(result.others) == 2
     assert all(part.field.sizes == plan.schema.sizes for part in result.others)

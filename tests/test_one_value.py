@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from planning import plan_with
 
+from tests import roles
 from tests.builders import dealt, schema_of
 from tests.roles import run_server
 from vertimrf.cli import main
@@ -13,8 +14,6 @@ from vertimrf.errors import PlanError
 from vertimrf.evaluation import evaluate
 from vertimrf.kernels.contingency import all_pairs, pair_tables
 from vertimrf.message import Message
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.groups import crossing_pairs
 from vertimrf.plan.options import PlanOptions
@@ -39,12 +38,7 @@ def planned(schema, encoder, epsilon=2.0):
 
 
 def messages_of(plan, codes):
-    secret = Secret.new()
-    tables = dealt(plan.schema, codes)
-    made = [
-        Party(plan, name, secret).run(table)
-        for name, table in zip(plan.party_names, tables, strict=True)
-    ]
+    made = roles.messages_of(plan, dealt(plan.schema, codes))
     return [Message.from_bytes(message.to_bytes(plan), plan) for message in made]
 
 

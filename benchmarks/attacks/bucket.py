@@ -25,12 +25,11 @@ from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.plan import Plan
-from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan, SketchPlan
 
 from ..verdict import Verdict, at_least, at_most
-from .deployment import NAMES, plan_for, tables_for
+from .deployment import NAMES, plan_for, signs_of, tables_for
 
 __all__ = ["COUNTS", "KEYS", "PAIRS", "Bucket", "chance", "fill", "recovered", "rows"]
 
@@ -129,21 +128,7 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     """The likeliest value of each group, all held to be about equally frequent [shape=(groups, targets)]."""
     plan, sketch = bucket.plan, bucket.plan.sketch
     assert isinstance(sketch, CountSketchPlan)
-    wanted = len(bucket.digests)
-    # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
-    alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
-    encoder = CountSketchEncoder(
-        alone, (0,), derive(bucket.secret, plan.digest(), purpose="sketches")
-    )
-    encoder.update(bucket.digests, np.arange(wanted, dtype=np.uint16)[None])
-    counters = np.frombuffer(encoder.state(), "<i4")[
-        -sketch.repetitions * wanted * sketch.buckets :
-    ]
-    signs = (
-        np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0)
-        .reshape(wanted, -1)
-        .astype(np.float32)
-    )
+    signs = signs_of(plan, bucket.secret, bucket.digests)
     guessed = []
     groups = plan.groups_of(plan.party_names.index(bucket.party))
     for group, table in zip(groups, published, strict=True):

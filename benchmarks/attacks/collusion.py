@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,21 +17,19 @@ import numpy.typing as npt
 
 from vertimrf.message import Message
 from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret, derive
-from vertimrf.plan.attribute import Attribute
+from vertimrf.party.secret import Secret
 from vertimrf.plan.groups import released_sizes
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
-from vertimrf.sketches.count_sketch import CountSketchEncoder, adding, code_steps, number_sigmas
+from vertimrf.sketches.count_sketch import adding, code_steps, number_sigmas
 from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan
-from vertimrf.tables.table import Table
 
 from .. import datasets
 from ..audit import audit_known
 from ..datasets import Dataset
 from ..verdict import Verdict, at_least, at_most
+from .deployment import dealt, signs_of
 
 __all__ = ["Collusion", "adult", "rows"]
 
@@ -63,10 +61,7 @@ class Collusion:
     @classmethod
     def of(cls, data: Dataset, message_bytes: int, seed: int = 0, tried: int = TRIED) -> Collusion:
         """A message about a table whose first attributes the first party holds."""
-        named = [
-            Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
-        ]
-        schema = Schema.of({"one": named[:SPLIT], "two": named[SPLIT:]})
+        schema, (table, _) = dealt(data, SPLIT, seed=seed)
         plan = make_plan(
             schema,
             epsilon=EPSILON,
@@ -74,12 +69,9 @@ class Collusion:
                 delta=1 / data.records, expected_records=data.records, message_bytes=message_bytes
             ),
         )
-        rng = np.random.default_rng(seed)
-        digests = rng.integers(0, 1 << 63, data.records).astype(np.uint64)
         secret = Secret.new()
-        message = Party(plan, "one", secret).run(
-            Table(schema.part("one"), digests, np.ascontiguousarray(data.codes[:SPLIT]))
-        )
+        message = Party(plan, "one", secret).run(table)
+        rng = np.random.default_rng(seed)
         wanted = rng.choice(data.records, min(tried, data.records), replace=False)
         truth = np.array(
             [
@@ -88,7 +80,7 @@ class Collusion:
             ],
             np.int64,
         )
-        return cls(plan, secret, message, digests[wanted], truth)
+        return cls(plan, secret, message, table.digests[wanted], truth)
 
     @cached_property
     def sizes(self) -> list[npt.NDArray[np.float64]]:
@@ -115,7 +107,7 @@ class Collusion:
         """The likeliest value of each group [shape=(groups, targets)]."""
         sketch = self.plan.sketch
         assert isinstance(sketch, CountSketchPlan)
-        signs = self._signs(sketch, digests) if known else None
+        signs = signs_of(self.plan, self.secret, digests) if known else None
         guessed = []
         for group, table, sizes in zip(
             self.plan.groups_of(0), self.message.sketches, self.sizes, strict=True
@@ -138,23 +130,6 @@ class Collusion:
                 )
             guessed.append(scores.argmax(axis=0))
         return np.array(guessed)
-
-    def _signs(
-        self, sketch: CountSketchPlan, digests: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.float32]:
-        """What each record adds to every number of a value that it has [shape=(targets, numbers)]."""
-        # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
-        wanted = len(digests)
-        alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
-        encoder = CountSketchEncoder(
-            alone, (0,), derive(self.secret, self.plan.digest(), purpose="sketches")
-        )
-        encoder.update(digests, np.arange(wanted, dtype=np.uint16)[None])
-        counters = np.frombuffer(encoder.state(), "<i4")[
-            -sketch.repetitions * wanted * sketch.buckets :
-        ]
-        by_record = np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0)
-        return by_record.reshape(wanted, -1).astype(np.float32)
 
 
 def adult() -> Dataset:

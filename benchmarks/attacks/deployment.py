@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.party.secret import Secret, derive, seal_secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.sketches.parameters import CountSketchPlan
 from vertimrf.tables.table import Table
 
-__all__ = ["NAMES", "Deployment", "deploy", "plan_for", "tables_for"]
+from ..datasets import Dataset
+
+__all__ = ["NAMES", "Deployment", "dealt", "deploy", "plan_for", "signs_of", "tables_for"]
 
 NAMES = ("hospital", "insurer", "registry")
 
@@ -111,6 +118,47 @@ def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:
         messages=messages,
         sealed_messages={name: messages[name].seal(plan, ring.parties[name]) for name in NAMES},
     )
+
+
+def dealt(
+    data: Dataset,
+    first: int,
+    rows: Sequence[Any] = (slice(None), slice(None)),
+    seed: int = 0,
+) -> tuple[Schema, list[Table]]:
+    """A schema of two parties, and their tables of a data set's people.
+
+    Args:
+        data: the data set.
+        first: how many attributes "one" has; "two" has the others.
+        rows: records of either party; by default all.
+        seed: of the ids.
+    """
+    named = [
+        Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
+    ]
+    schema = Schema.of({"one": named[:first], "two": named[first:]})
+    digests = np.random.default_rng(seed).integers(0, 1 << 64, data.records, np.uint64)
+    columns = data.codes[:first], data.codes[first:]
+    return schema, [
+        Table(schema.part(name), digests[some], np.ascontiguousarray(codes[:, some]))
+        for name, codes, some in zip(schema.party_names, columns, rows, strict=True)
+    ]
+
+
+def signs_of(
+    plan: Plan, secret: Secret, digests: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.float32]:
+    """What each record adds to every number of a value that it has, as all parties know [shape=(records, numbers)]."""
+    sketch, wanted = plan.sketch, len(digests)
+    assert isinstance(sketch, CountSketchPlan)
+    # Every record is a value of its own, and there is no noise: the counters are the records' signs.
+    alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
+    encoder = CountSketchEncoder(alone, (0,), derive(secret, plan.digest(), purpose="sketches"))
+    encoder.update(digests, np.arange(wanted, dtype=np.uint16)[None])
+    counters = np.frombuffer(encoder.state(), "<i4")[-wanted * sketch.numbers :]
+    by_record = np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0)
+    return by_record.reshape(wanted, -1).astype(np.float32)
 
 
 def with_ring(plan: Plan, ring: KeyRing) -> Plan:

@@ -18,20 +18,18 @@ from vertimrf.encrypted.paillier import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import KeyedNoise, Noise, SystemNoise
 from vertimrf.sketches.parameters import EncryptedCountsPlan
-from vertimrf.tables.table import Table
 
 from .. import datasets
 from ..datasets import Dataset
 from ..plain_counts import without_encryption
 from ..verdict import Verdict, at_most
 from . import collusion
+from .deployment import dealt
 
 __all__ = ["read_whole", "rows"]
 
@@ -67,19 +65,11 @@ class Play:
     @classmethod
     def of(cls, data: Dataset, known: Noise) -> Play:
         """A message on a table whose first attributes the first party holds; ``known`` is the second party's noise."""
-        named = [
-            Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)
-        ]
-        schema = Schema.of({"one": named[:SPLIT], "two": named[SPLIT:]})
+        schema, (one, two) = dealt(data, SPLIT)
         options = PlanOptions(
             delta=1 / data.records, expected_records=data.records, encoder="encrypted"
         )
         plan, secret, key = make_plan(schema, EPSILON, options), Secret.new(), PrivateKey.new()
-        digests = np.random.default_rng(0).integers(0, 1 << 64, data.records, np.uint64)
-        one, two = (
-            Table(schema.part(name), digests, np.ascontiguousarray(codes))
-            for name, codes in (("one", data.codes[:SPLIT]), ("two", data.codes[SPLIT:]))
-        )
         with without_encryption():
             first = Party(plan, "one", secret, counting_key=key)
             second = Party(plan, "two", secret, known, counting_key=key)

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.reproduce.consistency import enforce
-from benchmarks.reproduce.reduction import hisrec
 from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
 
@@ -71,43 +70,6 @@ def test_tables_of_any_order_end_consistent(seed, shape):
     assert np.abs(again - table).sum() <= 500 * 1e-5
 
 
-def test_a_consistent_table_stays_as_it_is():
-    rng = np.random.default_rng(1)
-    values = rng.uniform(1, 50, (3, 2, 4))
-    margins = {
-        (0,): values.sum(axis=(1, 2)),
-        (1, 2): values.sum(axis=0),
-        (2,): values.sum(axis=(0, 1)),
-    }
-    np.testing.assert_allclose(alone(values, margins, values.sum()), values)
-
-
-def test_margins_pull_a_noisy_table_towards_the_truth():
-    rng = np.random.default_rng(2)
-    truth = np.outer([5000, 300, 100.0], [2000, 1500, 1800, 100.0]) / 5400
-    before = after = 0.0
-    for _ in range(50):
-        noisy = truth + rng.normal(0, 200, truth.shape)
-        table = alone(noisy, {(0,): truth.sum(axis=1), (1,): truth.sum(axis=0)}, truth.sum())
-        before += np.abs(noisy - truth).sum()
-        after += np.abs(table - truth).sum()
-    assert after < 0.8 * before
-
-
-def test_one_measurement_among_many_is_enforced_as_alone():
-    rng = np.random.default_rng(3)
-    measured = Measurement(
-        (1, 4), (None, None), rng.normal(50, 40, (3, 4)), rng.uniform(1, 2, (3, 4)), "sketches"
-    )
-    margins = {(1,): rng.uniform(10, 90, 3), (4,): rng.uniform(10, 90, 4)}
-    (enforced,) = enforce([measured], {**margins, (7,): np.ones(2)}, 200.0)
-    table = alone(measured.counts, {(0,): margins[(1,)], (1,): margins[(4,)]}, 200.0)
-    np.testing.assert_allclose(enforced.counts, table)
-    assert enforced.attributes == (1, 4)
-    assert enforced.sigma is measured.sigma
-    assert enforced.source == "sketches, consistent"
-
-
 def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins():
     rng = np.random.default_rng(4)
     sizes = (6, 4, 5)
@@ -133,16 +95,6 @@ def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins()
     turned = enforce(measurements[::-1], margins, 500.0, tolerance=1e-8, sweeps=20_000)[::-1]
     for one, other in zip(enforced, turned, strict=True):
         np.testing.assert_allclose(one.counts, other.counts, atol=1e-6)
-
-
-def test_binned_tables_and_their_recovery_agree():
-    rng = np.random.default_rng(5)
-    bins = (equal_width(6, 3), equal_width(4, 2))
-    margins = {(0,): rng.uniform(20, 100, 6), (1,): rng.uniform(20, 100, 4)}
-    rough = Measurement((0, 1), bins, np.full((3, 2), 80.0), 10.0)
-    (enforced,) = enforce([rough], margins, 480.0)
-    full = hisrec(enforced, {0: margins[(0,)], 1: margins[(1,)]}).counts
-    np.testing.assert_allclose(np.eye(3)[bins[0]].T @ full @ np.eye(2)[bins[1]], enforced.counts)
 
 
 def test_a_table_without_counts_takes_after_its_margins():

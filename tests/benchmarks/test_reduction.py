@@ -89,13 +89,6 @@ def test_bins_without_counts_are_spread_evenly_and_no_error_is_zero():
     assert np.all(unsure.sigma > recovered.sigma)
 
 
-def test_unbinned_measurements_keep_their_counts():
-    measured = Measurement((0, 3), (None, None), np.ones((2, 3)), 2.0)
-    for one in (hisrec(measured, {}), unisam(measured)):
-        np.testing.assert_array_equal(one.counts, measured.counts)
-        np.testing.assert_array_equal(one.sigma, np.full((2, 3), 2.0))
-
-
 def test_bad_input_is_one_sentence():
     measured = Measurement((1,), (np.array([0, 0, 1]),), np.array([10.0, 20.0]), 2.0)
     gap = Measurement((1,), (np.array([0, 0, 2]),), np.array([10.0, 20.0, 5.0]), 2.0)

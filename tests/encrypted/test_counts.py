@@ -190,15 +190,6 @@ def test_answers_of_one_file_have_factors_of_their_own() -> None:
     assert stats.chisquare(counts).pvalue > 1e-5
 
 
-def test_a_counter_below_zero_leaves_its_neighbour_alone() -> None:
-    """The offset holds noise of both signs."""
-    layout = Layout((1, 1), 3, 1.0, 256)
-    packer, selector = np.zeros((2, 3), np.int32), np.zeros((1, 3), np.int32)
-    noise = np.array([[-layout.offset, layout.offset]])
-    one, other = three_steps(packer, selector, (1,), layout, noise)
-    assert (one.item(), other.item()) == (3 - layout.offset, 3 + layout.offset)
-
-
 def test_progress_is_told_in_rows_and_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "ROWS_ENCRYPTED", 4)
     monkeypatch.setattr(counts, "ROWS_ADDED", 8)

@@ -28,6 +28,10 @@ class Folders:
     def party(self, name):
         return PartyRun(self.parties / name)
 
+    def node(self, name):
+        """Settings of a party's node."""
+        return {"party": name, "run-folder": str(self.parties / name)}
+
     def accept(self, *names):
         """What people do by phone: these accept the plan that the server made."""
         plan = ServerRun(self.server).plan

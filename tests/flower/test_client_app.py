@@ -35,9 +35,7 @@ def ask(parcel, settings, **run):
 
 def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders):
     server = ServerRun(folders.server)
-    nodes = {
-        name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties
-    }
+    nodes = {name: folders.node(name) for name in server.parties}
     offers = {name: ask(Parcel(name, wants=ALL), node) for name, node in nodes.items()}
     assert {
         name: (parcel.party, parcel.word, set(parcel.files)) for name, parcel in offers.items()
@@ -51,17 +49,14 @@ def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders)
 
 
 def test_files_for_another_party_are_left_alone(folders):
-    node = {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
     for party in ("", "insurer"):
-        ask(Parcel(party, files={"plan": b"nonsense"}), node)
+        ask(Parcel(party, files={"plan": b"nonsense"}), folders.node("hospital"))
     assert not folders.party("hospital").state().refused
 
 
 def test_a_node_that_is_set_up_for_another_party_gives_nothing(folders):
-    answer = ask(
-        Parcel("", wants=ALL), {"party": "insurer", "run-folder": str(folders.parties / "hospital")}
-    )
-    assert answer == Parcel("insurer", "failed")
+    node = folders.node("hospital") | {"party": "insurer"}
+    assert ask(Parcel("", wants=ALL), node) == Parcel("insurer", "failed")
 
 
 @pytest.mark.parametrize(
@@ -73,10 +68,9 @@ def test_no_word_of_an_error_leaves_the_machine(folders, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(PartyRun, "advance", fails)
-    node = {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
     reply = app(
         Message(Parcel("hospital", wants=ALL).to_records(), 7, "query.exchange"),
-        Context(1, 7, node, RecordDict(), {}),
+        Context(1, 7, folders.node("hospital"), RecordDict(), {}),
     )
     assert Parcel.from_records(reply.content).word == "failed"
     assert b"HIV" not in b"".join(record.deflate() for record in reply.content.values())
@@ -91,9 +85,7 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
         row = pa.table({"id": [5000], "a": [1], "b": [1]} | added, whole.schema)
         pq.write_table(pa.concat_tables([whole, row]), run.settings.table)
     server = ServerRun(folders.server)
-    nodes = {
-        name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties
-    }
+    nodes = {name: folders.node(name) for name in server.parties}
     out = server.advance(
         {name: ask(Parcel(name, wants=ALL), node).files for name, node in nodes.items()}
     )
@@ -113,9 +105,7 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
 def test_names_that_lead_elsewhere_are_refused(folders, tmp_path, name):
     asked = Parcel("hospital").to_records()
     asked["vertimrf"]["wants"], asked["vertimrf"]["most"] = [name], [1000]
-    assert ask(
-        asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
-    ) == Parcel("hospital", "failed")
+    assert ask(asked, folders.node("hospital")) == Parcel("hospital", "failed")
     assert ask(asked, {"party": "hospital", "exchange": str(tmp_path)}) == Parcel(
         "hospital", "failed"
     )
@@ -123,22 +113,13 @@ def test_names_that_lead_elsewhere_are_refused(folders, tmp_path, name):
 
 def test_what_is_no_parcel_is_answered_with_one_word(folders):
     asked = RecordDict({"vertimrf": ConfigRecord({"party": "hospital"})})
-    assert ask(
-        asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
-    ) == Parcel("hospital", "failed")
+    assert ask(asked, folders.node("hospital")) == Parcel("hospital", "failed")
 
 
 def test_a_node_without_settings_takes_no_folder_from_the_network(folders):
-    asked = Parcel("hospital", wants=ALL)
-    assert ask(asked, {}, **{"simulated-parties": str(folders.parties)}) == Parcel("", "failed")
-    assert (
-        ask(
-            asked,
-            {"partition-id": 1, "num-partitions": 3},
-            **{"simulated-parties": str(folders.parties)},
-        ).party
-        == "insurer"
-    )
+    asked, parties = Parcel("hospital", wants=ALL), {"simulated-parties": str(folders.parties)}
+    assert ask(asked, {}, **parties) == Parcel("", "failed")
+    assert ask(asked, {"partition-id": 1, "num-partitions": 3}, **parties).party == "insurer"
 
 
 def test_files_are_carried_to_and_from_the_party_own_process(folders, tmp_path):

@@ -96,18 +96,6 @@ def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, co
     np.testing.assert_array_equal(taken_out, -expected)
 
 
-def test_contrasts_are_differences_of_values():
-    """What contrasts tell is what the values' own counters would, under the same buckets and signs."""
-    sizes, contrasts = (2, 2, 3), (0, 1)
-    digests, codes = table(5000, sizes, 2)
-    values, differences = (
-        sketch(digests, codes, sizes, 3, 20),
-        sketch(digests, codes, sizes, 3, 20, contrasts=contrasts),
-    )
-    np.testing.assert_array_equal(differences[:, :2], values[:, (0, 2)] - values[:, (1, 3)])
-    np.testing.assert_array_equal(differences[:, 2:], values[:, 4:])
-
-
 @given(
     cut=st.integers(0, 60),
     seed=st.integers(0, 100),

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles import siphash
 
 from vertimrf.errors import TableError
@@ -45,8 +43,7 @@ def test_strings_of_every_length(dtype):
         assert digest_strings(KEY, *arrow(some, dtype)).tolist() == expected(some)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_any_number_of_threads_and_pieces(count):
+def test_any_number_of_threads_and_pieces():
     """Long strings begin and end in every place of a block, and slices of threads begin anywhere."""
     rng = np.random.default_rng(4)
     strings = [rng.bytes(length) for length in rng.integers(0, 40, 150_000)]
@@ -56,18 +53,19 @@ def test_any_number_of_threads_and_pieces(count):
     chosen = np.unique(
         np.append(rng.integers(0, len(strings), 2000), np.arange(0, len(strings), 997))
     )
-    with threads(count):
-        whole = digest_strings(KEY, offsets, data)
-        assert whole[chosen].tolist() == expected([strings[i] for i in chosen])
-        numbers = digest_integers(KEY, np.arange(150_000) - 70_000)
+    wanted = expected([strings[i] for i in chosen])
+    wanted_numbers = expected([str(v).encode() for v in range(-70_000, 80_000, 1234)])
+    for count in (1, 2, 3):
+        with threads(count):
+            whole = digest_strings(KEY, offsets, data)
+            numbers = digest_integers(KEY, np.arange(150_000) - 70_000)
+        assert whole[chosen].tolist() == wanted
+        assert numbers[::1234].tolist() == wanted_numbers
     pieces = [
         digest_strings(KEY, piece, data)
         for piece in (offsets[:70_001], offsets[70_000:70_002], offsets[70_001:])
     ]
     assert np.array_equal(np.concatenate(pieces), whole)
-    assert numbers[::1234].tolist() == expected(
-        [str(v).encode() for v in range(-70_000, 80_000, 1234)]
-    )
 
 
 def test_few_bytes_in_all():
@@ -79,33 +77,12 @@ def test_few_bytes_in_all():
             )
 
 
-def test_what_a_key_does():
-    """Digests under two keys, or of two ids, are independent: half of their bits differ, as do those of keys one bit apart."""
-    ids = np.arange(20_000)
-    digests = [
-        digest_integers(key, ids)
-        for key in (KEY, KEY[:-1] + b"\xff", bytes([KEY[0] ^ 1]) + KEY[1:], bytes(16))
-    ]
-    differences = [one ^ other for i, one in enumerate(digests) for other in digests[:i]]
-    for words in (*digests, *differences, digests[0][1:] ^ digests[0][:-1]):
-        bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1)
-        # Each of 64 bits is set in half of them: 5.7 standard errors for 11 times 64 bits, by chance in 1e-5 of all cases.
-        assert np.abs(bits.mean(axis=0) - 0.5).max() < 5.7 * 0.5 / np.sqrt(len(words))
-    assert len(np.unique(np.concatenate(digests))) == 4 * len(ids)
-
-
 @pytest.mark.parametrize("key", [b"", bytes(15), bytes(32)])
 def test_keys_of_another_length_are_refused(key):
     with pytest.raises(ValueError, match="16 bytes"):
         digest_integers(key, np.array([1]))
     with pytest.raises(ValueError, match="16 bytes"):
         digest_strings(key, *arrow([b"a"]))
-
-
-@given(st.lists(st.binary(max_size=80), max_size=20))
-@settings(max_examples=50)
-def test_any_bytes(strings):
-    assert digest_strings(KEY, *arrow(strings)).tolist() == expected(strings)
 
 
 def test_sliced_and_strided_buffers():
@@ -142,11 +119,6 @@ def test_integers_are_their_decimal_text(dtype):
     assert digest_integers(KEY, values).tolist() == expected(
         [str(v).encode() for v in values.tolist()]
     )
-
-
-def test_the_same_id_as_number_string_and_bytes():
-    digests = {int(record_digests(KEY, np.array([x]))[0]) for x in (42, "42", b"42")}
-    assert digests == {siphash(KEY, b"42")}
 
 
 def test_fixed_width_strings():

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 LIST_PACKAGES = """
 import json, sys
 {imports}
@@ -67,14 +69,13 @@ if __name__ == "__main__":
 READ_ONLY = """
 import json, os
 os.access = lambda path, mode: False  # as if the folder, which root may always write to, were read-only
-import numpy as np
 from numba.core import event
-from vertimrf.kernels import eliminate, digest, warm
+from vertimrf.kernels import eliminate, prf, warm
 job = next(job for job in warm.JOBS if job.name == "junction trees")
 with event.install_recorder("numba:compile") as recorder:
     warm.warmup([job])
     loaded = len(recorder.buffer)
-    digest.digest_integers(bytes(16), np.arange(3))
+    prf.tail(1, 2)
 print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.eliminate.stats.cache_path]))
 """
 
@@ -96,15 +97,21 @@ def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing():
     assert run(COUNT_COMPILATIONS) == [0, []]
 
 
-def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path):
-    script = tmp_path / "script.py"
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A cache that two kinds of kernels were compiled into, and what was printed meanwhile."""
+    folder = tmp_path_factory.mktemp("compiled")
+    script = folder / "script.py"
     script.write_text(TWICE)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, env=environment, check=True
     )
-    names = ["junction trees", "tables"]
-    assert json.loads(done.stdout) == [True, names, [[1, 2], [2, 2]], True]
+    return folder / "cache", json.loads(done.stdout)
+
+
+def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(compiled):
+    assert compiled[1] == [True, ["junction trees", "tables"], [[1, 2], [2, 2]], True]
 
 
 def test_nothing_is_missing_without_a_cache_to_fill():
@@ -112,11 +119,10 @@ def test_nothing_is_missing_without_a_cache_to_fill():
     assert run(script, VERTIMRF_JIT_CACHE="0") == []
 
 
-def test_a_cache_that_can_only_be_read_is_read(tmp_path):
+def test_a_cache_that_can_only_be_read_is_read(compiled):
     """As in a container's image: what was compiled while it was built is loaded, all else is compiled and not kept."""
-    filled = "from vertimrf.kernels.warm import JOBS, warmup; warmup([j for j in JOBS if j.name == 'junction trees']); print(1)"
-    run(filled, NUMBA_CACHE_DIR=str(tmp_path))
-    before = sorted(path.name for path in tmp_path.rglob("*"))
+    cache, _ = compiled
+    before = sorted(path.name for path in cache.rglob("*"))
     assert any(name.endswith(".nbc") for name in before)
-    assert run(READ_ONLY, NUMBA_CACHE_DIR=str(tmp_path)) == [0, True, [], None]
-    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert run(READ_ONLY, NUMBA_CACHE_DIR=str(cache)) == [0, True, [], None]
+    assert sorted(path.name for path in cache.rglob("*")) == before

@@ -200,15 +200,3 @@ def test_rows_are_counted_stem_by_stem(wanted, n, seed):
         np.add.at(expected, list(itertools.chain(*cells_of(stems, lasts, row))), 1)
     np.testing.assert_array_equal(counts, expected)
     np.testing.assert_array_equal(parts, expected)
-
-
-@pytest.mark.parametrize(("passes", "nearer"), [(0, 20), (1, 40)])
-def test_halving_leaves_much_smaller_gaps_than_coins(passes, nearer):
-    rng = np.random.default_rng(0)
-    codes = rows_of(rng, 4000)
-    stems, lasts, size = stems_of(SIZES, SUBSETS)
-    second = rng.integers(2, size=2000, dtype=np.uint8)
-    coins = counted(codes, SUBSETS, np.stack([0.5 - second, second - 0.5], axis=1).ravel())
-    cells = np.stack([np.zeros(size), np.ones(size)], axis=1).astype(np.float32)
-    assert thin(np.ascontiguousarray(codes.T), stems, lasts, second, cells, passes) > 0
-    assert np.square(cells[:, 0]).sum() < np.square(coins).sum() / nearer

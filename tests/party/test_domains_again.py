@@ -1,6 +1,6 @@
-"""A table's domains are found once on a machine, also at once and from copies; the attacker is the benchmarks'."""
+"""A table's domains are found once on a machine, also at once; the attacker is the benchmarks'."""
 
-from benchmarks.attacks.domains_again import AT_ONCE, at_once, from_copies, searches
+from benchmarks.attacks.domains_again import AT_ONCE, at_once, searches
 
 
 def test_several_searches_at_once_give_the_same_edges_and_spend_once(tmp_path):
@@ -8,9 +8,3 @@ def test_several_searches_at_once_give_the_same_edges_and_spend_once(tmp_path):
     assert searches(schemas) == (1, 1)
     assert len(schemas) == AT_ONCE
     assert all(schema.spent == schemas[0].spent for schema in schemas)
-
-
-def test_copies_of_the_part_and_the_table_give_the_same_edges_and_spend_once(
-    tmp_path,
-):
-    assert searches(from_copies(tmp_path)) == (1, 1)

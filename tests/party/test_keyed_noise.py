@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import records_of
+from oracles import crossed
 from planning import plan_with
 
 from vertimrf.errors import PlanError
@@ -21,7 +23,6 @@ from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.noise import SystemNoise
 from vertimrf.tables.table import Table
 
 ROWS = 3000
@@ -95,8 +96,7 @@ def noise_of(message, table):
                 for attribute in m.attributes
             ]
             sizes = [table.attributes[place].size for place in places]
-            exact = np.zeros(sizes, np.int64)
-            np.add.at(exact, tuple(table.codes[place] for place in places), 1)
+            exact = crossed(table.codes[places], sizes)
             out[m.attributes] = (m.counts - m.units * exact).ravel()
     return out
 
@@ -114,10 +114,7 @@ def counting():
 def test_the_same_table_gives_the_same_sealed_bytes_on_any_machine(plan, tmp_path, monkeypatch):
     """Another machine, another order of the rows, other numbers of threads: no record of the first is there."""
     table = table_of(plan)
-    order = np.random.default_rng(1).permutation(ROWS)
-    shuffled = Table(
-        table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order])
-    )
+    shuffled = records_of(table, np.random.default_rng(1).permutation(ROWS))
     sent = set()
     for i, (ordered, threads) in enumerate(
         ((table, None), (table, 1), (shuffled, 2), (shuffled, 3))
@@ -232,8 +229,3 @@ def test_a_key_that_is_not_this_partys_is_refused(counting):
     ):
         with pytest.raises(PlanError, match=sentence):
             Party(counting, "one", SECRET, key=key)
-
-
-def test_system_noise_is_drawn_where_no_key_is(counting, monkeypatch):
-    monkeypatch.setattr(party_module, "KeyedNoise", None)
-    assert isinstance(Party(counting, "one", SECRET)._noise(b""), SystemNoise)

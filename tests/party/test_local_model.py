@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from oracles import crossed
 from planning import plan_with
 
 from vertimrf.errors import MessageError
@@ -35,10 +36,36 @@ def complete(sizes):
     return junction_tree(sizes, itertools.combinations(range(len(sizes)), 2))
 
 
-def counted(codes, sizes, attributes):
-    flat = np.ravel_multi_index([codes[a] for a in attributes], [sizes[a] for a in attributes])
-    shape = [sizes[a] for a in attributes]
-    return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
+def counted(codes, sizes, marginal):
+    """What a marginal says of a table: the counts of its values, or of bins of them.
+
+    Of contrasted attributes, of which two values are left: records with an even number of second values, less the others.
+    """
+    maps = marginal.bins or (None,) * len(marginal.attributes)
+    shape = [
+        sizes[a] if bins is None else bins.max() + 1
+        for a, bins in zip(marginal.attributes, maps, strict=True)
+    ]
+    rows = [
+        codes[a] if bins is None else bins[codes[a]]
+        for a, bins in zip(marginal.attributes, maps, strict=True)
+    ]
+    counts = crossed(rows, shape)
+    for axis in marginal.contrasts:
+        counts = -np.diff(counts, axis=axis)
+    return counts
+
+
+def errors(codes, sizes, marginals):
+    """Differences from the table, in the standard errors that are stated."""
+    off = [(m.counts / m.units - counted(codes, sizes, m)) / m.error for m in marginals]
+    return np.concatenate([one.ravel() for one in off])
+
+
+def assert_standard(errors):
+    """Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count))."""
+    assert abs(errors.mean()) < 5 / math.sqrt(errors.size)
+    assert abs(errors.var() - 1) < 5 * math.sqrt(2 / errors.size)
 
 
 @given(
@@ -145,17 +172,10 @@ def test_released_counts_vary_around_the_truth_as_they_state():
     rng = np.random.default_rng(0)
     sizes = (4, 3, 2)
     codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
-    z = {1: [], 2: [], 3: []}
-    for seed in range(60):
-        released = released_of(codes, sizes, plan_of(sizes), FixedNoise(seed))
-        for m in released:
-            truth = counted(codes, sizes, m.attributes)
-            z[len(m.attributes)].append((m.measurement("").counts - truth).ravel() / m.error)
-    for scores in z.values():
-        values = np.concatenate(scores)
-        # Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count)).
-        assert abs(values.mean()) < 5 / math.sqrt(values.size)
-        assert abs(values.var() - 1) < 5 * math.sqrt(2 / values.size)
+    runs = [released_of(codes, sizes, plan_of(sizes), FixedNoise(seed)) for seed in range(60)]
+    for way in (1, 2, 3):
+        marginals = [m for released in runs for m in released if len(m.attributes) == way]
+        assert_standard(errors(codes, sizes, marginals))
 
 
 def test_edge_cases_of_the_table():
@@ -295,26 +315,15 @@ def test_a_message_whose_marginals_have_other_shapes_is_refused_in_a_sentence():
 
 
 def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
-    values = []
-    for seed in range(25):
-        message, _, codes = long_message(seed)
-        for m in message.marginals:
-            if m.bins:
-                rows = [
-                    codes[a] if bins is None else bins[codes[a]]
-                    for a, bins in zip(m.attributes, m.bins, strict=True)
-                ]
-                shape = m.measurement("").counts.shape
-                truth = np.bincount(
-                    np.ravel_multi_index(rows, shape), minlength=math.prod(shape)
-                ).reshape(shape)
-                for axis in m.contrasts:
-                    truth = truth.take([0], axis) - truth.take([1], axis)
-                values.append(((m.counts / m.units - truth) / m.error).ravel())
-    together = np.concatenate(values)
-    # Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count)).
-    assert abs(together.mean()) < 5 / math.sqrt(together.size)
-    assert abs(together.var() - 1) < 5 * math.sqrt(2 / together.size)
+    runs = (long_message(seed) for seed in range(25))
+    assert_standard(
+        np.concatenate(
+            [
+                errors(codes, plan.schema.sizes, [m for m in message.marginals if m.bins])
+                for message, plan, codes in runs
+            ]
+        )
+    )
 
 
 def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does():
@@ -347,20 +356,13 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
         for sent, m in zip(message.marginals, back.marginals, strict=True):
             np.testing.assert_array_equal(sent.counts, m.counts)
             assert sent.contrasts == m.contrasts
-            truth = counted(codes, schema.sizes, m.attributes)
             if len(m.attributes) > 1:
                 assert m.contrasts == tuple(
                     i for i, attribute in enumerate(m.attributes) if attribute != 1
                 )
-            # Records with an even number of second values among the contrasted attributes, less the others.
-            for axis in m.contrasts:
-                truth = np.diff(truth, axis=axis) * -1
-            assert m.counts.shape == truth.shape
-            scores.append(((m.counts / m.units - truth) / m.error).ravel())
-    together = np.concatenate(scores)
-    # Mean 0 and variance 1, within five standard errors.
-    assert abs(together.mean()) < 5 / math.sqrt(together.size)
-    assert abs(together.var() - 1) < 5 * math.sqrt(2 / together.size)
+            assert m.counts.shape == counted(codes, schema.sizes, m).shape
+        scores.append(errors(codes, schema.sizes, back.marginals))
+    assert_standard(np.concatenate(scores))
 
 
 def test_contrasts_of_the_wrong_shape_or_size_are_refused():

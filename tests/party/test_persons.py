@@ -246,27 +246,6 @@ def test_every_event_is_priced_for_all_records_of_a_person():
         Ledger.together([ledger, one.ledger()])
 
 
-def test_a_gaussian_with_all_records_in_one_cell_is_the_worst_way_to_deal_them():
-    """The loss of any split, computed cell by cell, against that of one cell: its delta is less at every epsilon."""
-    for sigma, total in ((4.0, 2), (7.0, 3), (9.0, 4)):
-        noise = np.arange(-int(12 * sigma), int(12 * sigma) + 1)
-        pmf = np.exp(-0.5 * (noise / sigma) ** 2)
-        pmf /= pmf.sum()
-
-        def delta(split, epsilon, sigma=sigma, noise=noise, pmf=pmf):
-            loss, mass = np.zeros(1), np.ones(1)
-            for k in split:
-                shifted = k * (2 * noise + k) / (2 * sigma**2)
-                loss = (loss[:, None] + shifted).ravel()
-                mass = (mass[:, None] * pmf).ravel()
-            return float(np.maximum(mass * -np.expm1(epsilon - loss), 0.0).sum())
-
-        splits = [(first, total - first) for first in range(1, total // 2 + 1)]
-        for epsilon in (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0):
-            worst = delta((total,), epsilon)
-            assert all(delta(split, epsilon) <= worst for split in splits)
-
-
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [

@@ -1,7 +1,6 @@
 """What a run costs if a party colludes with the server: the law against enumeration, and the ledger's second total."""
 
 import functools
-import itertools
 import json
 import math
 from dataclasses import replace
@@ -221,16 +220,6 @@ def test_a_party_without_attributes_that_vary_may_collude_too():
     )
 
 
-def test_it_grows_with_the_messages():
-    spent = [
-        plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=size)
-        .ledger()
-        .colluding_epsilon
-        for size in (2_000, 10_000, 50_000, 250_000, 1_000_000)
-    ]
-    assert all(large > 1.2 * small for small, large in itertools.pairwise(spent))
-
-
 def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_keeps_its_own():
     options = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
     for more in (
@@ -251,25 +240,6 @@ def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_
     alone = plan_with(schema_of(one=(3, 4)), **options).ledger()
     assert alone.colluding_epsilon is None
     assert "collude" not in alone.table()
-
-
-def test_a_geometric_sketch_is_given_away_by_a_known_level():
-    """With the record no level below its hash is ever published; without it such levels occur: a loss without bound, whatever
-    the phantoms of a plan."""
-    sketch = plan_with(
-        TWO,
-        epsilon=1.0,
-        expected_records=20_000,
-        encoder="scheduled-pairs",
-        message_bytes=1_000_000,
-    ).sketch
-    # A hash above the floor, averaged over hashes: P(the record's level is above all phantoms') is about 1 / (phantoms + 1).
-    levels = np.arange(sketch.floor, sketch.ceiling)
-    cdf = np.append((1 - 2.0**-levels) ** sketch.phantoms, 1.0)
-    hashes = np.append(2.0 ** -(levels[1:].astype(float)), 2.0 ** -(sketch.ceiling - 1.0))
-    hashes[:-1] = 2.0 ** -levels[1:].astype(float)
-    below = float((hashes * cdf[:-1]).sum())
-    assert below * sum(pair.keys for pair in sketch.pairs) > 1
 
 
 def entry(event, party, parts=()):

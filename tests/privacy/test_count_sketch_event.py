@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import to_json
-from vertimrf.privacy.accountant import by_pld, by_renyi, delta
+from vertimrf.privacy.accountant import by_pld, by_renyi
 from vertimrf.privacy.count_sketch import (
     _log_power,
     backward_renyi,
@@ -21,7 +21,7 @@ from vertimrf.privacy.count_sketch import (
     forward_renyi,
     ratio_law,
 )
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
+from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
 
@@ -153,18 +153,6 @@ def test_powers_of_series_by_recurrence_are_those_by_squaring():
     )
 
 
-def test_the_likelihood_ratio_is_that_of_the_two_laws():
-    """P and Q of one bucket and two groups, point by point: noise on the half-integers, the same sign added to both."""
-    variance = 5.0
-    values, p = half_integer_gaussian(variance)
-    inner = slice(1, -1)
-    without = np.outer(p, p)[inner, inner]
-    plus, minus = np.outer(p[:-2], p[:-2]), np.outer(p[2:], p[2:])
-    sums = np.add.outer(values, values)[inner, inner]
-    formula = math.exp(-2 / (2 * variance)) * np.cosh(sums / variance)
-    np.testing.assert_allclose(0.5 * (plus + minus) / without, formula, rtol=1e-9)
-
-
 def shifts_of(plan, codes):
     """What one record may add to the numbers of a repetition, as the encoder adds it [shape=(ways, numbers)]."""
     encoder = CountSketchEncoder(plan, range(len(plan.sizes)), bytes(range(32)))
@@ -234,52 +222,6 @@ def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(
             ):
                 assert exact <= priced + lost + 1e-12
                 assert exact == pytest.approx(priced, rel=2e-3, abs=2e-5)
-
-
-def test_delta_by_simulation():
-    """Losses of whole releases, drawn from both laws: delta at a few epsilons lies within five standard errors."""
-    groups, variance, buckets, repetitions = 3, 4.5, 8, 5
-    event = CountSketchEvent(groups, variance, buckets, repetitions)
-    values, p = half_integer_gaussian(variance)
-    rng = np.random.default_rng(0)
-    draws = 200_000
-    losses = {}
-    for present in (True, False):
-        total = np.zeros(draws)
-        for _ in range(repetitions):
-            sums = rng.choice(values, (groups, buckets, draws), p=p).sum(axis=0)
-            if present:
-                sums[rng.integers(0, buckets, draws), np.arange(draws)] += groups * rng.choice(
-                    (-1, 1), draws
-                )
-            total += np.log(
-                np.mean(np.exp(-groups / (2 * variance)) * np.cosh(sums / variance), axis=0)
-            )
-        losses[present] = total
-    for epsilon in (0.2, 0.8, 1.5):
-        added = np.maximum(-np.expm1(epsilon - losses[True]), 0)
-        removed = np.maximum(-np.expm1(epsilon + losses[False]), 0)
-        worse = max(added, removed, key=np.mean)
-        error = worse.std() / math.sqrt(draws)
-        assert abs(delta([event], epsilon) - worse.mean()) < 5 * error + 1e-3 * worse.mean()
-
-
-def test_many_repetitions_cost_what_a_gaussian_does():
-    event = CountSketchEvent(10, 25.0, 4096, 2000)
-    limit = GaussianEvent(1 / event.spread, count=2000)
-    (cost,), (gaussian,) = by_pld([event], 1e-5), by_pld([limit], 1e-5)
-    assert gaussian < cost < 1.01 * gaussian
-
-
-def test_costs_grow_with_repetitions_and_groups_and_fall_with_noise():
-    def cost(*parameters):
-        return by_pld([CountSketchEvent(*parameters)], 1e-5)[0]
-
-    base = cost(6, 12.0, 64, 40)
-    assert base < cost(6, 12.0, 64, 50)
-    assert base < cost(7, 12.0, 64, 40)
-    assert base > cost(6, 13.0, 64, 40)
-    assert base > cost(6, 12.0, 128, 40)
 
 
 def test_json_and_back():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles import highest_levels
+from oracles import crossed, highest_levels
 from scipy.optimize import brentq
 
 from vertimrf.errors import MessageError, PlanError
@@ -212,8 +212,7 @@ def test_sketches_of_the_encoder_give_back_its_records():
     n, sizes = 3000, (2, 3, 4, 2)
     codes = rng.integers(0, 2, (4, n)).astype(np.uint16)
     codes[2] += 2 * codes[0]
-    truth = np.zeros(sizes, np.int64)
-    np.add.at(truth, tuple(codes), 1)
+    truth = crossed(codes, sizes)
     plan = SharedKeyPlan(60, 4, 20, 4000, sizes)
     tables = []
     # Three parties, each with its own rows' order.

@@ -17,7 +17,6 @@ from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, Sch
 from vertimrf.files.atomic import DRAFT
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
-from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.options import PlanOptions
@@ -62,9 +61,8 @@ def steps(run):
     return {step.name: step.status for step in run.state().steps}
 
 
-def test_a_run_ends_with_table_model_and_report(tmp_path):
-    run = Conversation.make(tmp_path / "run").play()
-    result = run.server.result
+def test_a_run_ends_with_table_model_and_report(over):
+    result = over.server.result
     assert sorted(os.listdir(result)) == ["model", "report.json", "synthetic.parquet"]
     assert set(pyarrow.parquet.read_table(result / "synthetic.parquet").column_names) == set(
         SCHEMA.names
@@ -72,9 +70,9 @@ def test_a_run_ends_with_table_model_and_report(tmp_path):
     report = json.loads((result / "report.json").read_text())
     assert report["private"]
     assert report["epsilon"] <= 1.0
-    sent = run.parties["hospital"].outgoing()
+    sent = over.parties["hospital"].outgoing()
     assert sorted(sent) == ["envelopes", "message", "offer"]
-    assert "envelopes" not in run.parties["insurer"].outgoing()
+    assert "envelopes" not in over.parties["insurer"].outgoing()
 
 
 def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over):
@@ -274,17 +272,6 @@ def test_offers_are_taken_from_their_owners_alone(tmp_path):
     run.play()
 
 
-def test_the_plan_is_made_once_and_late_files_change_nothing(planned):
-    plan = planned.server.outgoing()["hospital"]["plan"]
-    again = planned.again()
-    again.round(accepting=False)
-    assert (
-        again.server.outgoing()["hospital"]["plan"]
-        == plan
-        == again.server.outgoing()["insurer"]["plan"]
-    )
-
-
 def test_a_party_missing_is_named(planned):
     planned.accept("hospital")
     planned.server.advance({"hospital": planned.parties["hospital"].advance({})})
@@ -457,19 +444,6 @@ def test_a_name_stays_within_its_folder(name):
     assert "/" not in made
     assert not made.startswith(".")
     assert len(made.encode()) < 200
-
-
-def test_two_runs_of_one_server_folder_write_one_result(over):
-    before = files_of(over.server.result)
-    again = ServerRun(over.server.folder)
-    again.advance({name: run.outgoing() for name, run in over.parties.items()})
-    assert files_of(over.server.result) == before
-
-
-def test_the_message_on_its_way_is_the_servers_alone(over):
-    message = over.parties["insurer"].outgoing()["message"]
-    with pytest.raises(MessageError, match="for the server"):
-        Message.unseal(message, over.server.plan, over.parties["hospital"]._folder.key)
 
 
 def test_a_plan_with_the_published_encoder_is_refused(planned):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from oracles import crossed
 from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
@@ -31,8 +32,7 @@ def measured(codes, sizes, attributes, sigma=5.0, bins=None):
         for a in attributes
     )
     shape = [sizes[a] if bins is None else bins for a in attributes]
-    counts = np.zeros(shape)
-    np.add.at(counts, tuple(m[codes[a]] for a, m in zip(attributes, maps, strict=True)), 1.0)
+    counts = crossed([m[codes[a]] for a, m in zip(attributes, maps, strict=True)], shape)
     return Measurement(
         attributes, (None,) * len(attributes) if bins is None else maps, counts, sigma
     )

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import schema_of
+from builders import dealt, schema_of
 from planning import plan_with
+from roles import messages_of
 
 from vertimrf.distances import tvd
 from vertimrf.errors import MessageError
 from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
 from vertimrf.server.server import Server
-from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
 PEOPLE = 12_000
@@ -26,14 +24,12 @@ SIZES = (2, 2, 2)
 
 @pytest.fixture(scope="module")
 def world():
-    """Codes that depend on each other, and digests of the ids."""
+    """Codes that depend on each other."""
     rng = np.random.default_rng(0)
     first = rng.random(PEOPLE) < 0.3
     second = np.where(rng.random(PEOPLE) < 0.6, first, rng.random(PEOPLE) < 0.5)
     third = np.where(rng.random(PEOPLE) < 0.6, second, rng.random(PEOPLE) < 0.8)
-    return np.array([first, second, third], np.uint16), rng.integers(0, 1 << 63, PEOPLE).astype(
-        np.uint64
-    )
+    return np.array([first, second, third])
 
 
 @pytest.fixture(scope="module")
@@ -44,39 +40,31 @@ def plan():
     return made
 
 
-def tables(world, people):
-    codes, digests = world
-    return [
-        Table(SCHEMA.part(name), digests[rows], np.ascontiguousarray(codes[[party]][:, rows]))
-        for party, ((name, _), rows) in enumerate(zip(SCHEMA.parties, people, strict=True))
-    ]
-
-
 def test_of_the_same_people_all_pairs_come_out(world, plan):
-    result = run_protocol(plan, tables(world, [np.arange(PEOPLE)] * 3), RunOptions(seed=0)).result
+    result = run_protocol(plan, dealt(SCHEMA, world), RunOptions(seed=0)).result
     assert result.overlap is None
-    assert tvd(world[0], result.codes, SIZES, (2,), 3, 0)[2] < 0.003
+    assert tvd(world, result.codes, SIZES, (2,), 3, 0)[2] < 0.003
 
 
 def test_of_different_people_those_in_common_are_found_and_what_they_have(world, plan):
     """All are at the first party; at the others nearly all that have 1 at the first attribute, and six tenths of the rest."""
     rng = np.random.default_rng(1)
-    likely = np.where(world[0][0] > 0, 0.95, 0.6)
+    likely = np.where(world[0] > 0, 0.95, 0.6)
     people = [np.arange(PEOPLE), *(np.flatnonzero(rng.random(PEOPLE) < likely) for _ in range(2))]
     common = np.intersect1d(people[1], people[2])
-    result = run_protocol(plan, tables(world, people), RunOptions(seed=0)).result
+    result = run_protocol(plan, dealt(SCHEMA, world, people=people), RunOptions(seed=0)).result
     assert abs(result.overlap.inner - len(common)) < 5 * result.overlap.inner_error
-    assert tvd(world[0][:, common], result.codes, SIZES, (1,), 3, 0)[1] < 0.05
+    assert tvd(world[:, common], result.codes, SIZES, (1,), 3, 0)[1] < 0.05
+
+
+def of_two_secrets(plan, world):
+    """Messages, the last one under a secret of its own."""
+    one, other = (messages_of(plan, dealt(SCHEMA, world)) for _ in range(2))
+    return [*one[:2], other[2]]
 
 
 def test_another_secret_is_noticed(world, plan):
-    one, other = Secret.new(), Secret.new()
-    messages = [
-        Party(plan, name, secret).run(rows)
-        for (name, _), secret, rows in zip(
-            SCHEMA.parties, (one, one, other), tables(world, [np.arange(PEOPLE)] * 3), strict=True
-        )
-    ]
+    messages = of_two_secrets(plan, world)
     with pytest.raises(MessageError, match="different secrets"):
         Server(plan, RunOptions(seed=0)).read(messages)
 
@@ -85,11 +73,5 @@ def test_without_presence_it_would_not_be(world, plan):
     """What the tests above rest on: a plan of the same contrasts that tell no presence sees nothing of who is where."""
     sketch = replace(plan.sketch, sizes=SIZES, contrasts=(0, 1, 2), weights=())
     silent = replace(plan, groups=plan.groups[::2], sketch=sketch)
-    one, other = Secret.new(), Secret.new()
-    messages = [
-        Party(silent, name, secret).run(rows)
-        for (name, _), secret, rows in zip(
-            SCHEMA.parties, (one, one, other), tables(world, [np.arange(PEOPLE)] * 3), strict=True
-        )
-    ]
+    messages = of_two_secrets(silent, world)
     assert Server(silent, RunOptions(seed=0)).read(messages).parts is None

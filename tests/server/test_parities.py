@@ -8,24 +8,14 @@ import itertools
 
 import numpy as np
 import pytest
+from builders import dealt, schema_of
 from planning import plan_with
+from roles import messages_of, run_server
 
-from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.schema import Schema
-from vertimrf.server.server import Server
 from vertimrf.sketches.intersections import outer_measurement
-from vertimrf.tables.table import Table
 
-ROWS, HELD = 20_000, ((0, 1, 2, 3), (4, 5, 6))
-SCHEMA = Schema.of(
-    {
-        f"party{i}": [Attribute.integer(f"x{a}", 2) for a in attributes]
-        for i, attributes in enumerate(HELD)
-    }
-)
+ROWS = 20_000
+SCHEMA = schema_of(one=(2, 2, 2, 2), two=(2, 2, 2))
 
 
 def records(seed):
@@ -41,18 +31,8 @@ def records(seed):
 def run(codes, people=(slice(None), slice(None)), seed=0):
     plan = plan_with(SCHEMA, epsilon=4.0, delta=1e-5, expected_records=ROWS, nonce=f"{seed:032x}")
     assert sum(group.parity for group in plan.groups) == 6 + 3
-    digests = np.random.default_rng(seed).integers(0, 1 << 64, ROWS, np.uint64)
-    secret = Secret.new()
-    messages = []
-    for i, (attributes, rows) in enumerate(zip(HELD, people, strict=True)):
-        table = Table(
-            SCHEMA.part(f"party{i}"),
-            digests[rows],
-            np.ascontiguousarray(codes[list(attributes)][:, rows]),
-        )
-        messages.append(Party(plan, f"party{i}", secret).run(table))
-    server = Server(plan, RunOptions(rows=ROWS, seed=seed))
-    return server.run(server.read(messages))
+    messages = messages_of(plan, dealt(SCHEMA, codes, people=people))
+    return run_server(plan, messages, rows=ROWS, seed=seed)
 
 
 def contrast(codes, attributes):

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import schema_of
+from builders import dealt, records_of, schema_of
 from planning import plan_with
+from roles import messages_of
 
 from vertimrf.distances import tvd
 from vertimrf.errors import MessageError, NoMassError, PlanError, SchemaError
@@ -26,7 +27,6 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server.parts import _raking
 from vertimrf.server.server import Server
-from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
 PEOPLE = 24_000
@@ -35,34 +35,26 @@ RUNS = 8
 ENCODERS = ("count-sketch", "scheduled-pairs")
 
 
-def people(count=PEOPLE, attributes=6, sizes=(3, 4, 2, 3, 4, 2)):
+def people(sizes=SCHEMA.sizes):
     """Attributes that copy a hidden type with some error."""
     rng = np.random.default_rng(3)
-    hidden = rng.integers(0, 4, count)
+    hidden = rng.integers(0, 4, PEOPLE)
     rows = [
-        np.where(rng.random(count) < 0.3, rng.integers(0, size, count), hidden % size)
-        for size in sizes[:attributes]
+        np.where(rng.random(PEOPLE) < 0.3, rng.integers(0, size, PEOPLE), hidden % size)
+        for size in sizes
     ]
-    return np.array(rows, np.uint16), rng.integers(0, 1 << 63, count).astype(np.uint64)
+    return np.array(rows, np.uint16)
 
 
 @pytest.fixture(scope="module")
 def world():
     """All codes, who is at the first party, who is at the second, and the tables."""
-    codes, digests = people()
+    codes = people()
     rng = np.random.default_rng(4)
     both = rng.random(PEOPLE) < np.array([0.25, 0.43, 0.6])[codes[0]]
     first = rng.random(PEOPLE) < 0.5
     at = np.array([both | first, both | ~first])
-    tables = [
-        Table(
-            SCHEMA.part(name),
-            digests[rows],
-            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, rows]),
-        )
-        for (name, _), rows in zip(SCHEMA.parties, at, strict=True)
-    ]
-    return codes, at, tables
+    return codes, at, dealt(SCHEMA, codes, people=at)
 
 
 def plan_for(**changes):
@@ -117,12 +109,7 @@ def test_estimates_are_as_far_off_as_they_say(world, encoder):
     plan = plan_for(encoder=encoder, message_bytes=50_000)
     off = []
     for _ in range(RUNS):
-        secret = Secret.new()
-        messages = [
-            Party(plan, name, secret).run(table)
-            for name, table in zip(plan.party_names, tables, strict=True)
-        ]
-        (match,) = Server(plan).read(messages).parts.overlap.common
+        (match,) = Server(plan).read(messages_of(plan, tables)).parts.overlap.common
         off.append((match.records - at.all(axis=0).sum()) / match.error)
     assert abs(np.mean(off)) < 5 / np.sqrt(RUNS)
     assert np.std(off) < 1 + 5 / np.sqrt(2 * RUNS)
@@ -137,14 +124,7 @@ def test_scheduled_pairs(world):
 
 
 def test_the_same_people_take_the_ordinary_way(world):
-    codes, _, tables = world
-    _, digests = people()
-    whole = [
-        Table(
-            t.attributes, digests, np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))])
-        )
-        for t, (name, _) in zip(tables, SCHEMA.parties, strict=True)
-    ]
+    whole = dealt(SCHEMA, world[0])
     for population in ("inner", "outer"):
         result = run_protocol(
             plan_for(population=population, expected_records=PEOPLE), whole, RunOptions(seed=0)
@@ -223,17 +203,10 @@ def test_a_model_of_everybody_can_be_saved_and_asked(outer, tmp_path):
 
 def test_three_parties():
     schema = schema_of(a=(3, 2), b=(4, 2), c=(3, 2))
-    codes, digests = people(sizes=(3, 2, 4, 2, 3, 2))
+    codes = people(schema.sizes)
     rng = np.random.default_rng(8)
     at = rng.random((3, PEOPLE)) < np.array([0.8, 0.7, 0.9])[:, None]
-    tables = [
-        Table(
-            schema.part(name),
-            digests[members],
-            np.ascontiguousarray(codes[list(schema.party_attributes(name))][:, members]),
-        )
-        for (name, _), members in zip(schema.parties, at, strict=True)
-    ]
+    tables = dealt(schema, codes, people=at)
     known = {
         "epsilon": 2.0,
         "expected_records": PEOPLE,
@@ -255,7 +228,7 @@ def test_three_parties():
 
 def test_impossible_combinations_stay_impossible_in_every_part(world):
     """One inside a party, one across parties, each made true in the data first."""
-    codes, at, tables = world
+    codes, at, _ = world
     rules = [Impossible.of(one0=0, one1=3), Impossible.of(one0=1, two0=2)]
     schema = Schema.of(
         {name: list(SCHEMA.part(name)) for name, _ in SCHEMA.parties}, impossible=rules
@@ -263,14 +236,6 @@ def test_impossible_combinations_stay_impossible_in_every_part(world):
     codes = codes.copy()
     codes[1, (codes[0] == 0) & (codes[1] == 3)] = 2
     codes[3, (codes[0] == 1) & (codes[3] == 2)] = 1
-    changed = [
-        Table(
-            t.attributes,
-            t.digests,
-            np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, rows]),
-        )
-        for t, (name, _), rows in zip(tables, SCHEMA.parties, at, strict=True)
-    ]
     known = {
         "epsilon": 2.0,
         "expected_records": 16_000,
@@ -278,7 +243,9 @@ def test_impossible_combinations_stay_impossible_in_every_part(world):
         "message_bytes": 200_000,
     }
     result = run_protocol(
-        plan_with(schema, population="outer", **known), changed, RunOptions(seed=0)
+        plan_with(schema, population="outer", **known),
+        dealt(schema, codes, people=at),
+        RunOptions(seed=0),
     ).result
     made = result.codes
     of_one, of_both = result.holders != 1, result.holders == 2
@@ -294,17 +261,14 @@ def test_other_people_and_other_secrets_are_one_sentence(world):
     strangers = replace(two, digests=two.digests ^ np.uint64(1 << 62))
     with pytest.raises(MessageError, match="may be none: they used different secrets"):
         run_protocol(plan, [one, strangers], RunOptions(rows=10))
-    messages = [
-        Party(plan, name, Secret.new()).run(t)
-        for name, t in zip(plan.party_names, (one, two), strict=True)
-    ]
+    one, other = (messages_of(plan, (one, two)) for _ in range(2))
     with pytest.raises(MessageError, match="different secrets"):
-        Server(plan).read(messages)
+        Server(plan).read([one[0], other[1]])
 
 
 def test_without_sketches_that_tell_other_sizes_are_one_sentence(world):
     _, _, (one, two) = world
-    part = Table(two.attributes, two.digests[:9_000], np.ascontiguousarray(two.codes[:, :9_000]))
+    part = records_of(two, slice(9_000))
     plan = plan_for(shares=(0.01, 0.99, 0.0))
     with pytest.raises(
         MessageError, match=r"different numbers of records .*keep the same people at every party"
@@ -371,12 +335,7 @@ def test_cells_across_parties_are_of_the_people_in_common(world):
     plan = plan_for()
     off = []
     for _ in range(3):
-        secret = Secret.new()
-        messages = [
-            Party(plan, name, secret).run(table)
-            for name, table in zip(plan.party_names, tables, strict=True)
-        ]
-        parts = Server(plan).read(messages).parts
+        parts = Server(plan).read(messages_of(plan, tables)).parts
         for m in parts.crossing:
             parties = {SCHEMA.party_of(a) for a in m.attributes}
             there = np.ascontiguousarray(codes[:, at[sorted(parties)].all(axis=0)])
@@ -398,12 +357,7 @@ def test_every_part_adds_up(world, inner):
     """One-way marginals of the parts of a party's people are those of all of them."""
     _, _, tables = world
     plan = plan_for()
-    secret = Secret.new()
-    messages = [
-        Party(plan, name, secret).run(table)
-        for name, table in zip(plan.party_names, tables, strict=True)
-    ]
-    parts = Server(plan).read(messages).parts
+    parts = Server(plan).read(messages_of(plan, tables)).parts
     for a, margins in enumerate(parts.margins):
         party = SCHEMA.party_of(a)
         sizes = (

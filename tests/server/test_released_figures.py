@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from builders import dealt, schema_of
+from oracles import crossed
 from planning import plan_with
 
 from vertimrf.model.trust import size_beneath_noise
@@ -54,8 +55,7 @@ def test_figures_of_pairs_and_of_single_attributes(encoder):
     }
     # Across parties every pair is measured; with count sketches, all.
     assert {(0, 2), (0, 3), (1, 2), (1, 3)} <= lines.keys()
-    joint = np.zeros((3, 4))
-    np.add.at(joint, (codes[0], codes[2]), 1 / records)
+    joint = crossed(codes[[0, 2]], (3, 4)) / records
     truth = 0.5 * np.abs(joint - np.outer(joint.sum(1), joint.sum(0))).sum()
     i = lines[0, 2]
     assert pairs["cells"][i] == 12

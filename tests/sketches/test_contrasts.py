@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import counted_groups
+from oracles import crossed
 
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.sketches.count_intersections import (
-    CountedGroup,
     estimate_cells,
     estimate_overlapping,
     predicted_cell_errors,
@@ -45,29 +46,6 @@ def table(rng, records=RECORDS):
     return np.array(columns, np.uint16)
 
 
-def published(plan, codes, digests, secret, rng, groups=None):
-    """Groups as the server has them, sizes known."""
-    groups = range(len(plan.sizes)) if groups is None else groups
-    encoder = CountSketchEncoder(plan, groups, secret)
-    encoder.update(digests, codes)
-    sizes = [
-        np.bincount(values, minlength=plan.sizes[g]).astype(float)
-        for g, values in zip(groups, codes, strict=True)
-    ]
-    tables = encoder.result(sizes, rng.bytes)
-    return [
-        CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts, weight=plan.weight(g))
-        for g, t, s in zip(groups, tables, sizes, strict=True)
-    ]
-
-
-def both(one, other, i, j):
-    """Exact counts of two columns' values."""
-    return np.bincount(one.astype(int) * SIZES[j] + other, minlength=SIZES[i] * SIZES[j]).reshape(
-        SIZES[i], SIZES[j]
-    )
-
-
 def block(table_of_cells, i, j):
     return table_of_cells[FIRST[i] : FIRST[i + 1], FIRST[j] : FIRST[j + 1]]
 
@@ -97,8 +75,8 @@ def released(estimate, plan, codes, rng):
 
 def of_all(plan, codes, rng):
     digests = rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
-    cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
-    return cells, lambda i, j: both(codes[i], codes[j], i, j)
+    cells = estimate_cells(plan, counted_groups(plan, codes, digests, rng.bytes(32), rng), RECORDS)
+    return cells, lambda i, j: crossed(codes[[i, j]], (SIZES[i], SIZES[j]))
 
 
 HELD = (slice(0, 2400), slice(600, 3000))
@@ -108,7 +86,7 @@ def of_parts(plan, codes, rng):
     digests, secret = rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32)
     groups = []
     for group, party in enumerate(PARTIES):
-        groups += published(
+        groups += counted_groups(
             plan, codes[[group], HELD[party]], digests[HELD[party]], secret, rng, [group]
         )
     records = np.array([2400.0, 2400.0])
@@ -117,7 +95,7 @@ def of_parts(plan, codes, rng):
 
     def truth(i, j):
         rows = shared if PARTIES[i] != PARTIES[j] else HELD[PARTIES[i]]
-        return both(codes[i, rows], codes[j, rows], i, j)
+        return crossed(codes[[i, j], rows], (SIZES[i], SIZES[j]))
 
     return cells, truth
 
@@ -185,7 +163,9 @@ def test_contrasts_of_pairs_have_less_noise_than_values():
     codes = rng.integers(0, 2, (6, RECORDS)).astype(np.uint16)
     for plan, predicted in ((values, by_values), (contrasts, by_contrasts)):
         digests = rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
-        cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
+        cells = estimate_cells(
+            plan, counted_groups(plan, codes, digests, rng.bytes(32), rng), RECORDS
+        )
         np.testing.assert_allclose(cells.errors[2:4, 8:10], predicted, rtol=0.1)
     # Cell by cell, noise of a quarter of the directions: records have 3000 + 1280 in a number where values have 1500 + 1280.
     assert np.mean(by_contrasts) * 0.5 == pytest.approx(
@@ -200,7 +180,7 @@ def test_weights_take_noise_from_one_group_to_another():
     rng = np.random.default_rng(5)
     codes = np.array([rng.integers(0, size, RECORDS) for size in plan.sizes], np.uint16)
     digests = rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
-    cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
+    cells = estimate_cells(plan, counted_groups(plan, codes, digests, rng.bytes(32), rng), RECORDS)
     predicted = predicted_cell_errors(plan, even, RECORDS)
     first = np.cumsum([0, *plan.sizes])
     errors = [
@@ -224,7 +204,7 @@ def test_weights_take_noise_from_one_group_to_another():
 def test_errors_of_sizes_are_part_of_the_errors_of_contrasts():
     rng = np.random.default_rng(3)
     codes = table(rng)
-    groups = published(
+    groups = counted_groups(
         PLAN, codes, rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng
     )
     known = estimate_cells(PLAN, groups, RECORDS)
@@ -238,7 +218,7 @@ def test_errors_of_sizes_are_part_of_the_errors_of_contrasts():
 
 def test_codes_of_contrasts_have_one_row():
     rng = np.random.default_rng(4)
-    groups = published(
+    groups = counted_groups(
         PLAN, table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng
     )
     assert [len(group.codes) for group in groups] == list(ROWS)

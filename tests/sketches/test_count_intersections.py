@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import counted_groups
+from oracles import crossed
 
 from vertimrf.errors import MessageError
 from vertimrf.sketches.count_intersections import (
@@ -41,11 +43,7 @@ def counted(plan, codes, rng, release_error=0.0, size_error=0.0):
         CountedGroup(t, r, k, np.full(U, size_error))
         for t, r, k in zip(tables, released, known, strict=True)
     ]
-    both = [
-        [np.bincount(a.astype(np.int64) * U + b, minlength=U * U).reshape(U, U) for b in codes]
-        for a in codes
-    ]
-    truth = np.block(both).astype(float)
+    truth = np.block([[crossed((a, b), (U, U)) for b in codes] for a in codes]).astype(float)
     return groups, truth
 
 
@@ -141,25 +139,17 @@ def test_what_all_sums_tell_is_taken_out_of_the_errors():
     errors, ratios = [], []
     for _ in range(20):
         codes = (rng.random((6, 20_000)) < 0.9).astype(np.uint16)
-        encoder = CountSketchEncoder(plan, range(6), rng.bytes(32))
-        encoder.update(rng.integers(0, 2**64, 20_000, dtype=np.uint64), codes)
-        sizes = [np.bincount(c, minlength=2).astype(float) for c in codes]
-        groups = [
-            CountedGroup(t, s, s, np.zeros(2))
-            for t, s in zip(encoder.result(sizes), sizes, strict=True)
-        ]
+        digests = rng.integers(0, 2**64, 20_000, dtype=np.uint64)
+        groups = counted_groups(plan, codes, digests, rng.bytes(32), rng)
         cells = estimate_cells(plan, groups, 20_000)
-        truth = np.block(
-            [
-                [np.bincount(2 * a.astype(int) + b, minlength=4).reshape(2, 2) for b in codes]
-                for a in codes
-            ]
-        )
+        truth = np.block([[crossed((a, b), (2, 2)) for b in codes] for a in codes])
         chosen = np.kron(np.triu(np.ones((6, 6)), 1), np.ones((2, 2))) > 0
         ratios.append(((cells.counts - truth) / cells.errors)[chosen])
         errors.append(cells.errors[1, 3] * np.sqrt(plan.numbers))
         # Rows of a pair add up to the sizes that are known.
-        np.testing.assert_allclose(cells.counts[:2, 2:4].sum(axis=1), sizes[0], atol=0.02 * 20_000)
+        np.testing.assert_allclose(
+            cells.counts[:2, 2:4].sum(axis=1), groups[0].sizes, atol=0.02 * 20_000
+        )
     # 18,000 records and 512 of noise; sums leave 1,800 and about 512 of them open.
     assert np.mean(errors) < 0.2 * 18_512
     # 300 pairs of an error each, a cell and its neighbours having the same one: its spread is off by 1 / sqrt(600).
@@ -172,15 +162,10 @@ def test_tables_of_other_records_are_told_from_the_codes():
     plan = CountSketchPlan(128, 256, 8.0, 4, (U,) * 2)
     codes = table(20_000, 2, rng)
     secret, digests = rng.bytes(32), rng.integers(0, 2**64, (2, 20_000), dtype=np.uint64)
-    sizes = [np.bincount(c, minlength=U).astype(float) for c in codes]
-    tables = []
+    groups = []
     for group, shared in ((0, 20_000), (1, 5_000)):
-        encoder = CountSketchEncoder(plan, [group], secret)
-        encoder.update(
-            np.where(np.arange(20_000) < shared, digests[0], digests[group]), codes[[group]]
-        )
-        tables += encoder.result([sizes[group]])
-    groups = [CountedGroup(t, s, s, np.zeros(U)) for t, s in zip(tables, sizes, strict=True)]
+        ids = np.where(np.arange(20_000) < shared, digests[0], digests[group])
+        groups += counted_groups(plan, codes[[group]], ids, secret, rng, [group])
     cells = estimate_cells(plan, groups, 20_000)
     error = np.sqrt(np.prod(20_000 + cells.noise) / plan.numbers)
     assert abs(cells.common[0, 1] - 5_000) < 4 * error < 5_000

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles import ALPHA, cdf, chi_square
+from oracles import ALPHA, cdf, chi_square, crossed
 from planning import plan_with
 from scipy import fft, stats
 
@@ -68,8 +68,7 @@ def assert_independent(one, other, ceiling):
     assert one.shape == other.shape
     assert not np.array_equal(one, other)
     law = np.diff(cdf(np.arange(0, ceiling + 1), 1, ceiling))
-    together = np.zeros((ceiling + 1, ceiling + 1), int)
-    np.add.at(together, (one.ravel(), other.ravel()), 1)
+    together = crossed((one.ravel(), other.ravel()), (ceiling + 1,) * 2)
     assert chi_square(together[1:, 1:].ravel(), np.multiply.outer(law, law).ravel()) > ALPHA
 
 

@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from builders import counted_groups
+from oracles import crossed
 
-from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells, estimate_overlapping
+from vertimrf.sketches.count_intersections import estimate_cells, estimate_overlapping
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
 
@@ -36,22 +38,13 @@ def table(rng):
     return np.array([first, nothing, second, nothing, third, last], np.uint16)
 
 
-def published(codes, digests, secret, rng, group, rows=slice(None)):
-    encoder = CountSketchEncoder(PLAN, [group], secret)
-    encoder.update(digests[rows], codes[[group], rows])
-    sizes = np.bincount(codes[group, rows], minlength=SIZES[group]).astype(float)
-    (counted,) = encoder.result([sizes], rng.bytes)
-    return CountedGroup(
-        counted, sizes, sizes, np.zeros(len(sizes)), group in PLAN.contrasts, PLAN.weight(group)
-    )
-
-
 def release(codes, rng, people=(slice(None),) * 3):
     digests, secret = rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32)
-    return [
-        published(codes, digests, secret, rng, group, people[PARTIES[group]])
-        for group in range(len(SIZES))
-    ]
+    groups = []
+    for group, party in enumerate(PARTIES):
+        rows = people[party]
+        groups += counted_groups(PLAN, codes[[group], rows], digests[rows], secret, rng, [group])
+    return groups
 
 
 def block(cells, i, j):
@@ -59,8 +52,7 @@ def block(cells, i, j):
 
 
 def exact(codes, i, j, rows=slice(None)):
-    pair = codes[i, rows].astype(int) * SIZES[j] + codes[j, rows]
-    return np.bincount(pair, minlength=SIZES[i] * SIZES[j]).reshape(SIZES[i], SIZES[j])
+    return crossed(codes[[i, j], rows], (SIZES[i], SIZES[j]))
 
 
 def common(one, other):

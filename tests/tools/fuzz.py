@@ -45,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.verdict import FULL, QUICK, SMOKE, arguments, at_most, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, arguments, at_most, finish
 from tools.fuzzed.readers import KINDS, RELEASE, Use
 from tools.fuzzed.seeds import Seeds, build
 from vertimrf.errors import VertiMRFError
@@ -497,7 +497,7 @@ def main():
             f"{what} × {len(cases)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}"
         )
     print(f"{counts.count:,} damaged files in {time.monotonic() - begun:.0f} s.")
-    sys.exit(conclude(show(verdicts(counts), "", options.size), options.json, options.size))
+    finish(verdicts(counts), "", options)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from benchmarks import verdict
-from benchmarks.verdict import Verdict, arguments, conclude, show
+from benchmarks.verdict import Verdict, arguments, finish
 from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
@@ -546,8 +546,8 @@ def main():
             print(outcome)
     if options.outcomes:
         options.outcomes.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
-    return conclude(show(verdicts(outcomes), "", options.size), options.json, options.size)
+    finish(verdicts(outcomes), "", options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -28,7 +28,7 @@ from ..sketches.count_intersections import (
     estimate_overlapping,
     predicted_cell_errors,
 )
-from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_errors
+from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_error
 from ..sketches.parameters import (
     CountSketchPlan,
     EncryptedCountsPlan,
@@ -442,9 +442,10 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
                 predict(i, j, error * counters / (sizes[i] * sizes[j]))
         case SketchPlan() as scheduled:
             for pair in scheduled.pairs:
-                left, right = (np.array([n / sizes[g]]) for g in (pair.left, pair.right))
-                error = float(predicted_errors(scheduled, pair.keys, left, right, n)[0, 0])
-                predict(pair.left, pair.right, error)
+                left, right = (n / sizes[g] for g in (pair.left, pair.right))
+                predict(
+                    pair.left, pair.right, predicted_error(scheduled, pair.keys, left, right, n)
+                )
     return out
 
 

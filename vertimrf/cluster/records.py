@@ -24,10 +24,11 @@ from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
 from ..model.domain_compression import compressed_sizes
 from ..party.persons import unnamed
-from ..party.records import Composite, Encoder
+from ..party.records import Composite
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
+from ..sketches.encoder import Encoder
 from ..tables.arrow import name_of
 from ..tables.dropped import EXAMPLES, NONE, Dropped
 from ..tables.ids import IdKeys

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from ..kernels.jit import threads
 from ..kernels.multiset import record_sum
 from ..party.persons import kept_records
-from ..party.records import Composite, Encoder, count_marginals, take_in
+from ..party.records import Composite, count_marginals, take_in
 from ..plan.impossible import Combination
+from ..sketches.encoder import Encoder
 from ..tables.arrow import Source, open_pieces
 from ..tables.ids import repeated, shown
 from ..tables.impossible import breaking

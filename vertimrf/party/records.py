@@ -20,6 +20,7 @@ from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress, Silent
+from ..sketches.encoder import Encoder
 from ..tables.impossible import breaking
 from ..tables.table import Table
 from .persons import limited
@@ -33,21 +34,6 @@ Values = npt.NDArray[np.int32]
 # Values of groups that are computed at a time: 128 MB. Fewer pieces make the encoding of scheduled
 # pairs faster.
 CELLS_AT_ONCE = 1 << 26
-
-
-class Encoder(Protocol):
-    """An encoder of records, such as :class:`vertimrf.sketches.encoder.Encoder`."""
-
-    def update(
-        self, digests: Digests, codes: npt.NDArray[np.integer], progress: Progress | None = None
-    ) -> None:
-        """Add a chunk of records."""
-
-    def state(self) -> bytes:
-        """The encoder's state, for another encoder to merge."""
-
-    def merge_state(self, state: bytes) -> None:
-        """Add another encoder's state."""
 
 
 E = TypeVar("E", bound=Encoder)

@@ -15,13 +15,13 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..kernels.geometric import count_values, encode_shared
 from ..progress import Progress
-from ..sketches.encoder import Encoder, check_distinct, cut_blocks, guess_stops
+from ..sketches.encoder import LevelEncoder, cut_blocks, guess_stops
 from ..sketches.parameters import SharedKeyPlan
 
 __all__ = ["SharedKeyEncoder"]
 
 
-class SharedKeyEncoder(Encoder):
+class SharedKeyEncoder(LevelEncoder):
     """Sketches of one party's attributes under shared keys (VertiMRF, Algorithms 1 and 3).
 
     ``result()`` returns one table for each attribute, in the order of ``attributes``.
@@ -41,7 +41,6 @@ class SharedKeyEncoder(Encoder):
     _purpose = b"vertimrf shared"
 
     def __init__(self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes) -> None:
-        check_distinct(attributes)
         for attribute in attributes:
             if not 0 <= attribute < len(plan.sizes):
                 raise PlanError(

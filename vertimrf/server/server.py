@@ -242,7 +242,9 @@ class Server:
                 initial = self._initial(local, total, clock)
                 self._options.progress.step("cross-party marginals")
                 with clock("CarEst"):
-                    crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
+                    crossing = cross_party_marginals(
+                        plan, ordered, initial, total, self._options.progress
+                    )
                 if same_people(party_counts, crossing.matches):
                     contradictions = disagreements(plan, ordered, total)
                     few = few_in_common(plan, party_counts, crossing.matches)
@@ -321,7 +323,9 @@ class Server:
         initial = self._initial(scaled, total, clock)
         options.progress.step("cross-party marginals")
         with clock("CarEst"):
-            crossing = cross_party_marginals(plan, messages, initial, total, options, party_counts)
+            crossing = cross_party_marginals(
+                plan, messages, initial, total, options.progress, party_counts
+            )
             overlap = find_overlap(plan.party_names, party_counts, crossing.matches)
             spanning = of_common_people(plan.schema, crossing.measurements)
             parts = Parts.of(plan.schema, overlap, initial, local, spanning, crossing.shared)

@@ -101,12 +101,12 @@ class Message:
             f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))
         }
         if plan.sketch is not None:
-            arrays |= _packed(self.sketches, plan.sketch)
+            arrays |= _packed("sketch", 0, self.sketches, plan.sketch)
         arrays |= {f"table{i}": table for i, table in enumerate(self.tables)}
         for i, (codes, sketch) in enumerate(
             zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)
         ):
-            arrays[f"agreement{i}"] = pack_bits(codes, sketch.bits)
+            arrays |= _packed("agreement", i, [codes], sketch)
         return container.pack(KIND, header, arrays)
 
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
@@ -237,25 +237,26 @@ def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> N
         )
 
 
-def _sketches(
-    arrays: dict[str, npt.NDArray[Any]], sketch: CrossPartyRelease, groups: Sequence[int], rows: int
+def _unpacked(
+    arrays: dict[str, npt.NDArray[Any]],
+    name: str,
+    first: int,
+    sketch: CrossPartyRelease,
+    groups: Sequence[int],
+    rows: int = 0,
 ) -> list[npt.NDArray[np.uint8]]:
-    """Unpacked tables, each checked against the plan."""
+    """The tables that :func:`_packed` packed, each checked against the plan."""
     out = []
-    for number, (shape, most) in enumerate(
-        zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)
-    ):
-        packed = _array(
-            arrays, f"sketch{number}", np.uint8, (packed_size(shape[0] * shape[1], sketch.bits),)
-        )
-        levels = (
-            unpack_bits(packed, shape[0] * shape[1], sketch.bits) + np.uint8(sketch.floor)
-        ).reshape(shape)
+    expected = zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)
+    for number, (shape, most) in enumerate(expected, first):
+        count = shape[0] * shape[1]
+        packed = _array(arrays, f"{name}{number}", np.uint8, (packed_size(count, sketch.bits),))
+        levels = unpack_bits(packed, count, sketch.bits) + np.uint8(sketch.floor)
         if levels.max(initial=0) > most:
             raise MessageError(
-                f"sketch {number} holds {levels.max()}, above its highest level {most}."
+                f"{name} {number} holds {levels.max()}, above its highest level {most}."
             )
-        out.append(levels)
+        out.append(levels.reshape(shape))
     return out
 
 
@@ -301,19 +302,12 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         bins.append(tuple(maps))
     sketches: list[npt.NDArray[np.uint8]] = []
     if plan.sketch is not None:
-        sketches = _sketches(
-            arrays,
-            plan.sketch,
-            groups,
-            int(header["rows"]) if plan.sketch.publishes_rows and groups else 0,
-        )
+        rows = int(header["rows"]) if plan.sketch.publishes_rows and groups else 0
+        sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
     tables = _tables(arrays, plan, party)
-    agreement = []
+    agreement: list[npt.NDArray[np.uint8]] = []
     for i, sketch in enumerate(plan.agreement_of(party).values()):
-        packed = _array(
-            arrays, f"agreement{i}", np.uint8, (packed_size(sketch.numbers, sketch.bits),)
-        )
-        agreement.append(unpack_bits(packed, sketch.numbers, sketch.bits).reshape(1, -1))
+        agreement += _unpacked(arrays, "agreement", i, sketch, (0,))
     count = header["count"]
     if (count is None) != (party != 0) or not (
         count is None or (type(count) is int and abs(count) < 1 << 62)
@@ -438,11 +432,14 @@ def _array(
 
 
 def _packed(
-    tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease
+    name: str, first: int, tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease
 ) -> dict[str, npt.NDArray[Any]]:
     """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
-    return {f"sketch{i}": pack_bits(levels - floor, sketch.bits) for i, levels in enumerate(tables)}
+    return {
+        f"{name}{i}": pack_bits(levels - floor, sketch.bits)
+        for i, levels in enumerate(tables, first)
+    }
 
 
 @dataclass(frozen=True, eq=False)

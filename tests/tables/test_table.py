@@ -25,7 +25,7 @@ from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table
-from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
+from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table
@@ -536,9 +536,9 @@ def test_ids_have_the_digest_of_their_text(kind):
     ids = WRITTEN[kind]
     texts = as_texts(ids, "ids")
     key = KEYS.records
-    digests = digest_ids(key, ids, "ids").tolist()
-    assert digests == digest_ids(key, texts, "ids").tolist()
-    assert digests == digest_ids(key, format_ids(ids, ["strip"]), "ids").tolist()
+    digests = digested(key, ids, "ids")[0].tolist()
+    assert digests == digested(key, texts, "ids")[0].tolist()
+    assert digests == digested(key, format_ids(ids, ["strip"]), "ids")[0].tolist()
     assert digests == [siphash(key, text.encode()) for text in texts.to_pylist()]
     assert as_texts(ids.slice(1), "ids").to_pylist() == texts.to_pylist()[1:]
 

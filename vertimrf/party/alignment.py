@@ -36,7 +36,7 @@ from ..files import container
 from ..files.convert import to_json
 from ..keys import Envelopes, PrivateKey, open_sealed, seal
 from ..plan.plan import Plan
-from ..tables.ids import digest_ids, digested, format_ids
+from ..tables.ids import digested, format_ids
 from ..tables.read_options import FORMATS
 from .secret import Secret, derive, id_keys
 
@@ -109,7 +109,7 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
-        digests = digest_ids(keys.records, format_ids(chosen, formats, where), where)
+        digests, _ = digested(keys.records, format_ids(chosen, formats, where), where)
         keyed = {
             hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest()
             for digest in digests.astype("<u8")

@@ -33,7 +33,6 @@ from .events import Event, LossGrid
 
 __all__ = [
     "Spent",
-    "by_pld",
     "by_renyi",
     "calibrate",
     "cumulative",
@@ -137,28 +136,6 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
         # Part of a release costs no more than the whole, but the two bounds may differ slightly.
         out.append(min([spent, *out[-1:]], key=lambda spent: spent.epsilon))
     return out[::-1]
-
-
-def by_pld(events: Sequence[Event], delta: float) -> Floats:
-    """Composed epsilon after each event, by privacy-loss distributions.
-
-    Args:
-        events: the events, in order.
-        delta: delta of the whole list, between 0 and 1.
-
-    Returns:
-        Epsilon after each event [shape=(n,), float64]; infinite where the probability of an
-        infinite loss exceeds delta.
-
-    Raises:
-        PrivacyError: delta lies outside (0, 1), or there are no events.
-    """
-    _check(events, delta)
-    directions = _losses(events, delta)
-    ends = range(1, len(events) + 1)
-    return np.array(
-        [max(_compose(losses[:end], delta).epsilon(delta) for losses in directions) for end in ends]
-    )
 
 
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:

@@ -23,7 +23,6 @@ from .read_options import check_formats
 __all__ = [
     "IdKeys",
     "cell_value",
-    "digest_ids",
     "digested",
     "few_ids",
     "format_ids",
@@ -317,8 +316,10 @@ def without_id(absent: Tally, where: str) -> str:
     )
 
 
-def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
-    """64-bit keyed digests of ids.
+def digested(
+    key: bytes, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """64-bit keyed digests of ids, of which some may be missing.
 
     An integer has the digest of its decimal text, a UUID that of its usual text.
 
@@ -326,23 +327,6 @@ def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[n
         key: one key of :class:`IdKeys` [16 bytes].
         column: text, bytes, integers or UUIDs.
         where: name of the column, for errors.
-
-    Returns:
-        Digests [shape=(n,), uint64].
-
-    Raises:
-        TableError: an id is null or empty, or the type cannot hold ids.
-    """
-    digests, present = digested(key, column, where)
-    if not present.all():
-        raise TableError(without_id(Tally.of(~present), where))
-    return digests
-
-
-def digested(
-    key: bytes, column: pa.ChunkedArray, where: str
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """Digests of a piece of a table as :func:`digest_ids`, with missing ids allowed.
 
     Returns:
         Digests [shape=(n,), uint64], and which records have an id [shape=(n,), bool]. Other digests

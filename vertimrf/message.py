@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import Bytes, Integers
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes, write_bytes
@@ -69,10 +70,10 @@ class Message:
     private: bool
     count: int | None
     marginals: tuple[LocalMarginal, ...]
-    bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
-    sketches: tuple[npt.NDArray[np.uint8], ...]
-    agreement: tuple[npt.NDArray[np.uint8], ...] = ()
-    tables: tuple[npt.NDArray[np.int64], ...] = ()
+    bins: tuple[tuple[Integers, ...], ...]
+    sketches: tuple[Bytes, ...]
+    agreement: tuple[Bytes, ...] = ()
+    tables: tuple[Integers, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Message of party {self.party}: {len(self.marginals)} marginals>"
@@ -244,7 +245,7 @@ def _unpacked(
     sketch: CrossPartyRelease,
     groups: Sequence[int],
     rows: int = 0,
-) -> list[npt.NDArray[np.uint8]]:
+) -> list[Bytes]:
     """The tables that :func:`_packed` packed, each checked against the plan."""
     out = []
     expected = zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)
@@ -260,9 +261,7 @@ def _unpacked(
     return out
 
 
-def _tables(
-    arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
-) -> tuple[npt.NDArray[np.int64], ...]:
+def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[Integers, ...]:
     """Tables of encrypted counts, each checked against the plan."""
     out = []
     for number, (other, own) in enumerate(plan.counted_pairs(party)):
@@ -300,12 +299,12 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
             if maps[-1].max() >= count:
                 raise MessageError(f"bins of {plan.schema.names[attribute]!r} exceed {count}.")
         bins.append(tuple(maps))
-    sketches: list[npt.NDArray[np.uint8]] = []
+    sketches: list[Bytes] = []
     if plan.sketch is not None:
         rows = int(header["rows"]) if plan.sketch.publishes_rows and groups else 0
         sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
     tables = _tables(arrays, plan, party)
-    agreement: list[npt.NDArray[np.uint8]] = []
+    agreement: list[Bytes] = []
     for i, sketch in enumerate(plan.agreement_of(party).values()):
         agreement += _unpacked(arrays, "agreement", i, sketch, (0,))
     count = header["count"]
@@ -432,7 +431,7 @@ def _array(
 
 
 def _packed(
-    name: str, first: int, tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease
+    name: str, first: int, tables: Sequence[Bytes], sketch: CrossPartyRelease
 ) -> dict[str, npt.NDArray[Any]]:
     """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
@@ -462,7 +461,7 @@ class LocalMarginal:
     """
 
     attributes: tuple[int, ...]
-    counts: npt.NDArray[np.int64]
+    counts: Integers
     sigma: float
     units: int = 1
     bins: tuple[BinMap | None, ...] = ()

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Int32s, Integers
 from ..errors import MessageError
 from ..progress import Progress
 from .packing import Layout, counters_of
@@ -26,8 +26,6 @@ from .processes import spread
 
 __all__ = ["check_ciphertexts", "encrypt_rows", "open_sums", "sum_rows"]
 
-Codes = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 # Work that a process gets at a time, a quarter of a second of it.
 ROWS_ENCRYPTED, ROWS_ADDED, VALUES = 512, 4096, 4
 # Cells of groups that are added together. Rows of ROWS_ADDED then outnumber the cells.
@@ -36,7 +34,7 @@ JOINT_CELLS = 512
 
 def encrypt_rows(
     private: PrivateKey,
-    codes: Codes,
+    codes: Int32s,
     layout: Layout,
     progress: Progress | None = None,
 ) -> Bytes:
@@ -70,7 +68,7 @@ class _Encryption:
         self._moves = raising + [(number, -unit) for number, unit in raising]
         self._ciphertexts, self._bytes = layout.ciphertexts, layout.ciphertext_bytes
 
-    def __call__(self, places: npt.NDArray[np.int64]) -> Bytes:
+    def __call__(self, places: Integers) -> Bytes:
         out = []
         for row in places.T.tolist():
             powers = [1] * self._ciphertexts
@@ -85,9 +83,9 @@ class _Encryption:
 def sum_rows(
     public: PublicKey,
     rows: Bytes,
-    codes: Codes,
+    codes: Int32s,
     sizes: Sequence[int],
-    noise: npt.NDArray[np.int64],
+    noise: Integers,
     layout: Layout,
     progress: Progress | None = None,
     contrasts: Sequence[int] = (),
@@ -162,7 +160,7 @@ class _Addition:
                 cells = size + 1
             self._joined[-1].append(group)
 
-    def __call__(self, piece: tuple[Bytes, Codes]) -> list[list[Any]]:
+    def __call__(self, piece: tuple[Bytes, Int32s]) -> list[list[Any]]:
         rows, codes = piece
         width, flat = rows.shape[1], list(numbers(rows))
         table = [flat[at : at + width] for at in range(0, len(flat), width)]
@@ -219,7 +217,7 @@ def open_sums(
     rows: Sequence[int],
     layout: Layout,
     progress: Progress | None = None,
-) -> list[npt.NDArray[np.int64]]:
+) -> list[Integers]:
     """Decrypt a selector's answers: step 3. The packer's noise is still to be added.
 
     Args:

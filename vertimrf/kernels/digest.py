@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Words
 from .jit import in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
@@ -197,7 +198,7 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     return k0, k1
 
 
-def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
+def eight_or_more(data: npt.NDArray) -> Bytes:
     """The bytes for kernels: read-only like Arrow's, padded with zeros to at least one word."""
     out = np.ascontiguousarray(
         data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8
@@ -206,9 +207,7 @@ def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
     return out
 
 
-def digest_strings(
-    key: bytes, offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.uint64]:
+def digest_strings(key: bytes, offsets: npt.NDArray[np.integer], data: Bytes) -> Words:
     """Digests of strings or byte strings in Arrow layout.
 
     Args:
@@ -243,7 +242,7 @@ def digest_strings(
     return out
 
 
-def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> Words:
     """Digests of the decimal text of integers.
 
     Args:

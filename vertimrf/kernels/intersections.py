@@ -7,8 +7,8 @@ floor, last = ceiling).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Int32s
 from .jit import in_slices, kernel
 
 __all__ = ["joint_histograms", "score_and_information", "solve_intersections"]
@@ -18,12 +18,8 @@ NEAR = 3.0
 # Fewest cells worth a thread.
 SHARE = 64
 
-Sizes = npt.NDArray[np.float64]
 
-
-def joint_histograms(
-    left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8], floor: int, levels: int
-) -> npt.NDArray[np.int32]:
+def joint_histograms(left: Bytes, right: Bytes, floor: int, levels: int) -> Int32s:
     """Count the pairs of levels over the keys for every cell (value of left, value of right).
 
     Args:
@@ -115,15 +111,15 @@ def score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):
 
 
 def solve_intersections(
-    histograms: npt.NDArray[np.int32],
-    left_sizes: Sizes,
-    right_sizes: Sizes,
-    left_errors: Sizes,
-    right_errors: Sizes,
+    histograms: Int32s,
+    left_sizes: Floats,
+    right_sizes: Floats,
+    left_errors: Floats,
+    right_errors: Floats,
     total: float,
     phantoms: float,
-    log_cdf: Sizes,
-) -> tuple[Sizes, Sizes]:
+    log_cdf: Floats,
+) -> tuple[Floats, Floats]:
     """Maximum-likelihood size of every cell's intersection by Fisher scoring.
 
     Margins are known up to Gaussian errors.

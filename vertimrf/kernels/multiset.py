@@ -13,8 +13,8 @@ Axes: d = attributes, n = records.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Words
 from .jit import in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
@@ -57,7 +57,7 @@ def _record_sum(k0, k1, digests, codes, first, last, out):  # type: ignore[no-un
     out[1] = high
 
 
-def record_sum(key: bytes, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> int:
+def record_sum(key: bytes, digests: Words, codes: Codes) -> int:
     """Sum of the keyed hashes of all records modulo :data:`MODULUS`.
 
     Args:

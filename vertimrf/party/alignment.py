@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrays import Bytes
 from ..errors import MessageError
 from ..files import container
 from ..files.convert import to_json
@@ -54,7 +54,7 @@ COMBINATIONS = tuple(
 
 # By id formats, sorted digests of 128 bits [shape=(ids, 16), uint8]. A received sample has SAMPLED
 # entries in every list.
-Sample = dict[tuple[str, ...], npt.NDArray[np.uint8]]
+Sample = dict[tuple[str, ...], Bytes]
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Integers
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
@@ -34,8 +34,8 @@ __all__ = ["release_local_model"]
 
 # Exact counts of marginals in turn, with some attributes' values merged by their maps.
 Marginals = Callable[
-    [Sequence[tuple[int, ...]], Mapping[int, npt.NDArray[np.int64]]],
-    Iterable[npt.NDArray[np.int64]],
+    [Sequence[tuple[int, ...]], Mapping[int, Integers]],
+    Iterable[Integers],
 ]
 
 # Weight of a cell of a three-way marginal relative to a cell of a pair, if cliques are limited.
@@ -120,7 +120,7 @@ def release_local_model(
     return tuple(measured)
 
 
-def _contrasts(counts: npt.NDArray[np.int64], axes: Sequence[int]) -> npt.NDArray[np.int64]:
+def _contrasts(counts: Integers, axes: Sequence[int]) -> Integers:
     """Difference of the two counts along each of some axes, which keep a length of 1."""
     for axis in axes:
         counts = counts.take([0], axis) - counts.take([1], axis)
@@ -215,7 +215,7 @@ def _distance_by_noise(counters: int, plan: LocalPlan, share: float) -> float:
 
 
 def _noisy_r_scores(
-    counted: Iterable[npt.NDArray[np.int64]],
+    counted: Iterable[Integers],
     pairs: list[tuple[int, int]],
     plan: LocalPlan,
     noise: Noise,

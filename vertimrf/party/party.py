@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Integers
 from ..clock import Clock
 from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
@@ -55,7 +55,7 @@ from .secret import Secret, derive, id_keys
 
 __all__ = ["Party"]
 
-BinMaps = tuple[npt.NDArray[np.int64], ...]
+BinMaps = tuple[Integers, ...]
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -88,7 +88,7 @@ class LocalRelease:
     """
 
     marginals: tuple[LocalMarginal, ...]
-    one_way: Mapping[int, npt.NDArray[np.float64]]
+    one_way: Mapping[int, Floats]
     bins: tuple[BinMaps, ...]
 
 
@@ -321,7 +321,7 @@ class Party:
 
             def counted(
                 wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-            ) -> Iterator[npt.NDArray[np.int64]]:
+            ) -> Iterator[Integers]:
                 marginals = [tuple(rows[a] for a in attributes) for attributes in wanted]
                 return records.marginals(marginals, {rows[a]: bins for a, bins in merged.items()})
 
@@ -368,8 +368,8 @@ class Party:
         )
 
     def _agreement(
-        self, records: Records, one_way: Mapping[int, npt.NDArray[np.float64]], noise: Noise
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+        self, records: Records, one_way: Mapping[int, Floats], noise: Noise
+    ) -> tuple[Bytes, ...]:
         """Agreement sketches of the columns that this party shares with others."""
         plan, out = self._plan, []
         for attribute, sketch in plan.agreement_of(self._index).items():
@@ -473,7 +473,7 @@ class Party:
             tuple(attributes[place] for place, _ in combination) for combination in combinations
         ]
 
-    def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
+    def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, Floats]:
         """Released counts of each attribute's values."""
         return {
             self._varying[m.attributes[0]]: m.counts.astype(np.float64)
@@ -481,7 +481,7 @@ class Party:
             if len(m.attributes) == 1
         }
 
-    def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:
+    def _bins(self, one_way: Mapping[int, Floats]) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from the released marginals."""
         plan = self._plan
         long = merging(plan.schema, self._name)
@@ -500,9 +500,7 @@ class Party:
             for group, maps in zip(groups, bins, strict=True)
         ]
 
-    def _sketches(
-        self, records: Records, local: LocalRelease, noise: Noise
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+    def _sketches(self, records: Records, local: LocalRelease, noise: Noise) -> tuple[Bytes, ...]:
         """LocEnc: the tables of this party's groups."""
         plan, sketch, groups = self._plan, self._plan.sketch, self._plan.groups_of(self._index)
         if sketch is None or not groups:

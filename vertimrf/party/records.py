@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes, Int32s, Integers, Words
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
 from ..model.domain_compression import compressed_sizes
@@ -27,10 +28,6 @@ from .persons import limited
 
 __all__ = ["Composite", "InMemory", "Records", "count_marginals", "take_in"]
 
-Codes = npt.NDArray[np.uint16]
-Counts = npt.NDArray[np.int64]
-Digests = npt.NDArray[np.uint64]
-Values = npt.NDArray[np.int32]
 # Values of groups that are computed at a time: 128 MB. Fewer pieces make the encoding of scheduled
 # pairs faster.
 CELLS_AT_ONCE = 1 << 26
@@ -81,7 +78,7 @@ class Records(Protocol):
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-    ) -> Iterator[Counts]:
+    ) -> Iterator[Integers]:
         """Count the records in the cells of marginals, one marginal after the other.
 
         Args:
@@ -94,7 +91,7 @@ class Records(Protocol):
         make: Callable[[], E],
         composites: Sequence[Composite],
         progress: Progress | None = None,
-        words: Digests | None = None,
+        words: Words | None = None,
     ) -> E:
         """Encode all records.
 
@@ -109,14 +106,14 @@ class Records(Protocol):
             The encoder with all records.
         """
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Digests, Codes]:
+    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
         """All digests [shape=(n,), uint64] and values [shape=(composites, n), uint16] in one place.
 
         Raises:
             PlanError: the records do not fit in memory.
         """
 
-    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Digests, Values]:
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """Digests of all ids [shape=(n,), uint64], and their values [shape=(composites, n), int32].
 
         The values are -1 for an id whose record does not fit.
@@ -164,7 +161,7 @@ class InMemory:
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-    ) -> Iterator[Counts]:
+    ) -> Iterator[Integers]:
         """See :class:`Records`."""
         return count_marginals(
             self.table.codes, [attribute.size for attribute in self.attributes], wanted, merged
@@ -175,18 +172,18 @@ class InMemory:
         make: Callable[[], E],
         composites: Sequence[Composite],
         progress: Progress | None = None,
-        words: Digests | None = None,
+        words: Words | None = None,
     ) -> E:
         """See :class:`Records`."""
         encoder = make()
         take_in(encoder, self.table.digests, self.table.codes, composites, progress, words)
         return encoder
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Digests, Codes]:
+    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
         """See :class:`Records`."""
         return self.table.digests, _values(self.table.codes, composites)
 
-    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Digests, Values]:
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """See :class:`Records`."""
         digests, codes = self.gathered(composites)
         blanks = self.table.blanks
@@ -203,7 +200,7 @@ def count_marginals(
     sizes: Sequence[int],
     wanted: Iterable[tuple[int, ...]],
     merged: Mapping[int, BinMap],
-) -> Iterator[Counts]:
+) -> Iterator[Integers]:
     """Count the records in every cell of some marginals. Consecutive pairs are counted together.
 
     Args:
@@ -232,11 +229,11 @@ def count_marginals(
 
 def take_in(
     encoder: Encoder,
-    digests: Digests,
+    digests: Words,
     codes: Codes,
     composites: Sequence[Composite],
     progress: Progress | None = None,
-    words: Digests | None = None,
+    words: Words | None = None,
 ) -> None:
     """Add records to an encoder, in pieces.
 

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
+from ..arrays import Floats, Integers
 from ..errors import PrivacyError
 from .events import Event, LossGrid
 
@@ -41,7 +42,6 @@ __all__ = [
     "group_epsilon",
 ]
 
-Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
 # Rényi orders: dense near the usual optimum, and wide enough for tiny and for huge budgets.
@@ -387,7 +387,7 @@ class Loss:
 
     count: int
     step: float
-    starts: npt.NDArray[np.int64]
+    starts: Integers
     mass: Floats
     lost: float
     variance: float

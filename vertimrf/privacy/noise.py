@@ -26,11 +26,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Integers
 from .sampler import Stream, discrete_gaussian, two_sided_geometric
 
 __all__ = ["FixedNoise", "KeyedNoise", "Noise", "SystemNoise"]
-
-Integers = npt.NDArray[np.int64]
 
 
 class Noise(Protocol):

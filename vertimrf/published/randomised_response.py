@@ -11,24 +11,22 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Words
 from ..kernels.prf import fill_words, tail
 from ..sketches.parameters import ResponsePlan
 
 __all__ = ["count_marginal", "respond"]
 
-Floats = npt.NDArray[np.float64]
-
 
 def respond(
     plan: ResponsePlan,
     attributes: Sequence[int],
-    digests: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.uint16],
+    digests: Words,
+    codes: Codes,
     key: bytes,
     entropy: Callable[[int], bytes],
-) -> tuple[npt.NDArray[np.uint8], ...]:
+) -> tuple[Bytes, ...]:
     """Randomise every value of a party's table, and sort the rows by their keyed digests.
 
     Args:
@@ -66,7 +64,7 @@ def respond(
 
 
 def count_marginal(
-    plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[npt.NDArray[np.uint8]]
+    plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[Bytes]
 ) -> tuple[Floats, Floats]:
     """Estimate a marginal's counts without bias, and their errors (FO-based CarEst, section 4.2).
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Integers, Words
 from ..errors import PlanError
 from ..kernels.geometric import count_values, encode_shared
 from ..progress import Progress
@@ -49,9 +49,7 @@ class SharedKeyEncoder(LevelEncoder):
         sizes = [plan.sizes[a] for a in attributes]
         super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes])
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         first_row = np.cumsum([0, *self._sizes[:-1]])
         count_values(codes, first_row, self._counts)
         state = self._state.reshape(self._counts.size, -1)
@@ -70,12 +68,12 @@ class SharedKeyEncoder(LevelEncoder):
 
     def _raise(
         self,
-        digests: npt.NDArray[np.uint64],
-        codes: npt.NDArray[np.uint16],
-        first_row: npt.NDArray[np.int64],
-        stops: npt.NDArray[np.uint8],
+        digests: Words,
+        codes: Codes,
+        first_row: Integers,
+        stops: Bytes,
         block: int,
-        rows: npt.NDArray[np.uint8],
+        rows: Bytes,
     ) -> None:
         tables = np.repeat(np.ascontiguousarray(rows)[None], numba.get_num_threads(), axis=0)
         axis = (self._start, self._per_length)

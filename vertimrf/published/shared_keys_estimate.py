@@ -24,8 +24,8 @@ from collections.abc import Sequence
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Integers
 from ..errors import PlanError
 from ..kernels.jit import threads
 from ..kernels.shared_keys import invert_shares, largest_two, union_shares
@@ -34,8 +34,7 @@ from ..sketches.parameters import SharedKeyPlan
 
 __all__ = ["estimate_cells", "published_estimates"]
 
-Floats = npt.NDArray[np.float64]
-Bins = npt.NDArray[np.int64] | None
+Bins = Integers | None
 # Grid points per unit of the logarithm of the number of items. The relative error of interpolation
 # is below 1e-4, far below that of the sketches.
 GRID = 4
@@ -47,7 +46,7 @@ def published_estimates(
     plan: SharedKeyPlan,
     attributes: Sequence[int],
     bins: Sequence[Bins],
-    levels: Sequence[npt.NDArray[np.uint8]],
+    levels: Sequence[Bytes],
     marginals: Sequence[tuple[int, ...]],
     total: float,
 ) -> list[Measurement]:
@@ -93,7 +92,7 @@ def published_estimates(
 
 def estimate_cells(
     plan: SharedKeyPlan,
-    levels: npt.NDArray[np.uint8],
+    levels: Bytes,
     sizes: Sequence[int],
     marginals: Sequence[Sequence[int]],
     total: float,
@@ -171,7 +170,7 @@ def _check_plan(plan: SharedKeyPlan) -> None:
         )
 
 
-def _invert(plan: SharedKeyPlan, shares: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _invert(plan: SharedKeyPlan, shares: Integers) -> tuple[Floats, Floats]:
     """Numbers of items and their standard errors, from sums of 2^(ceiling - level)."""
     items, errors = np.empty(shares.size), np.empty(shares.size)
     low, high, *law = cut_law(plan.floor, plan.ceiling, plan.keys)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError, PlanError
 from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
@@ -48,8 +48,7 @@ __all__ = [
     "predicted_marginals",
 ]
 
-Floats = npt.NDArray[np.float64]
-BinMaps = tuple[npt.NDArray[np.int64], ...]
+BinMaps = tuple[Integers, ...]
 
 
 @dataclass(frozen=True)
@@ -486,7 +485,7 @@ def cell_variance(
     return 1.0 / precision if precision else math.inf
 
 
-def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.int64]]:
+def merged_at_parties(messages: Sequence[Message]) -> dict[int, Integers]:
     """By attribute, the map code -> merged value, if larger marginals have a compressed domain."""
     bin_maps = (
         pair
@@ -500,8 +499,8 @@ def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.i
 def _responses(
     sketch: ResponsePlan,
     published: Sequence[int],
-    tables: Sequence[npt.NDArray[np.uint8]],
-    bins: Sequence[npt.NDArray[np.int64]],
+    tables: Sequence[Bytes],
+    bins: Sequence[Integers],
     wanted: Sequence[tuple[int, ...]],
 ) -> list[Measurement]:
     if len({table.size for table in tables}) > 1:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import __version__
+from ..arrays import Codes
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
@@ -96,7 +96,7 @@ class Result:
     """
 
     plan: Plan
-    codes: npt.NDArray[np.uint16]
+    codes: Codes
     model: MarkovRandomField
     initial: MarkovRandomField
     ledger: Ledger
@@ -108,7 +108,7 @@ class Result:
     seed: int | None
     overlap: Overlap | None = None
     others: tuple[PartModel, ...] = ()
-    holders: npt.NDArray[np.uint16] | None = None
+    holders: Codes | None = None
 
     def __repr__(self) -> str:
         return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"

@@ -35,9 +35,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, special
 
+from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
 from ..progress import Progress, Silent
@@ -53,7 +53,6 @@ __all__ = [
     "predicted_cell_errors",
 ]
 
-Floats = npt.NDArray[np.float64]
 # A SciPy matrix in row format; SciPy's matrices have no types.
 Sparse = Any
 
@@ -83,7 +82,7 @@ class CountedGroup:
         weight: by how much a record moves the counters.
     """
 
-    codes: npt.NDArray[np.uint8]
+    codes: Bytes
     released: Floats
     sizes: Floats
     sizes_sigma: Floats
@@ -172,7 +171,7 @@ class _Layout:
     """
 
     members: Floats
-    group: npt.NDArray[np.int64]
+    group: Integers
     signs: Sparse
     values: Sparse
     constant: Floats

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Words
 from ..errors import MessageError, PlanError, TableError
 from ..kernels.count_sketch import (
     NoiseTable,
@@ -52,8 +53,6 @@ STEPS = {1: 1.0, 2: 0.9957, 3: 0.5860, 4: 0.3352}
 MAX_RECORDS = (1 << 30) - (1 << 16)
 # Number of counters to which noise is added at a time.
 NOISE_CHUNK = 1 << 20
-
-Floats = npt.NDArray[np.float64]
 
 
 def code_steps(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
@@ -132,20 +131,18 @@ class CountSketchEncoder(Encoder):
         sizes = [plan.sizes[group] for group in groups]
         super().__init__(secret, b"vertimrf count", identity, groups, sizes, state, 1)
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         self._count(digests.size)
         log_buckets = self._plan.buckets.bit_length() - 1
         add_records(
             *self._key, digests, codes, self._layout, log_buckets, 1, self._state, progress.advance
         )
 
-    def _join(self, state: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> None:
+    def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:
         self._count(int(counts[0]))
         self._state += state
 
-    def _check_sound(self, least: int, most: int, counts: npt.NDArray[np.int64]) -> None:
+    def _check_sound(self, least: int, most: int, counts: Integers) -> None:
         if not -counts[0] <= least <= most <= counts[0]:
             raise MessageError(
                 f"The encoder's state holds counters beyond its {counts[0]:,} records: it is damaged."
@@ -153,7 +150,7 @@ class CountSketchEncoder(Encoder):
 
     def result(
         self, sizes: Sequence[Floats], entropy: Callable[[int], bytes] = os.urandom
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+    ) -> tuple[Bytes, ...]:
         """Add the noise and return the codes to publish.
 
         This works once: from two results with different noise a reader could average the noise
@@ -199,11 +196,11 @@ class CountSketchEncoder(Encoder):
 
     def _publish(
         self,
-        state: npt.NDArray[np.int32],
+        state: Int32s,
         weight: int,
         noise: NoiseTable,
         steps: Floats,
-        out: npt.NDArray[np.uint8],
+        out: Bytes,
         entropy: Callable[[int], bytes],
     ) -> None:
         """Add the noise to counters and write their codes.

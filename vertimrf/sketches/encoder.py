@@ -25,6 +25,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Integers, Words
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..files.convert import to_json
 from ..kernels.geometric import encode_rows, group_by_value, hazards
@@ -107,7 +108,7 @@ class Encoder:
 
     def update(
         self,
-        digests: npt.NDArray[np.uint64],
+        digests: Words,
         codes: npt.NDArray[np.integer],
         progress: Progress | None = None,
     ) -> None:
@@ -215,17 +216,15 @@ class Encoder:
                 "be published only once, so make a new plan for another release."
             )
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         """Add checked records to the state."""
         raise NotImplementedError
 
-    def _join(self, state: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> None:
+    def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:
         """Add another encoder's state and counts."""
         raise NotImplementedError
 
-    def _check_sound(self, least: int, most: int, counts: npt.NDArray[np.int64]) -> None:
+    def _check_sound(self, least: int, most: int, counts: Integers) -> None:
         """Refuse a state with such numbers and counts; raises as :meth:`merge_state`."""
         raise NotImplementedError
 
@@ -259,19 +258,17 @@ class LevelEncoder(Encoder):
         # Counts are of each value so far, attribute after attribute; used to guess final levels.
         super().__init__(secret, self._purpose, identity, attributes, sizes, state, sum(sizes))
 
-    def _join(self, state: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> None:
+    def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:
         np.maximum(self._state, state, out=self._state)
         self._counts += counts
 
-    def _check_sound(self, least: int, most: int, counts: npt.NDArray[np.int64]) -> None:
+    def _check_sound(self, least: int, most: int, counts: Integers) -> None:
         if not self._base <= least <= most <= self._plan.ceiling:
             raise MessageError(
                 "The encoder's state holds levels outside the plan's floor and ceiling: it is damaged."
             )
 
-    def result(
-        self, entropy: Callable[[int], bytes] = os.urandom
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+    def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[Bytes, ...]:
         """Join the phantoms and return the levels to publish.
 
         This works once: two results with different phantoms would show which levels come from
@@ -308,9 +305,9 @@ class LevelEncoder(Encoder):
 def checked_records(
     attributes: Sequence[int],
     sizes: Sequence[int],
-    digests: npt.NDArray[np.uint64],
+    digests: Words,
     codes: npt.NDArray[np.integer],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+) -> tuple[Words, Codes]:
     """Check a chunk of records and convert it to what the kernels expect.
 
     Args:
@@ -378,7 +375,7 @@ class SketchEncoder(LevelEncoder):
                     f"No scheduled pair has group {attribute}; leave it out of the encoder."
                 )
         sizes = [plan.sizes[attribute] for attribute in attributes]
-        rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in attributes]
+        rows: list[list[Integers]] = [[] for _ in attributes]
         shapes = []
         first_block = offset = 0
         for number, pair in enumerate(plan.pairs):
@@ -414,9 +411,7 @@ class SketchEncoder(LevelEncoder):
         # A lower bound of each row's levels.
         self._minima = np.full(len(self._rows), self._base, np.uint8)
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         workers = numba.get_num_threads()
         n, d = digests.size, len(self._sizes)
         begins, ends = np.empty((2, self._counts.size), np.int64)
@@ -449,10 +444,10 @@ class SketchEncoder(LevelEncoder):
 
 
 def guess_stops(
-    counts: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.int64] | int,
+    counts: Integers,
+    keys: Integers | int,
     plan: SketchPlan | SharedKeyPlan,
-) -> npt.NDArray[np.int64]:
+) -> Integers:
     """Guess a level that all sketches of a row reach; it changes the speed, never the result.
 
     Args:
@@ -467,7 +462,7 @@ def guess_stops(
     return np.clip(np.log2(ratio).astype(np.int64), max(plan.floor, 1), plan.ceiling - 1)
 
 
-def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+def _cost(tasks: Integers, minima: Bytes) -> Floats:
     """Relative time of each row's task [shape=(t,), float64].
 
     A record takes one random word, an event about three times that, and a key a little.
@@ -478,9 +473,7 @@ def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.ND
     return records * (1.0 + 3.0 * events) + keys / 50.0
 
 
-def _assign_tasks(
-    cost: npt.NDArray[np.float64], workers: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _assign_tasks(cost: Floats, workers: int) -> tuple[Integers, Integers]:
     """Assign tasks to workers: the longest first, each to the worker with the least work.
 
     Args:

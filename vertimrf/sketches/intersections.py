@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError
 from ..kernels.intersections import joint_histograms, score_and_information, solve_intersections
 from ..kernels.jit import threads
@@ -44,18 +44,18 @@ class Side:
     """
 
     attribute: int
-    bins: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.float64]
-    levels: npt.NDArray[np.uint8]
-    sizes_sigma: npt.NDArray[np.float64] | None = None
+    bins: Integers
+    sizes: Floats
+    levels: Bytes
+    sizes_sigma: Floats | None = None
 
     @property
-    def errors(self) -> npt.NDArray[np.float64]:
+    def errors(self) -> Floats:
         """Standard error of each of ``sizes``, 0 where it is known [shape=(bins,), float64]."""
         return np.zeros(len(self.sizes)) if self.sizes_sigma is None else self.sizes_sigma
 
 
-def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
+def level_log_cdf(plan: SketchPlan) -> Floats:
     """Log P(level <= x) of one draw, clipped to floor and ceiling.
 
     Args:
@@ -68,7 +68,7 @@ def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
     # No draw has level 0. Its logarithm is finite, since -inf times 0 is not a number.
     log_cdf = np.log(np.maximum(-np.expm1(-levels * np.log(2)), 1e-300))
     log_cdf[-1] = 0.0
-    out: npt.NDArray[np.float64] = log_cdf
+    out: Floats = log_cdf
     return out
 
 
@@ -133,9 +133,9 @@ def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Me
 
 def outer_measurement(
     attributes: tuple[tuple[int, ...], tuple[int, ...]],
-    bins: tuple[tuple[npt.NDArray[np.int64], ...], tuple[npt.NDArray[np.int64], ...]],
-    counts: npt.NDArray[np.float64],
-    errors: npt.NDArray[np.float64],
+    bins: tuple[tuple[Integers, ...], tuple[Integers, ...]],
+    counts: Floats,
+    errors: Floats,
     contrasted: tuple[bool, bool] = (False, False),
 ) -> Measurement:
     """Make one measurement of two sides' counts, with an axis for each attribute in schema order.

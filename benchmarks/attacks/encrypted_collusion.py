@@ -23,7 +23,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.noise import KeyedNoise, Noise, SystemNoise
+from vertimrf.privacy.noise import KeyedNoise, SystemNoise
 from vertimrf.sketches.parameters import EncryptedCountsPlan
 from vertimrf.tables.table import Table
 
@@ -65,7 +65,7 @@ class Play:
     bins: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, data: Dataset, known: Noise) -> Play:
+    def of(cls, data: Dataset, known: KeyedNoise) -> Play:
         """A message on a table whose first attributes the first party holds; ``known`` is the second party's noise."""
         named = [
             Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)

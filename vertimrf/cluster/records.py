@@ -27,7 +27,7 @@ from ..party.persons import unnamed
 from ..party.records import Composite
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
-from ..progress import Progress
+from ..progress import SILENT, Progress
 from ..sketches.encoder import Encoder
 from ..tables.arrow import name_of
 from ..tables.dropped import EXAMPLES, NONE, Dropped
@@ -165,7 +165,7 @@ class ClusterRecords:
         self,
         make: Callable[[], E],
         composites: Sequence[Composite],
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         words: Words | None = None,
     ) -> E:
         """See :class:`vertimrf.party.records.Records`.
@@ -182,8 +182,7 @@ class ClusterRecords:
         merged = self._tree("sketches", encoders, functools.partial(work.merge, make))
         out = make()
         out.merge_state(self._answer(self._submit("sketches", work.state, merged)))
-        if progress is not None:
-            progress.advance(1, 1)
+        progress.advance(1, 1)
         return out
 
     def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:

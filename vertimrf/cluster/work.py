@@ -240,7 +240,7 @@ def fold(
     The original does not change, because Dask may need it again.
     """
     out = make() if encoder is None else copy.deepcopy(encoder)
-    take_in(out, part.digests, part.codes(), composites, None, words)
+    take_in(out, part.digests, part.codes(), composites, words=words)
     return out
 
 

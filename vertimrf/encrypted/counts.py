@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arrays import Bytes, Int32s, Integers
 from ..errors import MessageError
-from ..progress import Progress
+from ..progress import SILENT, Progress
 from .packing import Layout, counters_of
 from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
 from .processes import spread
@@ -36,7 +36,7 @@ def encrypt_rows(
     private: PrivateKey,
     codes: Int32s,
     layout: Layout,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Bytes:
     """Encrypt a packer's rows under its own key: step 1.
 
@@ -87,7 +87,7 @@ def sum_rows(
     sizes: Sequence[int],
     noise: Integers,
     layout: Layout,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     contrasts: Sequence[int] = (),
 ) -> Bytes:
     """Add the packer's rows for every value of a selector, with the selector's noise: step 2.
@@ -129,8 +129,7 @@ def sum_rows(
         cuts, spread(_Addition, (public, tuple(sizes), tuple(contrasts)), pieces), strict=True
     ):
         parts.append(part)
-        if progress is not None:
-            progress.advance(at.stop, layout.capacity, "rows")
+        progress.advance(at.stop, layout.capacity, "rows")
     sums = [
         (list(zip(*products, strict=True)), plaintexts)
         for *products, plaintexts in zip(*parts, added, strict=True)
@@ -216,7 +215,7 @@ def open_sums(
     answers: Bytes,
     rows: Sequence[int],
     layout: Layout,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Integers]:
     """Decrypt a selector's answers: step 3. The packer's noise is still to be added.
 
@@ -238,8 +237,7 @@ def open_sums(
     counters: list[list[int]] = []
     for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
         counters += some
-        if progress is not None:
-            progress.advance(len(counters), len(answers), "sums")
+        progress.advance(len(counters), len(answers), "sums")
     if not all(counters):
         raise MessageError(
             "The file of answers was made under another key or for another plan: have it sent again."
@@ -288,7 +286,7 @@ def _slices(count: int, length: int) -> list[slice]:
 
 
 def _collected(
-    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress | None, unit: str
+    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress, unit: str
 ) -> Bytes:
     """Rows of ciphertexts from pieces, whose number is reported as they come."""
     out = np.empty((count, layout.ciphertexts, layout.ciphertext_bytes), np.uint8)
@@ -297,6 +295,5 @@ def _collected(
         rows = piece.reshape(-1, *out.shape[1:])
         out[done : done + len(rows)] = rows
         done += len(rows)
-        if progress is not None:
-            progress.advance(done, count, unit)
+        progress.advance(done, count, unit)
     return out

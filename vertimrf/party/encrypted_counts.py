@@ -25,8 +25,8 @@ from ..encrypted.positions import align, place, population_digest
 from ..errors import MessageError
 from ..files import container
 from ..plan.plan import Plan
-from ..privacy.noise import KeyedNoise, Noise
-from ..progress import Progress
+from ..privacy.noise import KeyedNoise
+from ..progress import SILENT, Progress
 from ..sketches.parameters import EncryptedCountsPlan
 from .secret import Secret, derive
 
@@ -73,7 +73,7 @@ class Steps:
     digests: Words
     values: Int32s
     private: PrivateKey | None = None
-    progress: Progress | None = None
+    progress: Progress = SILENT
 
     @cached_property
     def codes(self) -> Int32s:
@@ -104,7 +104,7 @@ class Steps:
         }
         return container.pack(ROWS, self._header(None), arrays)
 
-    def answer(self, party: int, rows: bytes, noise: Callable[[bytes], Noise]) -> bytes:
+    def answer(self, party: int, rows: bytes, noise: Callable[[bytes], KeyedNoise]) -> bytes:
         """Step 2: the sums of an earlier party's rows for each own value, with own noise.
 
         Args:
@@ -137,7 +137,7 @@ class Steps:
         )
         return container.pack(ANSWERS, self._header(party), {"answers": sums})
 
-    def tables(self, answers: Mapping[int, bytes], noise: Callable[[bytes], Noise]) -> Tables:
+    def tables(self, answers: Mapping[int, bytes], noise: Callable[[bytes], KeyedNoise]) -> Tables:
         """Step 3: tables with every later party, with the noise of both.
 
         Args:

@@ -27,8 +27,8 @@ from ..model.junction_tree import JunctionTree
 from ..plan.merging import merged_values
 from ..plan.plan import SCORE_GRID, LocalPlan
 from ..plan.workload import Workload
-from ..privacy.noise import Noise
-from ..progress import Progress
+from ..privacy.noise import KeyedNoise
+from ..progress import SILENT, Progress
 
 __all__ = ["release_local_model"]
 
@@ -53,8 +53,8 @@ def release_local_model(
     marginals: Marginals,
     sizes: Sequence[int],
     plan: LocalPlan,
-    noise: Noise,
-    progress: Progress | None = None,
+    noise: KeyedNoise,
+    progress: Progress = SILENT,
     workload: Workload | None = None,
     linked: Sequence[Sequence[int]] = (),
     long: Mapping[int, bool] | None = None,
@@ -115,8 +115,7 @@ def release_local_model(
         axes = plan.contrasted(exact.shape)
         counts = noise.gaussian(units * _contrasts(exact, axes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units, bins, axes))
-        if progress is not None:
-            progress.advance(done, int(cells.sum()))
+        progress.advance(done, int(cells.sum()))
     return tuple(measured)
 
 
@@ -218,7 +217,7 @@ def _noisy_r_scores(
     counted: Iterable[Integers],
     pairs: list[tuple[int, int]],
     plan: LocalPlan,
-    noise: Noise,
+    noise: KeyedNoise,
 ) -> dict[tuple[int, int], float]:
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     exact = np.empty(len(pairs))

@@ -29,7 +29,7 @@ from ..plan.groups import Group, cut_groups, released_sizes
 from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
-from ..privacy.noise import KeyedNoise, Noise, SystemNoise
+from ..privacy.noise import KeyedNoise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
 from ..sketches.agreement import value_words
@@ -116,7 +116,7 @@ class Party:
         plan: Plan,
         name: str,
         secret: Secret,
-        noise: Noise | None = None,
+        noise: KeyedNoise | None = None,
         clock: Clock | None = None,
         options: RunOptions | None = None,
         *,
@@ -248,7 +248,7 @@ class Party:
         with threads(self._options.num_threads):
             return table_digest(records, self._key, self._plan.digest())
 
-    def _noise(self, table: bytes, of: str = "message", exact: bytes = b"") -> Noise:
+    def _noise(self, table: bytes, of: str = "message", exact: bytes = b"") -> KeyedNoise:
         """Noise of a release. Different tables have independent noise, also for equal counts.
 
         Args:
@@ -312,7 +312,7 @@ class Party:
             tables=tables,
         )
 
-    def _local(self, records: Records, noise: Noise) -> LocalRelease:
+    def _local(self, records: Records, noise: KeyedNoise) -> LocalRelease:
         """LocMRF: the noisy local marginals, and the bins that follow from them."""
         plan = self._plan
         with self._clock("LocMRF"):
@@ -346,7 +346,7 @@ class Party:
             )
             return LocalRelease(marginals, one_way, self._bins(one_way))
 
-    def _message(self, records: Records, noise: Noise) -> Message:
+    def _message(self, records: Records, noise: KeyedNoise) -> Message:
         plan = self._plan
         count = None
         if self._index == 0:
@@ -368,7 +368,7 @@ class Party:
         )
 
     def _agreement(
-        self, records: Records, one_way: Mapping[int, Floats], noise: Noise
+        self, records: Records, one_way: Mapping[int, Floats], noise: KeyedNoise
     ) -> tuple[Bytes, ...]:
         """Agreement sketches of the columns that this party shares with others."""
         plan, out = self._plan, []
@@ -500,7 +500,9 @@ class Party:
             for group, maps in zip(groups, bins, strict=True)
         ]
 
-    def _sketches(self, records: Records, local: LocalRelease, noise: Noise) -> tuple[Bytes, ...]:
+    def _sketches(
+        self, records: Records, local: LocalRelease, noise: KeyedNoise
+    ) -> tuple[Bytes, ...]:
         """LocEnc: the tables of this party's groups."""
         plan, sketch, groups = self._plan, self._plan.sketch, self._plan.groups_of(self._index)
         if sketch is None or not groups:

@@ -24,7 +24,7 @@ from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
 from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind, LedgerEntry
-from ..privacy.noise import Noise, SystemNoise
+from ..privacy.noise import KeyedNoise, SystemNoise
 from ..tables.dropped import Tally
 from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, some
@@ -59,7 +59,7 @@ def find_domains(
     party: Callable[[str], str],
     *,
     records_per_person: int = 1,
-    noise: Noise | None = None,
+    noise: KeyedNoise | None = None,
 ) -> tuple[Finding, ...]:
     """Find domains, with an equal part of epsilon for each, and of delta for each categorical one.
 
@@ -225,7 +225,7 @@ def _find_edges(
     numbers: Floats,
     epsilon: float,
     sensitivity: int,
-    noise: Noise,
+    noise: KeyedNoise,
 ) -> tuple[Attribute | None, list[Event]]:
     """Find bins of a numeric attribute with pure epsilon."""
     events: list[Event] = []
@@ -249,7 +249,7 @@ def _find_values(
     epsilon: float,
     delta: float,
     sensitivity: int,
-    noise: Noise,
+    noise: KeyedNoise,
 ) -> tuple[Attribute | None, list[Event]]:
     """Find values whose noisy count exceeds the threshold, most frequent first."""
     scale = sensitivity / epsilon

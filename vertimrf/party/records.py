@@ -20,7 +20,7 @@ from ..model.domain_compression import compressed_sizes
 from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
-from ..progress import Progress, Silent
+from ..progress import SILENT, Progress
 from ..sketches.encoder import Encoder
 from ..tables.impossible import breaking
 from ..tables.table import Table
@@ -90,7 +90,7 @@ class Records(Protocol):
         self,
         make: Callable[[], E],
         composites: Sequence[Composite],
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         words: Words | None = None,
     ) -> E:
         """Encode all records.
@@ -171,7 +171,7 @@ class InMemory:
         self,
         make: Callable[[], E],
         composites: Sequence[Composite],
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         words: Words | None = None,
     ) -> E:
         """See :class:`Records`."""
@@ -232,7 +232,7 @@ def take_in(
     digests: Words,
     codes: Codes,
     composites: Sequence[Composite],
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     words: Words | None = None,
 ) -> None:
     """Add records to an encoder, in pieces.
@@ -244,13 +244,12 @@ def take_in(
         composites, progress, words: as for :meth:`Records.encoded`.
     """
     together = max(CELLS_AT_ONCE // max(len(composites), 1), 1)
-    whole = Silent() if progress is None else progress
     for first in range(0, len(digests), together):
         piece = slice(first, first + together)
         keys, values = digests[piece], _values(codes[:, piece], composites)
         if words is not None:
             keys, values = keys ^ words[values[0]], np.zeros_like(values)
-        encoder.update(keys, values, _Share(whole, first, len(keys), len(digests)))
+        encoder.update(keys, values, _Share(progress, first, len(keys), len(digests)))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from ..model.measurement import BinMap, Measurement, best_measured, padded
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
-from ..progress import Progress, Silent, towards
+from ..progress import SILENT, Progress, towards
 from .shared_columns import local_tree
 
 __all__ = ["GlobalGraph", "combine_graphs"]
@@ -79,7 +79,7 @@ def combine_graphs(
     local: Sequence[Measurement],
     crossing: Sequence[Measurement],
     total: float,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> GlobalGraph:
     """Build the global graph: add the worst-fitted marginals while the largest clique stays within
     the limit.
@@ -122,7 +122,7 @@ def combine_graphs(
         if len(larger) > MANY_MARGINALS:
             larger = pairs
         batch = max(len(pairs) // STEPS, 1)
-        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress or Silent())
+        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress)
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
 

@@ -30,7 +30,7 @@ from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..files.convert import to_json
 from ..kernels.geometric import encode_rows, group_by_value, hazards
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
-from ..progress import Progress, Silent
+from ..progress import SILENT, Progress
 from .parameters import BLOCK_KEYS, SharedKeyPlan, SketchPlan
 
 __all__ = ["ENCODING_VERSION", "SketchEncoder"]
@@ -110,7 +110,7 @@ class Encoder:
         self,
         digests: Words,
         codes: npt.NDArray[np.integer],
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> None:
         """Add a chunk of records.
 
@@ -129,7 +129,7 @@ class Encoder:
         self._check_unspent()
         digests, codes = checked_records(self._groups, self._sizes, digests, codes)
         if digests.size and self._state.size:
-            self._encode(digests, codes, Silent() if progress is None else progress)
+            self._encode(digests, codes, progress)
 
     def merge(self, other: Encoder) -> None:
         """Add the records of another encoder of the same plan, party and secret.

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import stats
 
+from vertimrf.privacy import accountant
+
 # Statistical tests reject at p < ALPHA under the exact law.
 ALPHA = 1e-4
 
@@ -39,6 +41,17 @@ def chi_square(counts, probabilities):
     expected, seen = np.bincount(group, expected), np.bincount(group, seen)
     statistic = float(((seen - expected) ** 2 / expected).sum())
     return float(stats.chi2.sf(statistic, len(expected) - 1))
+
+
+def by_pld(events, delta):
+    """Composed epsilon after each event by loss distributions alone, where Rényi divergences might be smaller."""
+    losses = accountant._losses(events, delta)
+    return np.array(
+        [
+            max(accountant._compose(one[: n + 1], delta).epsilon(delta) for one in losses)
+            for n in range(len(events))
+        ]
+    )
 
 
 MASK = 2**64 - 1

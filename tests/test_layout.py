@@ -12,12 +12,12 @@ import vertimrf
 ROOT = Path(vertimrf.__file__).parent
 # Rooms whose imports within the package are all named.
 ONLY = {
-    "kernels": {"kernels"},
-    "files": {"files", "errors"},
+    "kernels": {"kernels", "arrays"},
+    "files": {"files", "arrays", "errors"},
     "keys": {"files", "errors"},
     "model": {"model", "files", "kernels", "errors"},
-    "privacy": {"privacy", "errors", "files"},
-    "encrypted": {"encrypted", "errors", "files", "kernels", "progress"},
+    "privacy": {"privacy", "arrays", "errors", "files"},
+    "encrypted": {"encrypted", "arrays", "errors", "files", "kernels", "progress"},
     "utility": {"utility", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},
     "adapters": {"adapters", "model", "errors", "synthesizer", "plan"},

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import Bytes, Integers
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes, write_bytes
@@ -69,10 +70,10 @@ class Message:
     private: bool
     count: int | None
     marginals: tuple[LocalMarginal, ...]
-    bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
-    sketches: tuple[npt.NDArray[np.uint8], ...]
-    agreement: tuple[npt.NDArray[np.uint8], ...] = ()
-    tables: tuple[npt.NDArray[np.int64], ...] = ()
+    bins: tuple[tuple[Integers, ...], ...]
+    sketches: tuple[Bytes, ...]
+    agreement: tuple[Bytes, ...] = ()
+    tables: tuple[Integers, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Message of party {self.party}: {len(self.marginals)} marginals>"
@@ -101,12 +102,12 @@ class Message:
             f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))
         }
         if plan.sketch is not None:
-            arrays |= _packed(self.sketches, plan.sketch)
+            arrays |= _packed("sketch", 0, self.sketches, plan.sketch)
         arrays |= {f"table{i}": table for i, table in enumerate(self.tables)}
         for i, (codes, sketch) in enumerate(
             zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)
         ):
-            arrays[f"agreement{i}"] = pack_bits(codes, sketch.bits)
+            arrays |= _packed("agreement", i, [codes], sketch)
         return container.pack(KIND, header, arrays)
 
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
@@ -237,31 +238,30 @@ def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> N
         )
 
 
-def _sketches(
-    arrays: dict[str, npt.NDArray[Any]], sketch: CrossPartyRelease, groups: Sequence[int], rows: int
-) -> list[npt.NDArray[np.uint8]]:
-    """Unpacked tables, each checked against the plan."""
+def _unpacked(
+    arrays: dict[str, npt.NDArray[Any]],
+    name: str,
+    first: int,
+    sketch: CrossPartyRelease,
+    groups: Sequence[int],
+    rows: int = 0,
+) -> list[Bytes]:
+    """The tables that :func:`_packed` packed, each checked against the plan."""
     out = []
-    for number, (shape, most) in enumerate(
-        zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)
-    ):
-        packed = _array(
-            arrays, f"sketch{number}", np.uint8, (packed_size(shape[0] * shape[1], sketch.bits),)
-        )
-        levels = (
-            unpack_bits(packed, shape[0] * shape[1], sketch.bits) + np.uint8(sketch.floor)
-        ).reshape(shape)
+    expected = zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)
+    for number, (shape, most) in enumerate(expected, first):
+        count = shape[0] * shape[1]
+        packed = _array(arrays, f"{name}{number}", np.uint8, (packed_size(count, sketch.bits),))
+        levels = unpack_bits(packed, count, sketch.bits) + np.uint8(sketch.floor)
         if levels.max(initial=0) > most:
             raise MessageError(
-                f"sketch {number} holds {levels.max()}, above its highest level {most}."
+                f"{name} {number} holds {levels.max()}, above its highest level {most}."
             )
-        out.append(levels)
+        out.append(levels.reshape(shape))
     return out
 
 
-def _tables(
-    arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
-) -> tuple[npt.NDArray[np.int64], ...]:
+def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[Integers, ...]:
     """Tables of encrypted counts, each checked against the plan."""
     out = []
     for number, (other, own) in enumerate(plan.counted_pairs(party)):
@@ -299,21 +299,14 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
             if maps[-1].max() >= count:
                 raise MessageError(f"bins of {plan.schema.names[attribute]!r} exceed {count}.")
         bins.append(tuple(maps))
-    sketches: list[npt.NDArray[np.uint8]] = []
+    sketches: list[Bytes] = []
     if plan.sketch is not None:
-        sketches = _sketches(
-            arrays,
-            plan.sketch,
-            groups,
-            int(header["rows"]) if plan.sketch.publishes_rows and groups else 0,
-        )
+        rows = int(header["rows"]) if plan.sketch.publishes_rows and groups else 0
+        sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
     tables = _tables(arrays, plan, party)
-    agreement = []
+    agreement: list[Bytes] = []
     for i, sketch in enumerate(plan.agreement_of(party).values()):
-        packed = _array(
-            arrays, f"agreement{i}", np.uint8, (packed_size(sketch.numbers, sketch.bits),)
-        )
-        agreement.append(unpack_bits(packed, sketch.numbers, sketch.bits).reshape(1, -1))
+        agreement += _unpacked(arrays, "agreement", i, sketch, (0,))
     count = header["count"]
     if (count is None) != (party != 0) or not (
         count is None or (type(count) is int and abs(count) < 1 << 62)
@@ -438,11 +431,14 @@ def _array(
 
 
 def _packed(
-    tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease
+    name: str, first: int, tables: Sequence[Bytes], sketch: CrossPartyRelease
 ) -> dict[str, npt.NDArray[Any]]:
     """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
-    return {f"sketch{i}": pack_bits(levels - floor, sketch.bits) for i, levels in enumerate(tables)}
+    return {
+        f"{name}{i}": pack_bits(levels - floor, sketch.bits)
+        for i, levels in enumerate(tables, first)
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,7 +461,7 @@ class LocalMarginal:
     """
 
     attributes: tuple[int, ...]
-    counts: npt.NDArray[np.int64]
+    counts: Integers
     sigma: float
     units: int = 1
     bins: tuple[BinMap | None, ...] = ()

@@ -12,7 +12,16 @@ from typing import Any, Protocol
 
 import click
 
-__all__ = ["Logged", "Progress", "Silent", "TerminalProgress", "fitting", "for_terminal", "towards"]
+__all__ = [
+    "SILENT",
+    "Logged",
+    "Progress",
+    "Silent",
+    "TerminalProgress",
+    "fitting",
+    "for_terminal",
+    "towards",
+]
 
 LOG = logging.getLogger("vertimrf")
 
@@ -45,6 +54,9 @@ class Silent:
 
     def advance(self, done: int, of: int, unit: str = "") -> None:
         """See :class:`Progress`."""
+
+
+SILENT = Silent()
 
 
 class Logged:

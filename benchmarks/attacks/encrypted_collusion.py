@@ -21,7 +21,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.privacy.noise import KeyedNoise, Noise, SystemNoise
+from vertimrf.privacy.noise import KeyedNoise, SystemNoise
 from vertimrf.sketches.parameters import EncryptedCountsPlan
 
 from .. import datasets
@@ -63,7 +63,7 @@ class Play:
     bins: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, data: Dataset, known: Noise) -> Play:
+    def of(cls, data: Dataset, known: KeyedNoise) -> Play:
         """A message on a table whose first attributes the first party holds; ``known`` is the second party's noise."""
         schema, (one, two) = dealt(data, SPLIT)
         options = PlanOptions(

@@ -32,7 +32,13 @@ def test_contrasts_are_signed_sums(mine: tuple[int, ...], theirs: tuple[int, ...
     sums = counters_of(others, theirs)
     noise = rng.integers(-layout.reach, layout.reach + 1, (sum(sums), layout.counters))
     answers = sum_rows(
-        KEY.public, encrypt_rows(KEY, packer, layout), selector, others, noise, layout, None, theirs
+        KEY.public,
+        encrypt_rows(KEY, packer, layout),
+        selector,
+        others,
+        noise,
+        layout,
+        contrasts=theirs,
     )
     opened = open_sums(KEY, answers, sums, layout)
     exact = one_hot(selector, others, theirs).T @ one_hot(packer, sizes, mine)
@@ -46,7 +52,7 @@ def test_every_row_on_one_side_fits(sign: int) -> None:
     codes = np.full((1, 40), sign, np.int32)
     noise = np.full((1, 1), (1 - 2 * sign) * layout.reach)
     answers = sum_rows(
-        KEY.public, encrypt_rows(KEY, codes, layout), codes, (2,), -noise, layout, None, (0,)
+        KEY.public, encrypt_rows(KEY, codes, layout), codes, (2,), -noise, layout, contrasts=(0,)
     )
     assert open_sums(KEY, answers, (1,), layout)[0].item() == 40 - noise.item()
 

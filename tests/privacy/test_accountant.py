@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from builders import event_from_json
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+from oracles import by_pld
 from scipy import optimize, stats
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import to_json
 from vertimrf.privacy import accountant
-from vertimrf.privacy.accountant import by_pld, by_renyi, calibrate, cumulative, delta, epsilon
+from vertimrf.privacy.accountant import by_renyi, calibrate, cumulative, delta, epsilon
 from vertimrf.privacy.events import (
     CountSketchEvent,
     GaussianEvent,

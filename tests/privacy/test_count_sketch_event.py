@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from builders import event_from_json, schema_of
 from msgspec.structs import replace
+from oracles import by_pld
 from planning import plan_with
 from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import to_json
-from vertimrf.privacy.accountant import by_pld, by_renyi
+from vertimrf.privacy.accountant import by_renyi
 from vertimrf.privacy.count_sketch import (
     _log_power,
     backward_renyi,

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 from builders import event_from_json
+from oracles import by_pld
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import to_json
-from vertimrf.privacy.accountant import by_pld, by_renyi
+from vertimrf.privacy.accountant import by_renyi
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent

@@ -196,27 +196,6 @@ def test_errors_of_an_even_table():
     assert np.sqrt((sigma**2).mean()) == pytest.approx(expected, rel=1e-9)
 
 
-def test_marginals_that_cannot_be_counted_are_one_sentence():
-    plan = ResponsePlan(1.0, (3, 2))
-    column = np.zeros((1, 5), np.uint8)
-    for error, words, attributes, responses in (
-        (PlanError, "at least one attribute", (), ()),
-        (PlanError, "each once", (1, 1), (column, column)),
-        (PlanError, "no attribute 2", (0, 2), (column, column)),
-        (MessageError, "same records", (0, 1), (column, column[:, 1:])),
-        (MessageError, "same records", (0, 1), (column,)),
-        (
-            MessageError,
-            "attribute 1 is 2, none of its 2 values",
-            (0, 1),
-            (column, column + np.uint8(2)),
-        ),
-    ):
-        with pytest.raises(error, match=words) as caught:
-            count_marginal(plan, attributes, responses)
-        assert "\n" not in str(caught.value)
-
-
 def test_the_ledger_is_about_replacing_a_record(plan):
     ledger = plan.ledger()
     assert ledger.neighbours == "replace one record"

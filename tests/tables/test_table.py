@@ -25,7 +25,7 @@ from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table
-from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
+from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table
@@ -462,7 +462,7 @@ def test_ids_have_the_digest_of_their_text(kind):
     assert as_texts(ids, "ids").to_pylist() == texts
     expected = [siphash(KEYS.records, text.encode()) for text in texts]
     for written in (ids, format_ids(ids, ["strip"])):
-        assert digest_ids(KEYS.records, written, "ids").tolist() == expected
+        assert digested(KEYS.records, written, "ids")[0].tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Int32s, Integers, Words
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
 from ..model.domain_compression import compressed_sizes
 from ..party.persons import unnamed
-from ..party.records import Composite, Encoder
+from ..party.records import Composite
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
-from ..progress import Progress
+from ..progress import SILENT, Progress
+from ..sketches.encoder import Encoder
 from ..tables.arrow import name_of
 from ..tables.dropped import EXAMPLES, NONE, Dropped
 from ..tables.ids import IdKeys
@@ -142,8 +143,8 @@ class ClusterRecords:
         )
 
     def marginals(
-        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]]
-    ) -> Iterator[npt.NDArray[np.int64]]:
+        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, Integers]
+    ) -> Iterator[Integers]:
         """See :class:`vertimrf.party.records.Records`.
 
         Each pass counts as many as keeps the tables small.
@@ -164,8 +165,8 @@ class ClusterRecords:
         self,
         make: Callable[[], E],
         composites: Sequence[Composite],
-        progress: Progress | None = None,
-        words: npt.NDArray[np.uint64] | None = None,
+        progress: Progress = SILENT,
+        words: Words | None = None,
     ) -> E:
         """See :class:`vertimrf.party.records.Records`.
 
@@ -181,21 +182,16 @@ class ClusterRecords:
         merged = self._tree("sketches", encoders, functools.partial(work.merge, make))
         out = make()
         out.merge_state(self._answer(self._submit("sketches", work.state, merged)))
-        if progress is not None:
-            progress.advance(1, 1)
+        progress.advance(1, 1)
         return out
 
-    def gathered(
-        self, composites: Sequence[Composite]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
         """See :class:`vertimrf.party.records.Records`."""
         raise PlanError(
             "Randomised responses (grr) need all records in one place: plan with another encoder for a cluster."
         )
 
-    def with_blanks(
-        self, composites: Sequence[Composite]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """See :class:`vertimrf.party.records.Records`."""
         raise PlanError(
             "Encrypted counts need all records in one place: plan with another encoder for a cluster."
@@ -387,6 +383,6 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
         ) from error
 
 
-def _added(tables: Sequence[Sequence[npt.NDArray[np.int64]]]) -> list[npt.NDArray[np.int64]]:
+def _added(tables: Sequence[Sequence[Integers]]) -> list[Integers]:
     """Sums of counts, table by table."""
     return [functools.reduce(np.add, counts) for counts in zip(*tables, strict=True)]

@@ -14,11 +14,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes, Flags, Integers, Words
 from ..kernels.jit import threads
 from ..kernels.multiset import record_sum
 from ..party.persons import kept_records
-from ..party.records import Composite, Encoder, count_marginals, take_in
+from ..party.records import Composite, count_marginals, take_in
 from ..plan.impossible import Combination
+from ..sketches.encoder import Encoder
 from ..tables.arrow import Source, open_pieces
 from ..tables.ids import repeated, shown
 from ..tables.impossible import breaking
@@ -48,8 +50,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Digests = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,12 +74,12 @@ class Part:
         problems: problems of the records that do not fit, without the records themselves.
     """
 
-    digests: Digests
-    persons: Digests | None
+    digests: Words
+    persons: Words | None
     rows: tuple[npt.NDArray[np.unsignedinteger], ...]
     problems: Encoded
 
-    def codes(self) -> npt.NDArray[np.uint16]:
+    def codes(self) -> Codes:
         """The codes in the form that kernels take [shape=(d, n), uint16]."""
         out = np.empty((len(self.rows), len(self.digests)), np.uint16)
         for row, narrow in zip(out, self.rows, strict=True):
@@ -115,7 +115,7 @@ def account(part: Part) -> tuple[int, Encoded]:
     return len(part.digests), part.problems
 
 
-def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests, Digests, Rows]:
+def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Words, Words, Integers]:
     """Records of a partition in one range of digests.
 
     Args:
@@ -137,7 +137,7 @@ def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests
     return part.digests[rows], digests[rows], rows
 
 
-def twice(pieces: Sequence[tuple[Digests, Digests, Rows]]) -> Digests:
+def twice(pieces: Sequence[tuple[Words, Words, Integers]]) -> Words:
     """Digests of ids in a range that several records have.
 
     Pieces are results of :func:`in_range`.
@@ -145,9 +145,7 @@ def twice(pieces: Sequence[tuple[Digests, Digests, Rows]]) -> Digests:
     return repeated(np.concatenate([digests for digests, _, _ in pieces]))
 
 
-def those_of(
-    digests: Digests, part: Part
-) -> tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]:
+def those_of(digests: Words, part: Part) -> tuple[Integers, Words, Codes, Words | None]:
     """Rows, digests, codes [shape=(d, n)] and persons of records with some digests."""
     rows = np.flatnonzero(np.isin(part.digests, digests))
     codes = np.array([row[rows] for row in part.rows], np.uint16).reshape(len(part.rows), len(rows))
@@ -155,8 +153,8 @@ def those_of(
 
 
 def further(
-    pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]],
-) -> list[Rows]:
+    pieces: Sequence[tuple[Integers, Words, Codes, Words | None]],
+) -> list[Integers]:
     """Rows of each partition to leave out so that one record of every id remains.
 
     Pieces are results of :func:`those_of`.
@@ -175,7 +173,9 @@ def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -
     return [shown(cell) for cell in open_pieces(source, read).cells(column, rows)]
 
 
-def left_out(most: int, key: bytes, pieces: Sequence[tuple[Digests, Digests, Rows]]) -> list[Rows]:
+def left_out(
+    most: int, key: bytes, pieces: Sequence[tuple[Words, Words, Integers]]
+) -> list[Integers]:
     """Rows of each partition to leave out so that no person has more than ``most`` records."""
     records, persons = (np.concatenate([piece[i] for piece in pieces]) for i in range(2))
     kept = kept_records(records, persons, most, key)
@@ -183,7 +183,7 @@ def left_out(most: int, key: bytes, pieces: Sequence[tuple[Digests, Digests, Row
     return [rows[~stays] for (_, _, rows), stays in zip(pieces, np.split(kept, cuts), strict=True)]
 
 
-def keep(number: int, part: Part, dropped: Sequence[Sequence[Rows]]) -> Part:
+def keep(number: int, part: Part, dropped: Sequence[Sequence[Integers]]) -> Part:
     """A partition without the rows that the ranges leave out of it.
 
     ``number`` is the number of the partition.
@@ -202,13 +202,13 @@ def possible(combinations: Sequence[Combination], part: Part) -> Part:
     return some_of(part, kept)
 
 
-def some_of(part: Part, kept: npt.NDArray[np.bool_]) -> Part:
+def some_of(part: Part, kept: Flags) -> Part:
     """Some of a partition's records."""
     persons = None if part.persons is None else part.persons[kept]
     return Part(part.digests[kept], persons, tuple(row[kept] for row in part.rows), part.problems)
 
 
-def original(kept: Rows, part: Part) -> Rows:
+def original(kept: Integers, part: Part) -> Integers:
     """Rows in the source partition of records that fit, given by position."""
     return part.problems.original(kept)
 
@@ -216,9 +216,9 @@ def original(kept: Rows, part: Part) -> Rows:
 def count(
     sizes: Sequence[int],
     wanted: Sequence[tuple[int, ...]],
-    merged: Mapping[int, npt.NDArray[np.int64]],
+    merged: Mapping[int, Integers],
     part: Part,
-) -> list[npt.NDArray[np.int64]]:
+) -> list[Integers]:
     """Counts of the cells of marginals."""
     return list(count_marginals(part.codes(), sizes, wanted, merged))
 
@@ -231,7 +231,7 @@ def hashed(key: bytes, part: Part) -> int:
 def fold(
     make: Callable[[], Encoder],
     composites: Sequence[Composite],
-    words: Digests | None,
+    words: Words | None,
     encoder: Encoder | None,
     part: Part,
 ) -> Encoder:
@@ -240,7 +240,7 @@ def fold(
     The original does not change, because Dask may need it again.
     """
     out = make() if encoder is None else copy.deepcopy(encoder)
-    take_in(out, part.digests, part.codes(), composites, None, words)
+    take_in(out, part.digests, part.codes(), composites, words=words)
     return out
 
 

@@ -16,18 +16,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Int32s, Integers
 from ..errors import MessageError
-from ..progress import Progress
+from ..progress import SILENT, Progress
 from .packing import Layout, counters_of
 from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
 from .processes import spread
 
 __all__ = ["check_ciphertexts", "encrypt_rows", "open_sums", "sum_rows"]
 
-Codes = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 # Work that a process gets at a time, a quarter of a second of it.
 ROWS_ENCRYPTED, ROWS_ADDED, VALUES = 512, 4096, 4
 # Cells of groups that are added together. Rows of ROWS_ADDED then outnumber the cells.
@@ -36,9 +34,9 @@ JOINT_CELLS = 512
 
 def encrypt_rows(
     private: PrivateKey,
-    codes: Codes,
+    codes: Int32s,
     layout: Layout,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Bytes:
     """Encrypt a packer's rows under its own key: step 1.
 
@@ -70,7 +68,7 @@ class _Encryption:
         self._moves = raising + [(number, -unit) for number, unit in raising]
         self._ciphertexts, self._bytes = layout.ciphertexts, layout.ciphertext_bytes
 
-    def __call__(self, places: npt.NDArray[np.int64]) -> Bytes:
+    def __call__(self, places: Integers) -> Bytes:
         out = []
         for row in places.T.tolist():
             powers = [1] * self._ciphertexts
@@ -85,11 +83,11 @@ class _Encryption:
 def sum_rows(
     public: PublicKey,
     rows: Bytes,
-    codes: Codes,
+    codes: Int32s,
     sizes: Sequence[int],
-    noise: npt.NDArray[np.int64],
+    noise: Integers,
     layout: Layout,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     contrasts: Sequence[int] = (),
 ) -> Bytes:
     """Add the packer's rows for every value of a selector, with the selector's noise: step 2.
@@ -131,8 +129,7 @@ def sum_rows(
         cuts, spread(_Addition, (public, tuple(sizes), tuple(contrasts)), pieces), strict=True
     ):
         parts.append(part)
-        if progress is not None:
-            progress.advance(at.stop, layout.capacity, "rows")
+        progress.advance(at.stop, layout.capacity, "rows")
     sums = [
         (list(zip(*products, strict=True)), plaintexts)
         for *products, plaintexts in zip(*parts, added, strict=True)
@@ -162,7 +159,7 @@ class _Addition:
                 cells = size + 1
             self._joined[-1].append(group)
 
-    def __call__(self, piece: tuple[Bytes, Codes]) -> list[list[Any]]:
+    def __call__(self, piece: tuple[Bytes, Int32s]) -> list[list[Any]]:
         rows, codes = piece
         width, flat = rows.shape[1], list(numbers(rows))
         table = [flat[at : at + width] for at in range(0, len(flat), width)]
@@ -218,8 +215,8 @@ def open_sums(
     answers: Bytes,
     rows: Sequence[int],
     layout: Layout,
-    progress: Progress | None = None,
-) -> list[npt.NDArray[np.int64]]:
+    progress: Progress = SILENT,
+) -> list[Integers]:
     """Decrypt a selector's answers: step 3. The packer's noise is still to be added.
 
     Args:
@@ -240,8 +237,7 @@ def open_sums(
     counters: list[list[int]] = []
     for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
         counters += some
-        if progress is not None:
-            progress.advance(len(counters), len(answers), "sums")
+        progress.advance(len(counters), len(answers), "sums")
     if not all(counters):
         raise MessageError(
             "The file of answers was made under another key or for another plan: have it sent again."
@@ -290,7 +286,7 @@ def _slices(count: int, length: int) -> list[slice]:
 
 
 def _collected(
-    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress | None, unit: str
+    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress, unit: str
 ) -> Bytes:
     """Rows of ciphertexts from pieces, whose number is reported as they come."""
     out = np.empty((count, layout.ciphertexts, layout.ciphertext_bytes), np.uint8)
@@ -299,6 +295,5 @@ def _collected(
         rows = piece.reshape(-1, *out.shape[1:])
         out[done : done + len(rows)] = rows
         done += len(rows)
-        if progress is not None:
-            progress.advance(done, count, unit)
+        progress.advance(done, count, unit)
     return out

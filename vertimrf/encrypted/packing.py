@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Integers
 from ..errors import PlanError, PrivacyError
 
 __all__ = ["MODULUS_BITS", "Layout", "counters_of"]
@@ -118,7 +119,7 @@ class Layout:
         """Bytes of the answers for so many values of the selector."""
         return values * self.ciphertexts * self.ciphertext_bytes
 
-    def places(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    def places(self, codes: npt.NDArray[np.integer]) -> Integers:
         """Positions of the counters that rows change; -1 for a blank.
 
         Args:
@@ -134,7 +135,7 @@ class Layout:
         moved = np.where(codes < rows, codes, self.counters) + np.cumsum(rows)[:, None] - rows
         return np.where(codes < 0, -1, moved)
 
-    def pack(self, noise: npt.NDArray[np.int64]) -> list[list[int]]:
+    def pack(self, noise: Integers) -> list[list[int]]:
         """Plaintexts that add noise and the offset to counters.
 
         Args:
@@ -180,9 +181,7 @@ class Layout:
             out += [(plaintext >> (self.width * k)) & mask for k in range(here)]
         return [value - self.offset for value in out]
 
-    def tables(
-        self, counters: npt.NDArray[np.int64], rows: Sequence[int]
-    ) -> list[npt.NDArray[np.int64]]:
+    def tables(self, counters: Integers, rows: Sequence[int]) -> list[Integers]:
         """Tables of every pair of groups, from the counters of all sums of a selector.
 
         Args:

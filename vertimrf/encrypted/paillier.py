@@ -37,8 +37,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes
 from ..errors import MessageError, RunError
 from ..files import container
 from .packing import MODULUS_BITS
@@ -154,7 +154,7 @@ class PublicKey:
         """Inverse of a ciphertext, which encrypts the negative of its plaintext."""
         return _gmpy2().invert(ciphertext, self.square)
 
-    def check(self, ciphertexts: npt.NDArray[np.uint8], where: str) -> None:
+    def check(self, ciphertexts: Bytes, where: str) -> None:
         """Check that numbers are ciphertexts under this key.
 
         Args:
@@ -323,7 +323,7 @@ def _random_prime(bits: int) -> int:
             return candidate
 
 
-def numbers(ciphertexts: npt.NDArray[np.uint8]) -> Iterable[Any]:
+def numbers(ciphertexts: Bytes) -> Iterable[Any]:
     """Ciphertexts as numbers, from little-endian bytes [shape=(..., ciphertext bytes), uint8]."""
     gmpy2, size = _gmpy2(), ciphertexts.shape[-1]
     data = ciphertexts.tobytes()
@@ -333,7 +333,7 @@ def numbers(ciphertexts: npt.NDArray[np.uint8]) -> Iterable[Any]:
     )
 
 
-def as_bytes(ciphertexts: Iterable[Any], size: int) -> npt.NDArray[np.uint8]:
+def as_bytes(ciphertexts: Iterable[Any], size: int) -> Bytes:
     """Numbers as little-endian bytes [shape=(ciphertexts, size), uint8]."""
     data = b"".join(int(ciphertext).to_bytes(size, "little") for ciphertext in ciphertexts)
     return np.frombuffer(data, np.uint8).reshape(-1, size)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Int32s, Integers, Words
 from ..kernels.multiset import record_sum
 
 __all__ = ["align", "place", "population_digest"]
 
-Codes = npt.NDArray[np.int32]
 
-
-def align(digests: npt.NDArray[np.uint64], capacity: int) -> npt.NDArray[np.int64]:
+def align(digests: Words, capacity: int) -> Integers:
     """Positions of records, by the rank of their digests.
 
     Of more records than ``capacity``, those with the lowest digests are kept. They are a random
@@ -35,9 +34,7 @@ def align(digests: npt.NDArray[np.uint64], capacity: int) -> npt.NDArray[np.int6
     return positions
 
 
-def place(
-    values: npt.NDArray[np.integer], positions: npt.NDArray[np.int64], capacity: int
-) -> Codes:
+def place(values: npt.NDArray[np.integer], positions: Integers, capacity: int) -> Int32s:
     """Values in the order of positions, -1 where there is no record.
 
     Args:
@@ -53,7 +50,7 @@ def place(
     return out
 
 
-def population_digest(key: bytes, digests: npt.NDArray[np.uint64]) -> bytes:
+def population_digest(key: bytes, digests: Words) -> bytes:
     """A keyed digest of a set of ids [16 bytes].
 
     It is the same at two parties if they have the same ids, and with a chance of 2^-128 if not

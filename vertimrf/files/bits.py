@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from ..arrays import Bytes
 
 __all__ = ["pack_bits", "packed_size", "unpack_bits"]
-
-Bytes = npt.NDArray[np.uint8]
 
 
 def packed_size(count: int, bits: int) -> int:

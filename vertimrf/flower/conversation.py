@@ -14,12 +14,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from flwr.app import Message
 from flwr.serverapp import Grid
 
 from ..errors import MessageError, RunError
+from ..runs.server_run import ServerRun
 from ..runs.state import RunState
 from .parcel import Parcel
 
@@ -27,25 +28,6 @@ __all__ = ["EXCHANGE", "Conversation", "Pace"]
 
 EXCHANGE = "query.exchange"
 log = logging.getLogger("flwr")
-
-
-class Run(Protocol):
-    """A server's run, as :class:`vertimrf.runs.server_run.ServerRun` is one."""
-
-    @property
-    def parties(self) -> tuple[str, ...]:
-        """Names of the parties."""
-
-    def advance(
-        self, received: Mapping[str, Mapping[str, bytes]]
-    ) -> Mapping[str, Mapping[str, bytes]]:
-        """Take files of parties. Returns all files for each party, always with the same bytes."""
-
-    def wants(self) -> Mapping[str, Mapping[str, int]]:
-        """The names and largest sizes of the files that would be taken now, by party."""
-
-    def state(self) -> RunState:
-        """The state of the run."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +73,7 @@ class Conversation:
     def __init__(
         self,
         grid: Grid,
-        run: Run,
+        run: ServerRun,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,

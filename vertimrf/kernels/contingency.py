@@ -16,13 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Integers
 from .jit import kernel
 
 __all__ = ["all_pairs", "contingency", "pair_tables"]
 
-Counts = npt.NDArray[np.int64]
 
 # Most cells of a joint table: two copies of 4 bytes per cell stay in the second-level cache.
 JOINT_CELLS = 1 << 15
@@ -32,9 +31,7 @@ CHUNK, SHARE = 4096, 1 << 20
 MAX_CELLS = 1 << 24
 
 
-def contingency(
-    codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequence[int]
-) -> Counts:
+def contingency(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> Integers:
     """Count the records in every cell of one marginal.
 
     Args:
@@ -54,10 +51,10 @@ def contingency(
 
 
 def all_pairs(
-    codes: npt.NDArray[np.uint16],
+    codes: Codes,
     sizes: Sequence[int],
     pairs: Sequence[tuple[int, int]],
-) -> list[Counts]:
+) -> list[Integers]:
     """Count the records in every cell of many two-way marginals.
 
     Args:
@@ -84,14 +81,14 @@ def all_pairs(
 
     def count(
         joint: tuple[int, ...], served: list[tuple[int, int]]
-    ) -> dict[tuple[int, int], Counts]:
+    ) -> dict[tuple[int, int], Integers]:
         shape = tuple(int(sizes[a]) for a in joint)
         table = _count(codes, shape, joint, 1 if apart else several).reshape(shape)
         return {
             p: table.sum(axis=tuple(k for k, a in enumerate(joint) if a not in p)) for p in served
         }
 
-    out: dict[tuple[int, int], Counts] = {}
+    out: dict[tuple[int, int], Integers] = {}
     with ThreadPoolExecutor(several if apart else 1) as pool:
         for tables in pool.map(lambda item: count(*item), joints):
             out.update(tables)
@@ -99,8 +96,8 @@ def all_pairs(
 
 
 def pair_tables(
-    codes: npt.NDArray[np.uint16], sizes: Sequence[int], pairs: Sequence[tuple[int, int]]
-) -> Iterator[Counts]:
+    codes: Codes, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> Iterator[Integers]:
     """As :func:`all_pairs`, one table after the other, with limited memory for large domains.
 
     Raises:
@@ -151,9 +148,7 @@ def _joints(
     return out
 
 
-def _check(
-    codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequence[int] | set[int]
-) -> None:
+def _check(codes: Codes, sizes: Sequence[int], attributes: Sequence[int] | set[int]) -> None:
     for a in attributes:
         if codes.shape[1] and codes[a].max() >= sizes[a]:
             raise ValueError(
@@ -162,15 +157,15 @@ def _check(
 
 
 def _count(
-    codes: npt.NDArray[np.uint16], shape: tuple[int, ...], attributes: Sequence[int], threads: int
-) -> Counts:
+    codes: Codes, shape: tuple[int, ...], attributes: Sequence[int], threads: int
+) -> Integers:
     cells = math.prod(shape)
     strides = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
     chosen = np.array(attributes, np.int64)
     records = codes.shape[1]
     parts = min(threads, records // max(SHARE, 4 * cells))
     if parts <= 1:
-        counts: Counts = _count_records(codes, chosen, strides, cells, 0, records)
+        counts: Integers = _count_records(codes, chosen, strides, cells, 0, records)
         return counts
     cuts = [records * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:

@@ -28,6 +28,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Words
 from .jit import for_each, in_slices, kernel
 from .prf import fill_words, tail
 
@@ -73,12 +74,12 @@ def words_needed(repetitions: int, log_buckets: int) -> tuple[int, int]:
 def add_records(
     k0: np.uint64,
     k1: np.uint64,
-    digests: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.uint16],
-    layout: npt.NDArray[np.int64],
+    digests: Words,
+    codes: Codes,
+    layout: Integers,
     log_buckets: int,
     direction: int,
-    state: npt.NDArray[np.int32],
+    state: Int32s,
     advance: Callable[[int, int], None] = silent,
 ) -> None:
     """Add the signs of all records to their counters, or subtract them.
@@ -156,9 +157,9 @@ class NoiseTable(NamedTuple):
     """
 
     settled: npt.NDArray[np.int16]
-    first: npt.NDArray[np.uint16]
-    high: npt.NDArray[np.uint64]
-    low: npt.NDArray[np.uint64]
+    first: Codes
+    high: Words
+    low: Words
     lowest: int
 
 
@@ -312,9 +313,7 @@ def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-
                 total[i, j + 3] += s
 
 
-def cross_products(
-    codes: npt.NDArray[np.uint8], bits: int, advance: Callable[[int, int], None] = silent
-) -> npt.NDArray[np.float64]:
+def cross_products(codes: Bytes, bits: int, advance: Callable[[int, int], None] = silent) -> Floats:
     """Mean products of all pairs of rows, where code c stands for the odd number 2 c + 1 - 2^bits.
 
     All sums are exact.
@@ -343,5 +342,5 @@ def cross_products(
         for_each(workers, add)
         advance(last, columns)
     lower = np.tril(totals.sum(axis=0)[:, :values])
-    out: npt.NDArray[np.float64] = (lower + np.tril(lower, -1).T) / columns
+    out: Floats = (lower + np.tril(lower, -1).T) / columns
     return out

@@ -21,8 +21,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Words
 from .jit import in_slices, kernel
-from .prf import INIT0, INIT1, INIT2, INIT3, sip_round
+from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
 __all__ = ["KEY_BYTES", "digest_integers", "digest_strings"]
 
@@ -77,15 +78,6 @@ def message_word(word, done, length):  # type: ignore[no-untyped-def]
     return word if remaining >= U64(8) else (word & kept) | (length << U64(56))
 
 
-@kernel(forceinline=True)
-def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
-    """The state after one more message word."""
-    v3 = v3 ^ word
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    return v0 ^ word, v1, v2, v3
-
-
 @kernel
 def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no-untyped-def]
     """Digests of ``data[begins[i]:begins[i] + lengths[i]]`` for the ids of ``out``, at most BLOCK.
@@ -127,9 +119,8 @@ def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no
                 )
             scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3] = a, b, c, d
     for i in range(n):
-        a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2] ^ U64(0xFF), scratch[i + V3]
-        for _ in range(4):
-            a, b, c, d = sip_round(a, b, c, d)
+        a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3]
+        a, b, c, d = finished(a, b, c, d, U64(0xFF))
         out[i] = a ^ b ^ c ^ d
 
 
@@ -207,7 +198,7 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     return k0, k1
 
 
-def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
+def eight_or_more(data: npt.NDArray) -> Bytes:
     """The bytes for kernels: read-only like Arrow's, padded with zeros to at least one word."""
     out = np.ascontiguousarray(
         data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8
@@ -216,9 +207,7 @@ def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
     return out
 
 
-def digest_strings(
-    key: bytes, offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.uint64]:
+def digest_strings(key: bytes, offsets: npt.NDArray[np.integer], data: Bytes) -> Words:
     """Digests of strings or byte strings in Arrow layout.
 
     Args:
@@ -253,7 +242,7 @@ def digest_strings(
     return out
 
 
-def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> Words:
     """Digests of the decimal text of integers.
 
     Args:

@@ -28,8 +28,8 @@ import math
 from decimal import Decimal, localcontext
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Integers, Words
 from .jit import for_each, in_slices, kernel
 from .prf import fill_words, tail
 
@@ -51,7 +51,7 @@ LEVEL_SHIFT = 20
 ODD = (1 << 20) - 1
 
 
-def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def hazards(ceiling: int) -> tuple[Floats, Floats]:
     """Start of each level's interval on the hazard axis, and the reciprocal of its length.
 
     Args:
@@ -73,11 +73,11 @@ def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 
 
 def group_by_value(
-    digests: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.uint16],
+    digests: Words,
+    codes: Codes,
     size: int,
-    grouped: npt.NDArray[np.uint64],
-) -> npt.NDArray[np.int64]:
+    grouped: Words,
+) -> Integers:
     """Sort the records by value, stably, by counting.
 
     Args:
@@ -275,13 +275,13 @@ def smallest(row):  # type: ignore[no-untyped-def]
 def encode_rows(
     k0: np.uint64,
     k1: np.uint64,
-    digests: npt.NDArray[np.uint64],
-    tasks: npt.NDArray[np.int64],
-    shares: npt.NDArray[np.int64],
-    start: npt.NDArray[np.float64],
-    per_length: npt.NDArray[np.float64],
-    state: npt.NDArray[np.uint8],
-    minima: npt.NDArray[np.uint8],
+    digests: Words,
+    tasks: Integers,
+    shares: Integers,
+    start: Floats,
+    per_length: Floats,
+    state: Bytes,
+    minima: Bytes,
 ) -> None:
     """Raise sketch rows, each by the records with its value (scheduled pairs).
 
@@ -334,14 +334,14 @@ def _encode_tasks(k0, k1, digests, tasks, start, per_length, state, minima):  # 
 def encode_shared(
     k0: np.uint64,
     k1: np.uint64,
-    digests: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.uint16],
-    first_row: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.uint8],
+    digests: Words,
+    codes: Codes,
+    first_row: Integers,
+    stops: Bytes,
     block: int,
-    start: npt.NDArray[np.float64],
-    per_length: npt.NDArray[np.float64],
-    tables: npt.NDArray[np.uint8],
+    start: Floats,
+    per_length: Floats,
+    tables: Bytes,
 ) -> None:
     """Raise the sketch rows of attributes that share their keys (VertiMRF, Algorithm 3).
 

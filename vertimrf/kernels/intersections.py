@@ -7,23 +7,19 @@ floor, last = ceiling).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Int32s
 from .jit import in_slices, kernel
 
-__all__ = ["expected_errors", "joint_histograms", "solve_intersections"]
+__all__ = ["joint_histograms", "score_and_information", "solve_intersections"]
 
 # Within this many standard errors of the start, one scoring step gives the estimate.
 NEAR = 3.0
 # Fewest cells worth a thread.
 SHARE = 64
 
-Sizes = npt.NDArray[np.float64]
 
-
-def joint_histograms(
-    left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8], floor: int, levels: int
-) -> npt.NDArray[np.int32]:
+def joint_histograms(left: Bytes, right: Bytes, floor: int, levels: int) -> Int32s:
     """Count the pairs of levels over the keys for every cell (value of left, value of right).
 
     Args:
@@ -68,7 +64,7 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
 
 
 @kernel
-def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
+def score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
     """Score of the histogram and Fisher information of one key, for set sizes a, b and intersection
     c.
 
@@ -115,15 +111,15 @@ def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information)
 
 
 def solve_intersections(
-    histograms: npt.NDArray[np.int32],
-    left_sizes: Sizes,
-    right_sizes: Sizes,
-    left_errors: Sizes,
-    right_errors: Sizes,
+    histograms: Int32s,
+    left_sizes: Floats,
+    right_sizes: Floats,
+    left_errors: Floats,
+    right_errors: Floats,
     total: float,
     phantoms: float,
-    log_cdf: Sizes,
-) -> tuple[Sizes, Sizes]:
+    log_cdf: Floats,
+) -> tuple[Floats, Floats]:
     """Maximum-likelihood size of every cell's intersection by Fisher scoring.
 
     Margins are known up to Gaussian errors.
@@ -211,7 +207,7 @@ def _solve(  # type: ignore[no-untyped-def]
             high = min(a, b) - 0.5 * phantoms
             c = min(max(c, low), high)
             step = 0.0
-            _score_and_information(log_cdf, a, b, c, histogram, cdf, score, fisher)
+            score_and_information(log_cdf, a, b, c, histogram, cdf, score, fisher)
             maa = 1.0 + sa * sa * keys * fisher[0, 0]
             mbb = 1.0 + sb * sb * keys * fisher[1, 1]
             mab = sa * sb * keys * fisher[0, 1]
@@ -246,75 +242,3 @@ def _solve(  # type: ignore[no-untyped-def]
         # The last step is not clamped, so that the estimate stays unbiased at the bounds.
         counts[i, j] = c + step
         errors[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
-
-
-def expected_errors(
-    left_sizes: Sizes,
-    right_sizes: Sizes,
-    left_errors: Sizes,
-    right_errors: Sizes,
-    total: float,
-    keys: float,
-    phantoms: float,
-    log_cdf: Sizes,
-) -> Sizes:
-    """Predicted standard errors of :func:`solve_intersections` for two independent sides.
-
-    Args:
-        left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf: as there.
-        keys: number of hash keys of the pair.
-
-    Returns:
-        Cramér-Rao standard errors [shape=(u, w), float64]; infinite if sketches carry no
-        information.
-    """
-    out = np.empty((left_sizes.size, right_sizes.size))
-    sides = (
-        left_sizes,
-        right_sizes,
-        left_errors,
-        right_errors,
-        float(total),
-        float(keys),
-        float(phantoms),
-        log_cdf,
-    )
-    in_slices(out.size, SHARE, lambda begin, end: _expect(*sides, begin, end, out))
-    return out
-
-
-@kernel
-def _expect(  # type: ignore[no-untyped-def]
-    left_sizes,
-    right_sizes,
-    left_errors,
-    right_errors,
-    total,
-    keys,
-    phantoms,
-    log_cdf,
-    begin,
-    end,
-    out,
-):
-    columns = right_sizes.size
-    levels = log_cdf.size
-    fisher = np.empty((3, 3))
-    score = np.empty(3)
-    nothing = np.zeros((levels, levels), np.int32)
-    cdf = np.zeros((levels + 1, levels + 1))
-    for cell in range(begin, end):
-        i = cell // columns
-        j = cell % columns
-        a, b, sa, sb = left_sizes[i], right_sizes[j], left_errors[i], right_errors[j]
-        c = min(a * b / max(total, 1.0), a, b)
-        _score_and_information(log_cdf, a + phantoms, b + phantoms, c, nothing, cdf, score, fisher)
-        # Information about c that remains after a and b, with their priors, are fitted.
-        maa = 1.0 + sa * sa * keys * fisher[0, 0]
-        mbb = 1.0 + sb * sb * keys * fisher[1, 1]
-        mab = sa * sb * keys * fisher[0, 1]
-        ua = sa * keys * fisher[0, 2]
-        ub = sb * keys * fisher[1, 2]
-        spent = (mbb * ua * ua - 2.0 * mab * ua * ub + maa * ub * ub) / (maa * mbb - mab * mab)
-        information = keys * fisher[2, 2] - spent
-        out[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf

@@ -13,10 +13,10 @@ Axes: d = attributes, n = records.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Words
 from .jit import in_slices, kernel
-from .prf import INIT0, INIT1, INIT2, INIT3, sip_round
+from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
 __all__ = ["MODULUS", "record_sum"]
 
@@ -41,34 +41,23 @@ def _record_sum(k0, k1, digests, codes, first, last, out):  # type: ignore[no-un
         # Four codes per word; the last word has fewer, and the length.
         for k in range(codes.shape[0] + 1):
             if shift == U64(64):
-                v3 = v3 ^ word
-                v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-                v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-                v0 = v0 ^ word
+                v0, v1, v2, v3 = absorb(v0, v1, v2, v3, word)
                 word = U64(0)
                 shift = U64(0)
             if k < codes.shape[0]:
                 word = word | (U64(codes[k, i]) << shift)
                 shift = shift + U64(16)
-        word = word | length
-        v3 = v3 ^ word
-        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-        v0 = v0 ^ word
-        v2 = v2 ^ U64(0xEE)
-        for _ in range(4):
-            v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = absorb(v0, v1, v2, v3, word | length)
+        v0, v1, v2, v3 = finished(v0, v1, v2, v3, U64(0xEE))
         one = v0 ^ v1 ^ v2 ^ v3
-        v1 = v1 ^ U64(0xDD)
-        for _ in range(4):
-            v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = finished(v0, v1 ^ U64(0xDD), v2, v3, U64(0))
         low = low + one
         high = high + (v0 ^ v1 ^ v2 ^ v3) + U64(low < one)
     out[0] = low
     out[1] = high
 
 
-def record_sum(key: bytes, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> int:
+def record_sum(key: bytes, digests: Words, codes: Codes) -> int:
     """Sum of the keyed hashes of all records modulo :data:`MODULUS`.
 
     Args:

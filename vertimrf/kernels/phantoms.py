@@ -9,8 +9,8 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Words
 from .jit import kernel
 
 __all__ = ["phantom_table", "phantom_thresholds", "raise_by_phantoms", "raise_unsettled"]
@@ -18,7 +18,7 @@ __all__ = ["phantom_table", "phantom_thresholds", "raise_by_phantoms", "raise_un
 UNSETTLED = np.uint8(0)
 
 
-def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> npt.NDArray[np.uint64]:
+def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> Words:
     """2^64 P(max of ``phantoms`` draws <= l), rounded, for l = floor ..
 
     ceiling - 1 [shape=(levels - 1,), uint64].
@@ -29,7 +29,7 @@ def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> npt.NDArray[n
         return np.array([min(int(x.to_integral_value()), 2**64 - 1) for x in exact], np.uint64)
 
 
-def phantom_table(thresholds: npt.NDArray[np.uint64], floor: int) -> npt.NDArray[np.uint8]:
+def phantom_table(thresholds: Words, floor: int) -> Bytes:
     """Level for each first byte of a 64-bit word, or UNSETTLED if a threshold begins with it.
 
     Returns:

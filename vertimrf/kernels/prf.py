@@ -46,6 +46,25 @@ def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
+def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
+    """The state after one more message word."""
+    v3 = v3 ^ word
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return v0 ^ word, v1, v2, v3
+
+
+@kernel(forceinline=True)
+def finished(v0, v1, v2, v3, mark):  # type: ignore[no-untyped-def]
+    """The state at the end; its words combined by ``^`` are the output. A mark tells outputs apart."""
+    v2 = v2 ^ mark
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return sip_round(v0, v1, v2, v3)
+
+
+@kernel(forceinline=True)
 def tail(block, counter):  # type: ignore[no-untyped-def]
     """Second message word: key block (below 2^32), counter (below 2^24) and length byte."""
     return U64(block) | (U64(counter) << U64(32)) | LENGTH
@@ -54,22 +73,9 @@ def tail(block, counter):  # type: ignore[no-untyped-def]
 @kernel(forceinline=True)
 def keyed_word(k0, k1, digest, last):  # type: ignore[no-untyped-def]
     """SipHash-2-4 under key (k0, k1) of message words ``digest`` and ``last`` (:func:`tail`)."""
-    v0 = k0 ^ INIT0
-    v1 = k1 ^ INIT1
-    v2 = k0 ^ INIT2
-    v3 = k1 ^ INIT3 ^ digest
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0 = v0 ^ digest
-    v3 = v3 ^ last
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0 = v0 ^ last
-    v2 = v2 ^ U64(0xFF)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = absorb(k0 ^ INIT0, k1 ^ INIT1, k0 ^ INIT2, k1 ^ INIT3, digest)
+    v0, v1, v2, v3 = absorb(v0, v1, v2, v3, last)
+    v0, v1, v2, v3 = finished(v0, v1, v2, v3, U64(0xFF))
     return v0 ^ v1 ^ v2 ^ v3
 
 

@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrays import Bytes
 from ..errors import MessageError
 from ..files import container
 from ..files.convert import to_json
 from ..keys import Envelopes, PrivateKey, open_sealed, seal
 from ..plan.plan import Plan
-from ..tables.ids import digest_ids, digested, format_ids
+from ..tables.ids import digested, format_ids
 from ..tables.read_options import FORMATS
 from .secret import Secret, derive, id_keys
 
@@ -54,7 +54,7 @@ COMBINATIONS = tuple(
 
 # By id formats, sorted digests of 128 bits [shape=(ids, 16), uint8]. A received sample has SAMPLED
 # entries in every list.
-Sample = dict[tuple[str, ...], npt.NDArray[np.uint8]]
+Sample = dict[tuple[str, ...], Bytes]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
-        digests = digest_ids(keys.records, format_ids(chosen, formats, where), where)
+        digests, _ = digested(keys.records, format_ids(chosen, formats, where), where)
         keyed = {
             hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest()
             for digest in digests.astype("<u8")

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrays import Int32s
 from ..errors import PlanError, SchemaError, TableError
 from ..plan.attribute import DRAFTED
 from ..plan.forecast import least_memory
@@ -170,7 +170,7 @@ class _Watched:
         self._extremes = np.outer([np.inf, -np.inf], np.ones(len(columns.attributes)))
         self.shapes: Counter[str] = Counter()
 
-    def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
+    def take(self, piece: pa.Table, codes: Sequence[Int32s]) -> None:
         """Add a piece and the codes of its records."""
         columns = self.columns
         self._records += piece.num_rows

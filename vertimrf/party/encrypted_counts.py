@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Int32s, Integers, Words
 from ..encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
 from ..encrypted.packing import Layout
 from ..encrypted.paillier import PrivateKey, PublicKey
@@ -25,18 +25,15 @@ from ..encrypted.positions import align, place, population_digest
 from ..errors import MessageError
 from ..files import container
 from ..plan.plan import Plan
-from ..privacy.noise import KeyedNoise, Noise
-from ..progress import Progress
+from ..privacy.noise import KeyedNoise
+from ..progress import SILENT, Progress
 from ..sketches.parameters import EncryptedCountsPlan
 from .secret import Secret, derive
 
 __all__ = ["Steps", "noisy_count", "opened"]
 
 ROWS, ANSWERS = "encrypted rows", "encrypted answers"
-Codes = npt.NDArray[np.int32]
-Digests = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.uint8]
-Tables = tuple[npt.NDArray[np.int64], ...]
+Tables = tuple[Integers, ...]
 
 
 def noisy_count(plan: Plan, secret: Secret, records: int) -> int:
@@ -73,13 +70,13 @@ class Steps:
     sketch: EncryptedCountsPlan
     party: int
     secret: Secret
-    digests: Digests
-    values: Codes
+    digests: Words
+    values: Int32s
     private: PrivateKey | None = None
-    progress: Progress | None = None
+    progress: Progress = SILENT
 
     @cached_property
-    def codes(self) -> Codes:
+    def codes(self) -> Int32s:
         """Values by row, -1 for a blank [shape=(groups, capacity), int32].
 
         Which records take part depends on keyed digests of ids and on the noisy count alone.
@@ -107,7 +104,7 @@ class Steps:
         }
         return container.pack(ROWS, self._header(None), arrays)
 
-    def answer(self, party: int, rows: bytes, noise: Callable[[bytes], Noise]) -> bytes:
+    def answer(self, party: int, rows: bytes, noise: Callable[[bytes], KeyedNoise]) -> bytes:
         """Step 2: the sums of an earlier party's rows for each own value, with own noise.
 
         Args:
@@ -140,7 +137,7 @@ class Steps:
         )
         return container.pack(ANSWERS, self._header(party), {"answers": sums})
 
-    def tables(self, answers: Mapping[int, bytes], noise: Callable[[bytes], Noise]) -> Tables:
+    def tables(self, answers: Mapping[int, bytes], noise: Callable[[bytes], KeyedNoise]) -> Tables:
         """Step 3: tables with every later party, with the noise of both.
 
         Args:
@@ -154,7 +151,7 @@ class Steps:
         Raises:
             MessageError: answers are missing, not of this plan, not of the same people, or damaged.
         """
-        out: list[npt.NDArray[np.int64]] = []
+        out: list[Integers] = []
         for party in range(self.party + 1, len(self.plan.party_names)):
             counters = self._counters(party)
             if not (counters and self._counters(self.party)):

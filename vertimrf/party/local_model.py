@@ -18,8 +18,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Integers
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
@@ -27,15 +27,15 @@ from ..model.junction_tree import JunctionTree
 from ..plan.merging import merged_values
 from ..plan.plan import SCORE_GRID, LocalPlan
 from ..plan.workload import Workload
-from ..privacy.noise import Noise
-from ..progress import Progress
+from ..privacy.noise import KeyedNoise
+from ..progress import SILENT, Progress
 
 __all__ = ["release_local_model"]
 
 # Exact counts of marginals in turn, with some attributes' values merged by their maps.
 Marginals = Callable[
-    [Sequence[tuple[int, ...]], Mapping[int, npt.NDArray[np.int64]]],
-    Iterable[npt.NDArray[np.int64]],
+    [Sequence[tuple[int, ...]], Mapping[int, Integers]],
+    Iterable[Integers],
 ]
 
 # Weight of a cell of a three-way marginal relative to a cell of a pair, if cliques are limited.
@@ -53,8 +53,8 @@ def release_local_model(
     marginals: Marginals,
     sizes: Sequence[int],
     plan: LocalPlan,
-    noise: Noise,
-    progress: Progress | None = None,
+    noise: KeyedNoise,
+    progress: Progress = SILENT,
     workload: Workload | None = None,
     linked: Sequence[Sequence[int]] = (),
     long: Mapping[int, bool] | None = None,
@@ -115,12 +115,11 @@ def release_local_model(
         axes = plan.contrasted(exact.shape)
         counts = noise.gaussian(units * _contrasts(exact, axes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units, bins, axes))
-        if progress is not None:
-            progress.advance(done, int(cells.sum()))
+        progress.advance(done, int(cells.sum()))
     return tuple(measured)
 
 
-def _contrasts(counts: npt.NDArray[np.int64], axes: Sequence[int]) -> npt.NDArray[np.int64]:
+def _contrasts(counts: Integers, axes: Sequence[int]) -> Integers:
     """Difference of the two counts along each of some axes, which keep a length of 1."""
     for axis in axes:
         counts = counts.take([0], axis) - counts.take([1], axis)
@@ -215,10 +214,10 @@ def _distance_by_noise(counters: int, plan: LocalPlan, share: float) -> float:
 
 
 def _noisy_r_scores(
-    counted: Iterable[npt.NDArray[np.int64]],
+    counted: Iterable[Integers],
     pairs: list[tuple[int, int]],
     plan: LocalPlan,
-    noise: Noise,
+    noise: KeyedNoise,
 ) -> dict[tuple[int, int], float]:
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     exact = np.empty(len(pairs))

@@ -15,14 +15,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..tables.edges import merge_cells
 
 __all__ = ["PARTS", "find_edges"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # Returns noisy counts of the k cells between edges [shape=(k + 1,)] for a part of the budget, and
 # the scale of their noise.
 Histogram = Callable[[Floats, float], tuple[Integers, float]]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Integers
 from ..clock import Clock
 from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
@@ -29,7 +29,7 @@ from ..plan.groups import Group, cut_groups, released_sizes
 from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
-from ..privacy.noise import KeyedNoise, Noise, SystemNoise
+from ..privacy.noise import KeyedNoise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
 from ..sketches.agreement import value_words
@@ -37,7 +37,6 @@ from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import (
     CountSketchPlan,
-    CrossPartyRelease,
     EncryptedCountsPlan,
     ResponsePlan,
     SharedKeyPlan,
@@ -56,7 +55,7 @@ from .secret import Secret, derive, id_keys
 
 __all__ = ["Party"]
 
-BinMaps = tuple[npt.NDArray[np.int64], ...]
+BinMaps = tuple[Integers, ...]
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -89,7 +88,7 @@ class LocalRelease:
     """
 
     marginals: tuple[LocalMarginal, ...]
-    one_way: Mapping[int, npt.NDArray[np.float64]]
+    one_way: Mapping[int, Floats]
     bins: tuple[BinMaps, ...]
 
 
@@ -117,7 +116,7 @@ class Party:
         plan: Plan,
         name: str,
         secret: Secret,
-        noise: Noise | None = None,
+        noise: KeyedNoise | None = None,
         clock: Clock | None = None,
         options: RunOptions | None = None,
         *,
@@ -236,7 +235,10 @@ class Party:
             TableError: the table's attributes are not those of this party.
         """
         records = self._checked(table)
-        return self._run(records, self._digest(records), answers)
+        with threads(self._options.num_threads):
+            if isinstance(self._plan.sketch, EncryptedCountsPlan):
+                return self._message_of_counts(records, answers or {})
+            return self._message(records, self._noise(self._digest(records)))
 
     @kept
     def _digest(self, records: Records) -> bytes:
@@ -246,7 +248,7 @@ class Party:
         with threads(self._options.num_threads):
             return table_digest(records, self._key, self._plan.digest())
 
-    def _noise(self, table: bytes, of: str = "message", exact: bytes = b"") -> Noise:
+    def _noise(self, table: bytes, of: str = "message", exact: bytes = b"") -> KeyedNoise:
         """Noise of a release. Different tables have independent noise, also for equal counts.
 
         Args:
@@ -260,14 +262,6 @@ class Party:
             return SystemNoise()
         known = ", ".join([table.hex(), *([exact.hex()] if exact else [])])
         return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))
-
-    def _run(
-        self, records: Records, digest: bytes, answers: Mapping[str, bytes] | None = None
-    ) -> Message:
-        with threads(self._options.num_threads):
-            if isinstance(self._plan.sketch, EncryptedCountsPlan):
-                return self._message_of_counts(records, digest, answers or {})
-            return self._message(records, self._noise(digest))
 
     @kept
     def _steps(self, records: Records) -> Steps:
@@ -297,11 +291,10 @@ class Party:
         """The local model, released once for one table: all steps have the same bins."""
         return self._local(records, self._noise(self._digest(records)))
 
-    def _message_of_counts(
-        self, records: Records, digest: bytes, answers: Mapping[str, bytes]
-    ) -> Message:
+    def _message_of_counts(self, records: Records, answers: Mapping[str, bytes]) -> Message:
         """The message with encrypted counts (step 3)."""
         plan, steps, local = self._plan, self._steps(records), self._local_once(records)
+        digest = self._digest(records)
         count = None
         if self._index == 0:
             count = noisy_count(plan, self._secret, len(steps.digests))
@@ -319,7 +312,7 @@ class Party:
             tables=tables,
         )
 
-    def _local(self, records: Records, noise: Noise) -> LocalRelease:
+    def _local(self, records: Records, noise: KeyedNoise) -> LocalRelease:
         """LocMRF: the noisy local marginals, and the bins that follow from them."""
         plan = self._plan
         with self._clock("LocMRF"):
@@ -328,7 +321,7 @@ class Party:
 
             def counted(
                 wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-            ) -> Iterator[npt.NDArray[np.int64]]:
+            ) -> Iterator[Integers]:
                 marginals = [tuple(rows[a] for a in attributes) for attributes in wanted]
                 return records.marginals(marginals, {rows[a]: bins for a, bins in merged.items()})
 
@@ -353,66 +346,49 @@ class Party:
             )
             return LocalRelease(marginals, one_way, self._bins(one_way))
 
-    def _message(self, records: Records, noise: Noise) -> Message:
+    def _message(self, records: Records, noise: KeyedNoise) -> Message:
         plan = self._plan
         count = None
         if self._index == 0:
             exact = np.array([records.count], np.int64)
             count = int(noise.gaussian(exact, plan.count_sigma)[0])
         local = self._local(records, noise)
-        one_way, bins = local.one_way, local.bins
-        sketches: tuple[npt.NDArray[np.uint8], ...] = ()
-        groups = plan.groups_of(self._index)
-        if plan.sketch is not None and groups:
-            with self._clock("LocEnc"):
-                key = derive(self._secret, plan.digest(), purpose="sketches")
-                published = [plan.groups[g] for g in groups]
-                composites = self._composites(published, bins)
-                if isinstance(plan.sketch, CountSketchPlan):
-                    counter = records.encoded(
-                        functools.partial(CountSketchEncoder, plan.sketch, groups, key),
-                        composites,
-                        self._options.progress,
-                    )
-                    sketches = counter.result(
-                        released_sizes(published, bins, one_way), noise.stream(counter.digest())
-                    )
-                else:
-                    sketches = self._encode(records, groups, composites, plan.sketch, key, noise)
+        with self._clock("LocEnc"):
+            sketches = self._sketches(records, local, noise)
+            agreement = self._agreement(records, local.one_way, noise)
         return Message(
             plan_digest=plan.digest(),
             party=self._index,
             private=noise.private,
             count=count,
             marginals=local.marginals,
-            bins=bins,
+            bins=local.bins,
             sketches=sketches,
-            agreement=self._agreement(records, one_way, noise),
+            agreement=agreement,
         )
 
     def _agreement(
-        self, records: Records, one_way: Mapping[int, npt.NDArray[np.float64]], noise: Noise
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+        self, records: Records, one_way: Mapping[int, Floats], noise: KeyedNoise
+    ) -> tuple[Bytes, ...]:
         """Agreement sketches of the columns that this party shares with others."""
         plan, out = self._plan, []
-        with self._clock("LocEnc"):
-            for attribute, sketch in plan.agreement_of(self._index).items():
-                holder = plan.schema.holders[attribute].index(self._index)
-                key = derive(
-                    self._secret,
-                    plan.digest(),
-                    purpose=f"agreement on {plan.schema.names[attribute]}",
-                )
-                size, place = plan.schema.sizes[attribute], self._attributes.index(attribute)
-                counter = records.encoded(
-                    functools.partial(CountSketchEncoder, sketch, (holder,), key),
-                    [Composite((place,), (np.arange(size),))],
-                    words=value_words(key, size),
-                )
-                (sums,) = counter.result(
-                    [np.array([one_way[attribute].sum()])], noise.stream(counter.digest())
-                )
-                out.append(sums)
+        for attribute, sketch in plan.agreement_of(self._index).items():
+            holder = plan.schema.holders[attribute].index(self._index)
+            key = derive(
+                self._secret,
+                plan.digest(),
+                purpose=f"agreement on {plan.schema.names[attribute]}",
+            )
+            size, place = plan.schema.sizes[attribute], self._attributes.index(attribute)
+            counter = records.encoded(
+                functools.partial(CountSketchEncoder, sketch, (holder,), key),
+                [Composite((place,), (np.arange(size),))],
+                words=value_words(key, size),
+            )
+            (sums,) = counter.result(
+                [np.array([one_way[attribute].sum()])], noise.stream(counter.digest())
+            )
+            out.append(sums)
         return tuple(out)
 
     def release(self, table: Table | Records, answers: Mapping[str, bytes] | None = None) -> bytes:
@@ -433,10 +409,9 @@ class Party:
             PlanError: this party was made without its private key.
             PrivacyError: another table was released for this plan, or the record cannot be written.
         """
-        key, records = self._private_key(), self._checked(table)
-        digest = self._digest(records)
-        return self._once(
-            MESSAGE, digest, lambda: self._run(records, digest, answers).seal(self._plan, key)
+        key = self._private_key()
+        return self.exchanged(
+            table, MESSAGE, lambda: self.run(table, answers).seal(self._plan, key)
         )
 
     def exchanged(self, table: Table | Records, file: str, make: Callable[[], bytes]) -> bytes:
@@ -455,13 +430,14 @@ class Party:
             PlanError: this party was made without its private key.
             PrivacyError: the file was made from another table, or the record cannot be written.
         """
-        return self._once(file, self._digest(self._checked(table)), make)
-
-    def _once(self, file: str, digest: bytes, make: Callable[[], bytes]) -> bytes:
-        """A file on record, or a new one."""
-        return Releases.of(self._private_key()).once(
-            self._release(digest, file), make, lambda: price_in_words(self._plan, self._index)
-        )
+        releases, plan = Releases.of(self._private_key()), self._plan.digest()
+        digest = hashlib.blake2b(
+            self._digest(self._checked(table)),
+            key=derive(self._secret, plan, purpose="release record"),
+            digest_size=32,
+        ).digest()
+        release = Release(plan, self._index, digest, file)
+        return releases.once(release, make, lambda: price_in_words(self._plan, self._index))
 
     def _private_key(self) -> PrivateKey:
         if self._key is None:
@@ -469,13 +445,6 @@ class Party:
                 f"A release needs the private key of {self._name!r}: pass it to Party as key."
             )
         return self._key
-
-    def _release(self, table: bytes, file: str) -> Release:
-        plan = self._plan.digest()
-        digest = hashlib.blake2b(
-            table, key=derive(self._secret, plan, purpose="release record"), digest_size=32
-        ).digest()
-        return Release(plan, self._index, digest, file)
 
     @kept
     def _checked(self, table: Table | Records) -> Records:
@@ -504,7 +473,7 @@ class Party:
             tuple(attributes[place] for place, _ in combination) for combination in combinations
         ]
 
-    def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
+    def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, Floats]:
         """Released counts of each attribute's values."""
         return {
             self._varying[m.attributes[0]]: m.counts.astype(np.float64)
@@ -512,7 +481,7 @@ class Party:
             if len(m.attributes) == 1
         }
 
-    def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:
+    def _bins(self, one_way: Mapping[int, Floats]) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from the released marginals."""
         plan = self._plan
         long = merging(plan.schema, self._name)
@@ -531,17 +500,28 @@ class Party:
             for group, maps in zip(groups, bins, strict=True)
         ]
 
-    def _encode(
-        self,
-        records: Records,
-        groups: tuple[int, ...],
-        composites: Sequence[Composite],
-        sketch: CrossPartyRelease,
-        key: bytes,
-        noise: Noise,
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+    def _sketches(
+        self, records: Records, local: LocalRelease, noise: KeyedNoise
+    ) -> tuple[Bytes, ...]:
+        """LocEnc: the tables of this party's groups."""
+        plan, sketch, groups = self._plan, self._plan.sketch, self._plan.groups_of(self._index)
+        if sketch is None or not groups:
+            return ()
+        key = derive(self._secret, plan.digest(), purpose="sketches")
+        published = [plan.groups[g] for g in groups]
+        composites = self._composites(published, local.bins)
         make: Callable[[], SketchEncoder | SharedKeyEncoder]
         match sketch:
+            case CountSketchPlan():
+                counter = records.encoded(
+                    functools.partial(CountSketchEncoder, sketch, groups, key),
+                    composites,
+                    self._options.progress,
+                )
+                return counter.result(
+                    released_sizes(published, local.bins, local.one_way),
+                    noise.stream(counter.digest()),
+                )
             case ResponsePlan():
                 digests, codes = records.gathered(composites)
                 # Sorted by digest, so that the responses do not depend on the order of rows.

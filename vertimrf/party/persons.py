@@ -13,9 +13,9 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrays import Flags, Words
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
 from ..tables.ids import IdKeys, digested
@@ -23,16 +23,13 @@ from ..tables.table import Table, without_column
 
 __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
 
-Digests = npt.NDArray[np.uint64]
 # A block of the pseudorandom function that sketches do not use.
 PERSON_BLOCK = np.uint64(0xFFFFFFFF)
 # Approximate number of records that are sorted at a time.
 SORTED_RECORDS = 1 << 20
 
 
-def kept_records(
-    records: Digests, persons: Digests, most: int, key: bytes
-) -> npt.NDArray[np.bool_]:
+def kept_records(records: Words, persons: Words, most: int, key: bytes) -> Flags:
     """Choose the records of every person that are kept.
 
     The choice depends on the key and on the person's records alone, as long as no other person has
@@ -59,7 +56,7 @@ def kept_records(
     return kept
 
 
-def _kept(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDArray[np.bool_]:
+def _kept(records: Words, persons: Words, most: int, key: bytes) -> Flags:
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
     words = np.empty_like(records)
     fill_words(
@@ -103,7 +100,7 @@ def unnamed(most: int) -> TableError:
     )
 
 
-def beyond(persons: Digests, most: int) -> tuple[int, int]:
+def beyond(persons: Words, most: int) -> tuple[int, int]:
     """Number of records above the limit, and of persons who have such. Both are exact, so only the
     party may see them.
     """

@@ -15,16 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrays import Flags, Floats, Integers
 from ..errors import PrivacyError
 from ..plan.attribute import MISSING_TEXT, Attribute
 from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
 from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind, LedgerEntry
-from ..privacy.noise import Noise, SystemNoise
+from ..privacy.noise import KeyedNoise, SystemNoise
 from ..tables.dropped import Tally
 from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, some
@@ -59,7 +59,7 @@ def find_domains(
     party: Callable[[str], str],
     *,
     records_per_person: int = 1,
-    noise: Noise | None = None,
+    noise: KeyedNoise | None = None,
 ) -> tuple[Finding, ...]:
     """Find domains, with an equal part of epsilon for each, and of delta for each categorical one.
 
@@ -162,9 +162,7 @@ def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) ->
     )
 
 
-def _cells(
-    domain: PrivateDomain, table: pa.Table
-) -> tuple[npt.NDArray[np.float64] | dict[str, int], list[str]]:
+def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[Floats | dict[str, int], list[str]]:
     """A column's numbers, or the records of each text, and messages about cells that do not fit.
 
     Such cells are left out one by one, so that whether a domain is found depends on no single
@@ -189,9 +187,7 @@ def _cells(
     return cells, sentences
 
 
-def _numbers(
-    domain: PrivateDomain, table: pa.Table, where: str
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _numbers(domain: PrivateDomain, table: pa.Table, where: str) -> tuple[Floats, Flags, Flags]:
     """A column's numbers, which cells are missing, and which are not valid numbers."""
     known = domain.known
     numbers, missing = column_numbers(known, table[domain.name], where)
@@ -205,7 +201,7 @@ def _numbers(
 
 def _texts(
     domain: PrivateDomain, table: pa.Table, where: str
-) -> tuple[dict[str, int], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[dict[str, int], Flags, Flags]:
     """Number of records of each text except `other`, which cells are missing, and which are invalid
     (none).
     """
@@ -226,17 +222,15 @@ def _texts(
 
 def _find_edges(
     domain: PrivateDomain,
-    numbers: npt.NDArray[np.float64],
+    numbers: Floats,
     epsilon: float,
     sensitivity: int,
-    noise: Noise,
+    noise: KeyedNoise,
 ) -> tuple[Attribute | None, list[Event]]:
     """Find bins of a numeric attribute with pure epsilon."""
     events: list[Event] = []
 
-    def histogram(
-        edges: npt.NDArray[np.float64], part: float
-    ) -> tuple[npt.NDArray[np.int64], float]:
+    def histogram(edges: Floats, part: float) -> tuple[Integers, float]:
         scale = sensitivity / (part * epsilon)
         events.append(GeometricEvent(scale, sensitivity))
         # Numbers outside the edges count in the first or last cell.
@@ -255,7 +249,7 @@ def _find_values(
     epsilon: float,
     delta: float,
     sensitivity: int,
-    noise: Noise,
+    noise: KeyedNoise,
 ) -> tuple[Attribute | None, list[Event]]:
     """Find values whose noisy count exceeds the threshold, most frequent first."""
     scale = sensitivity / epsilon

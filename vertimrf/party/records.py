@@ -13,41 +13,24 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes, Int32s, Integers, Words
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
 from ..model.domain_compression import compressed_sizes
 from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
-from ..progress import Progress, Silent
+from ..progress import SILENT, Progress
+from ..sketches.encoder import Encoder
 from ..tables.impossible import breaking
 from ..tables.table import Table
 from .persons import limited
 
 __all__ = ["Composite", "InMemory", "Records", "count_marginals", "take_in"]
 
-Codes = npt.NDArray[np.uint16]
-Counts = npt.NDArray[np.int64]
-Digests = npt.NDArray[np.uint64]
-Values = npt.NDArray[np.int32]
 # Values of groups that are computed at a time: 128 MB. Fewer pieces make the encoding of scheduled
 # pairs faster.
 CELLS_AT_ONCE = 1 << 26
-
-
-class Encoder(Protocol):
-    """An encoder of records, such as :class:`vertimrf.sketches.encoder.Encoder`."""
-
-    def update(
-        self, digests: Digests, codes: npt.NDArray[np.integer], progress: Progress | None = None
-    ) -> None:
-        """Add a chunk of records."""
-
-    def state(self) -> bytes:
-        """The encoder's state, for another encoder to merge."""
-
-    def merge_state(self, state: bytes) -> None:
-        """Add another encoder's state."""
 
 
 E = TypeVar("E", bound=Encoder)
@@ -95,7 +78,7 @@ class Records(Protocol):
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-    ) -> Iterator[Counts]:
+    ) -> Iterator[Integers]:
         """Count the records in the cells of marginals, one marginal after the other.
 
         Args:
@@ -107,8 +90,8 @@ class Records(Protocol):
         self,
         make: Callable[[], E],
         composites: Sequence[Composite],
-        progress: Progress | None = None,
-        words: Digests | None = None,
+        progress: Progress = SILENT,
+        words: Words | None = None,
     ) -> E:
         """Encode all records.
 
@@ -123,14 +106,14 @@ class Records(Protocol):
             The encoder with all records.
         """
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Digests, Codes]:
+    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
         """All digests [shape=(n,), uint64] and values [shape=(composites, n), uint16] in one place.
 
         Raises:
             PlanError: the records do not fit in memory.
         """
 
-    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Digests, Values]:
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """Digests of all ids [shape=(n,), uint64], and their values [shape=(composites, n), int32].
 
         The values are -1 for an id whose record does not fit.
@@ -178,7 +161,7 @@ class InMemory:
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-    ) -> Iterator[Counts]:
+    ) -> Iterator[Integers]:
         """See :class:`Records`."""
         return count_marginals(
             self.table.codes, [attribute.size for attribute in self.attributes], wanted, merged
@@ -188,19 +171,19 @@ class InMemory:
         self,
         make: Callable[[], E],
         composites: Sequence[Composite],
-        progress: Progress | None = None,
-        words: Digests | None = None,
+        progress: Progress = SILENT,
+        words: Words | None = None,
     ) -> E:
         """See :class:`Records`."""
         encoder = make()
         take_in(encoder, self.table.digests, self.table.codes, composites, progress, words)
         return encoder
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Digests, Codes]:
+    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
         """See :class:`Records`."""
         return self.table.digests, _values(self.table.codes, composites)
 
-    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Digests, Values]:
+    def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """See :class:`Records`."""
         digests, codes = self.gathered(composites)
         blanks = self.table.blanks
@@ -217,7 +200,7 @@ def count_marginals(
     sizes: Sequence[int],
     wanted: Iterable[tuple[int, ...]],
     merged: Mapping[int, BinMap],
-) -> Iterator[Counts]:
+) -> Iterator[Integers]:
     """Count the records in every cell of some marginals. Consecutive pairs are counted together.
 
     Args:
@@ -246,11 +229,11 @@ def count_marginals(
 
 def take_in(
     encoder: Encoder,
-    digests: Digests,
+    digests: Words,
     codes: Codes,
     composites: Sequence[Composite],
-    progress: Progress | None = None,
-    words: Digests | None = None,
+    progress: Progress = SILENT,
+    words: Words | None = None,
 ) -> None:
     """Add records to an encoder, in pieces.
 
@@ -261,13 +244,12 @@ def take_in(
         composites, progress, words: as for :meth:`Records.encoded`.
     """
     together = max(CELLS_AT_ONCE // max(len(composites), 1), 1)
-    whole = Silent() if progress is None else progress
     for first in range(0, len(digests), together):
         piece = slice(first, first + together)
         keys, values = digests[piece], _values(codes[:, piece], composites)
         if words is not None:
             keys, values = keys ^ words[values[0]], np.zeros_like(values)
-        encoder.update(keys, values, _Share(whole, first, len(keys), len(digests)))
+        encoder.update(keys, values, _Share(progress, first, len(keys), len(digests)))
 
 
 @dataclass(frozen=True)

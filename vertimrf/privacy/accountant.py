@@ -28,12 +28,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
+from ..arrays import Floats, Integers
 from ..errors import PrivacyError
 from .events import Event, LossGrid
 
 __all__ = [
     "Spent",
-    "by_pld",
     "by_renyi",
     "calibrate",
     "cumulative",
@@ -42,7 +42,6 @@ __all__ = [
     "group_epsilon",
 ]
 
-Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
 # Rényi orders: dense near the usual optimum, and wide enough for tiny and for huge budgets.
@@ -137,28 +136,6 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
         # Part of a release costs no more than the whole, but the two bounds may differ slightly.
         out.append(min([spent, *out[-1:]], key=lambda spent: spent.epsilon))
     return out[::-1]
-
-
-def by_pld(events: Sequence[Event], delta: float) -> Floats:
-    """Composed epsilon after each event, by privacy-loss distributions.
-
-    Args:
-        events: the events, in order.
-        delta: delta of the whole list, between 0 and 1.
-
-    Returns:
-        Epsilon after each event [shape=(n,), float64]; infinite where the probability of an
-        infinite loss exceeds delta.
-
-    Raises:
-        PrivacyError: delta lies outside (0, 1), or there are no events.
-    """
-    _check(events, delta)
-    directions = _losses(events, delta)
-    ends = range(1, len(events) + 1)
-    return np.array(
-        [max(_compose(losses[:end], delta).epsilon(delta) for losses in directions) for end in ends]
-    )
 
 
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:
@@ -410,7 +387,7 @@ class Loss:
 
     count: int
     step: float
-    starts: npt.NDArray[np.int64]
+    starts: Integers
     mass: Floats
     lost: float
     variance: float

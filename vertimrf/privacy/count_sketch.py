@@ -25,14 +25,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy import fft, special
 
+from ..arrays import Floats, Integers
 from ..errors import PrivacyError
 
 __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "log_sum", "ratio_law"]
 
-Floats = npt.NDArray[np.float64]
 
 # Grid steps per standard deviation of a bucket's ratio (its variance is overstated by less than one
 # part in ten thousand), and per standard deviation of the mean over buckets, for few buckets.
@@ -219,7 +218,7 @@ def mean_law(
 
 
 def _window(
-    index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float
+    index: Integers, mass: Floats, buckets: int, most: float, rare: float
 ) -> tuple[int, int, list[float]]:
     """Chernoff bounds of the sum of ``buckets`` indices, and orders to tilt the law by.
 

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from ..arrays import Floats
 from ..errors import PrivacyError
 from ..files.convert import Number
 from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
@@ -40,7 +40,6 @@ __all__ = [
     "under_replacement",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 # A Gaussian with up to this many noise values on either side is computed value by value; a wider
 # one in blocks.

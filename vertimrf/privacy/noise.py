@@ -21,43 +21,24 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Integers
 from .sampler import Stream, discrete_gaussian, two_sided_geometric
 
-__all__ = ["FixedNoise", "KeyedNoise", "Noise", "SystemNoise"]
-
-Integers = npt.NDArray[np.int64]
-
-
-class Noise(Protocol):
-    """Source of the privacy noise of a party."""
-
-    @property
-    def private(self) -> bool:
-        """Whether a release made with this noise is private."""
-
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """Add independent discrete Gaussian noise to integers [any shape, int64]."""
-
-    def geometrics(self, values: Integers, scale: float) -> Integers:
-        """Add independent two-sided geometric noise to integers [any shape, int64].
-
-        P(x) is proportional to exp(-|x| / scale).
-        """
-
-    def stream(self, exact: bytes) -> Callable[[int], bytes]:
-        """A function that returns random bytes for noise on values whose digest is ``exact``."""
+__all__ = ["FixedNoise", "KeyedNoise", "SystemNoise"]
 
 
 class KeyedNoise:
-    """Noise under a key.
+    """Noise under a key: the source of the privacy noise of a party.
 
     Args:
         key: secret key of one release, or of one search for domains [32 bytes].
+
+    Attributes:
+        private: whether a release made with this noise is private.
     """
 
     private = True
@@ -67,19 +48,22 @@ class KeyedNoise:
         self._draws = hashlib.sha256(b"vertimrf noise 1")
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """See :class:`Noise`."""
+        """Add independent discrete Gaussian noise to integers [any shape, int64]."""
         exact = np.ascontiguousarray(values, np.int64)
         drawn = discrete_gaussian(self._draw("gaussian", sigma, exact), exact.size, sigma)
         return exact + drawn.reshape(exact.shape)
 
     def geometrics(self, values: Integers, scale: float) -> Integers:
-        """See :class:`Noise`."""
+        """Add independent two-sided geometric noise to integers [any shape, int64].
+
+        P(x) is proportional to exp(-|x| / scale).
+        """
         exact = np.ascontiguousarray(values, np.int64)
         drawn = two_sided_geometric(self._draw("geometric", scale, exact), exact.size, scale)
         return exact + drawn.reshape(exact.shape)
 
     def stream(self, exact: bytes) -> Callable[[int], bytes]:
-        """See :class:`Noise`."""
+        """A function that returns random bytes for noise on values whose digest is ``exact``."""
         return self._draw("bytes", 0.0, np.frombuffer(exact, np.uint8)).take
 
     def _draw(self, law: str, parameter: float, exact: npt.NDArray[np.integer]) -> Stream:

@@ -33,9 +33,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from ..arrays import Floats
 from .count_sketch import (
     COVERED_EPSILON,
     DRAW_DISTANCE,
@@ -61,7 +61,6 @@ __all__ = [
     "sharing",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 # Grid of products of ratios: points per standard deviation, up to NEAR deviations; then the growth
 # factor of the steps.

@@ -22,17 +22,14 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
+from ..arrays import Integers, Words
 from ..errors import PrivacyError
 
 __all__ = ["DISTANCE", "Stream", "discrete_gaussian", "two_sided_geometric"]
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 
 # Total variation distance of one draw from the exact law.
 DISTANCE = 2.0**-230

@@ -11,25 +11,22 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import MessageError, PlanError
+from ..arrays import Bytes, Codes, Floats, Words
 from ..kernels.prf import fill_words, tail
 from ..sketches.parameters import ResponsePlan
 
 __all__ = ["count_marginal", "respond"]
 
-Floats = npt.NDArray[np.float64]
-
 
 def respond(
     plan: ResponsePlan,
     attributes: Sequence[int],
-    digests: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.uint16],
+    digests: Words,
+    codes: Codes,
     key: bytes,
     entropy: Callable[[int], bytes],
-) -> tuple[npt.NDArray[np.uint8], ...]:
+) -> tuple[Bytes, ...]:
     """Randomise every value of a party's table, and sort the rows by their keyed digests.
 
     Args:
@@ -67,7 +64,7 @@ def respond(
 
 
 def count_marginal(
-    plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[npt.NDArray[np.uint8]]
+    plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[Bytes]
 ) -> tuple[Floats, Floats]:
     """Estimate a marginal's counts without bias, and their errors (FO-based CarEst, section 4.2).
 
@@ -86,28 +83,16 @@ def count_marginal(
 
     Args:
         plan: the public parameters.
-        attributes: by their place in ``plan.sizes``, each once.
-        responses: to the same records, of each attribute [each shape=(1, n) or (n,), uint8].
+        attributes: at least one, by their place in ``plan.sizes``, each once.
+        responses: to the same records, of each attribute, checked [each shape=(1, n) or (n,), uint8].
 
     Returns:
         Counts, which may be negative, and standard errors, at least that of rounding to whole
         records [both shape=(values of attribute 1, ..., values of attribute l), float64].
-
-    Raises:
-        PlanError: no attribute, an attribute named twice, or one that the plan does not have.
-        MessageError: different numbers of rows, or a response outside an attribute's values.
     """
-    shape = _shape(plan, attributes)
-    if len(responses) != len(attributes) or len({column.size for column in responses}) > 1:
-        raise MessageError(
-            "Every attribute needs one response per record; the parties must encode the same records."
-        )
+    shape = tuple(plan.sizes[attribute] for attribute in attributes)
     flat = np.zeros(responses[0].size, np.int64)
-    for attribute, size, column in zip(attributes, shape, responses, strict=True):
-        if column.size and column.max() >= size:
-            raise MessageError(
-                f"A response of attribute {attribute} is {column.max()}, none of its {size} values."
-            )
+    for size, column in zip(shape, responses, strict=True):
         flat *= size
         flat += column.ravel()
     counts = np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
@@ -124,20 +109,6 @@ def count_marginal(
         least, least_alone = least * min(same, different), least_alone * same
     variance = np.maximum(variance - counts, flat.size * min(least, least_alone - 1))
     return counts, np.sqrt(np.maximum(variance, 1 / 12))
-
-
-def _shape(plan: ResponsePlan, attributes: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of values of a marginal's attributes; raises as :func:`count_marginal`."""
-    if not attributes or len(set(attributes)) != len(attributes):
-        raise PlanError(
-            f"A marginal must name at least one attribute, and each once, not {tuple(attributes)}."
-        )
-    for attribute in attributes:
-        if not 0 <= attribute < len(plan.sizes):
-            raise PlanError(
-                f"The plan has no attribute {attribute}; its attributes are 0 .. {len(plan.sizes) - 1}."
-            )
-    return tuple(plan.sizes[attribute] for attribute in attributes)
 
 
 def _probabilities(plan: ResponsePlan, size: int) -> tuple[float, float]:

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Integers, Words
 from ..errors import PlanError
 from ..kernels.geometric import count_values, encode_shared
 from ..progress import Progress
-from ..sketches.encoder import Encoder, check_distinct, cut_blocks, guess_stops
+from ..sketches.encoder import LevelEncoder, cut_blocks, guess_stops
 from ..sketches.parameters import SharedKeyPlan
 
 __all__ = ["SharedKeyEncoder"]
 
 
-class SharedKeyEncoder(Encoder):
+class SharedKeyEncoder(LevelEncoder):
     """Sketches of one party's attributes under shared keys (VertiMRF, Algorithms 1 and 3).
 
     ``result()`` returns one table for each attribute, in the order of ``attributes``.
@@ -41,7 +41,6 @@ class SharedKeyEncoder(Encoder):
     _purpose = b"vertimrf shared"
 
     def __init__(self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes) -> None:
-        check_distinct(attributes)
         for attribute in attributes:
             if not 0 <= attribute < len(plan.sizes):
                 raise PlanError(
@@ -50,9 +49,7 @@ class SharedKeyEncoder(Encoder):
         sizes = [plan.sizes[a] for a in attributes]
         super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes])
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         first_row = np.cumsum([0, *self._sizes[:-1]])
         count_values(codes, first_row, self._counts)
         state = self._state.reshape(self._counts.size, -1)
@@ -71,12 +68,12 @@ class SharedKeyEncoder(Encoder):
 
     def _raise(
         self,
-        digests: npt.NDArray[np.uint64],
-        codes: npt.NDArray[np.uint16],
-        first_row: npt.NDArray[np.int64],
-        stops: npt.NDArray[np.uint8],
+        digests: Words,
+        codes: Codes,
+        first_row: Integers,
+        stops: Bytes,
         block: int,
-        rows: npt.NDArray[np.uint8],
+        rows: Bytes,
     ) -> None:
         tables = np.repeat(np.ascontiguousarray(rows)[None], numba.get_num_threads(), axis=0)
         axis = (self._start, self._per_length)

@@ -24,9 +24,9 @@ from collections.abc import Sequence
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import MessageError, PlanError
+from ..arrays import Bytes, Floats, Integers
+from ..errors import PlanError
 from ..kernels.jit import threads
 from ..kernels.shared_keys import invert_shares, largest_two, union_shares
 from ..model.measurement import Measurement
@@ -34,8 +34,7 @@ from ..sketches.parameters import SharedKeyPlan
 
 __all__ = ["estimate_cells", "published_estimates"]
 
-Floats = npt.NDArray[np.float64]
-Bins = npt.NDArray[np.int64] | None
+Bins = Integers | None
 # Grid points per unit of the logarithm of the number of items. The relative error of interpolation
 # is below 1e-4, far below that of the sketches.
 GRID = 4
@@ -47,7 +46,7 @@ def published_estimates(
     plan: SharedKeyPlan,
     attributes: Sequence[int],
     bins: Sequence[Bins],
-    levels: Sequence[npt.NDArray[np.uint8]],
+    levels: Sequence[Bytes],
     marginals: Sequence[tuple[int, ...]],
     total: float,
 ) -> list[Measurement]:
@@ -70,15 +69,13 @@ def published_estimates(
         other values to count: the cell is the total, and its error is half a record.
 
     Raises:
-        MessageError: tables of other shapes or dtypes, or levels outside floor .. ceiling.
-        PlanError: a marginal that is empty, names an attribute twice, out of order or one that was
-            not sketched, or has more than 2^31 cells; or so many keys that the sums overflow.
+        PlanError: the marginals have more than 2^31 cells, or there are so many keys that the sums
+            overflow.
     """
-    row = _rows(attributes)
     _check_plan(plan)
-    for marginal in marginals:
-        _check_marginal(marginal, row)
-    joined, sizes = _joined(plan, attributes, bins, levels)
+    row = {attribute: i for i, attribute in enumerate(attributes)}
+    sizes = [len(table) for table in levels]
+    joined = np.concatenate(levels) if levels else np.empty((0, plan.keys), np.uint8)
     worth = 1 + plan.keys * sum(map(len, marginals)) // THREAD_WORK
     with threads(min(numba.get_num_threads(), worth)):
         values, sigma, ends = estimate_cells(
@@ -87,21 +84,15 @@ def published_estimates(
     out = []
     for marginal, begin, end in zip(marginals, [0, *ends], ends, strict=False):
         shape = [sizes[row[a]] for a in marginal]
-        out.append(
-            _measurement(
-                marginal,
-                bins,
-                row,
-                values[begin:end].reshape(shape),
-                sigma[begin:end].reshape(shape),
-            )
-        )
+        maps = tuple(bins[row[a]] for a in marginal)
+        counts, errors = values[begin:end].reshape(shape), sigma[begin:end].reshape(shape)
+        out.append(Measurement(marginal, maps, counts, errors, "published sketches"))
     return out
 
 
 def estimate_cells(
     plan: SharedKeyPlan,
-    levels: npt.NDArray[np.uint8],
+    levels: Bytes,
     sizes: Sequence[int],
     marginals: Sequence[Sequence[int]],
     total: float,
@@ -167,25 +158,6 @@ def estimate_cells(
     return values, sigma, ends.tolist()
 
 
-def _measurement(
-    marginal: tuple[int, ...],
-    bins: Sequence[Bins],
-    row: dict[int, int],
-    values: Floats,
-    sigma: float | Floats,
-) -> Measurement:
-    return Measurement(
-        marginal, tuple(bins[row[a]] for a in marginal), values, sigma, "published sketches"
-    )
-
-
-def _rows(attributes: Sequence[int]) -> dict[int, int]:
-    row = {attribute: i for i, attribute in enumerate(attributes)}
-    if len(row) != len(attributes):
-        raise PlanError(f"The sketched attributes {list(attributes)} repeat one; name each once.")
-    return row
-
-
 def _check_plan(plan: SharedKeyPlan) -> None:
     if plan.ceiling <= max(plan.floor, 1):
         raise PlanError(
@@ -198,61 +170,7 @@ def _check_plan(plan: SharedKeyPlan) -> None:
         )
 
 
-def _check_marginal(marginal: tuple[int, ...], row: dict[int, int]) -> None:
-    if not marginal:
-        raise PlanError("A marginal needs at least one attribute.")
-    if any(b <= a for a, b in itertools.pairwise(marginal)):
-        raise PlanError(
-            f"The marginal {marginal} must name each attribute once, in increasing order."
-        )
-    for attribute in marginal:
-        if attribute not in row:
-            raise PlanError(
-                f"The marginal {marginal} names attribute {attribute}, which no party has sketched."
-            )
-
-
-def _joined(
-    plan: SharedKeyPlan,
-    attributes: Sequence[int],
-    bins: Sequence[Bins],
-    tables: Sequence[npt.NDArray[np.uint8]],
-) -> tuple[npt.NDArray[np.uint8], list[int]]:
-    """Check the tables of levels and join them.
-
-    Returns:
-        Levels of all attributes, one after another [shape=(all values, keys), uint8], and the
-        number of values of each attribute.
-    """
-    if not len(attributes) == len(bins) == len(tables):
-        raise MessageError(
-            f"{len(attributes)} attributes come with {len(bins)} bin maps and {len(tables)} tables of levels; give one each."
-        )
-    for attribute, table in zip(attributes, tables, strict=True):
-        if table.dtype != np.uint8 or table.ndim != 2 or not len(table):
-            raise MessageError(
-                f"The sketches of attribute {attribute} must be a table of bytes, values by keys."
-            )
-        if table.shape[1] != plan.keys:
-            raise MessageError(
-                f"The sketches of attribute {attribute} have {table.shape[1]} keys, the plan {plan.keys}: all parties must "
-                "encode under the same plan."
-            )
-    levels = np.concatenate(tables) if tables else np.empty((0, plan.keys), np.uint8)
-    if tables and not plan.floor <= levels.min() <= levels.max() <= plan.ceiling:
-        wrong = next(
-            a
-            for a, t in zip(attributes, tables, strict=True)
-            if t.min() < plan.floor or t.max() > plan.ceiling
-        )
-        raise MessageError(
-            f"The sketches of attribute {wrong} hold levels outside {plan.floor} .. {plan.ceiling}: the message does not "
-            "follow the plan."
-        )
-    return levels, [len(table) for table in tables]
-
-
-def _invert(plan: SharedKeyPlan, shares: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _invert(plan: SharedKeyPlan, shares: Integers) -> tuple[Floats, Floats]:
     """Numbers of items and their standard errors, from sums of 2^(ceiling - level)."""
     items, errors = np.empty(shares.size), np.empty(shares.size)
     low, high, *law = cut_law(plan.floor, plan.ceiling, plan.keys)

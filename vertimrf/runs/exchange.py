@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError
 from ..files.atomic import MAX_JSON
@@ -38,24 +38,9 @@ ROSTER = "server/of.parties"
 MAX_STRANGERS = 5
 
 
-class Store(Protocol):
-    """Storage of an exchange, such as :class:`~vertimrf.files.shared_folder.SharedFolder`."""
-
-    def read(self, name: str, max_bytes: int) -> bytes | None:
-        """The content of a file, cut after ``max_bytes`` + 1 bytes. None if there is no file."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file. An existing file is replaced."""
-
-    def stamp(self, name: str) -> object:
-        """A value that stays equal until the file changes. None if there is no file."""
-
-    def names(self, name: str) -> list[str]:
-        """Names in a folder."""
-
-
 class RemoteStore:
-    """Storage in a file system or object store that pyarrow can open.
+    """Storage in a file system or object store that pyarrow can open, with the operations of
+    :class:`~vertimrf.files.shared_folder.SharedFolder`.
 
     Args:
         system: a ``pyarrow.fs.FileSystem``.
@@ -66,7 +51,7 @@ class RemoteStore:
         self._fs, self._root = system, root
 
     def read(self, name: str, max_bytes: int) -> bytes | None:
-        """See :class:`Store`."""
+        """See :class:`.SharedFolder`."""
         info = self._info(name)
         if info is None:
             return None
@@ -79,19 +64,19 @@ class RemoteStore:
             return data
 
     def write(self, name: str, data: bytes) -> None:
-        """See :class:`Store`."""
+        """See :class:`.SharedFolder`."""
         path = f"{self._root}/{name}"
         self._fs.create_dir(path.rpartition("/")[0], recursive=True)
         with self._fs.open_output_stream(path) as file:
             file.write(data)
 
     def stamp(self, name: str) -> object:
-        """See :class:`Store`."""
+        """See :class:`.SharedFolder`."""
         info = self._info(name)
         return None if info is None or not info.is_file else (info.size, info.mtime_ns)
 
     def names(self, name: str) -> list[str]:
-        """See :class:`Store`."""
+        """See :class:`.SharedFolder`."""
         from pyarrow import fs
 
         inside = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True)
@@ -138,7 +123,7 @@ class Exchange:
         else:
             self.folder = Path(place)
         if self.folder is None:
-            self._store: Store = RemoteStore(system, root)
+            self._store: RemoteStore | SharedFolder = RemoteStore(system, root)
         elif self.folder.is_dir():
             self._store = SharedFolder(self.folder)
         else:

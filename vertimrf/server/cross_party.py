@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError, PlanError
 from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
-from ..options import RunOptions
-from ..plan.groups import Group, crossing_pairs, released_sizes
+from ..plan.groups import crossing_pairs, released_sizes
 from ..plan.plan import Plan
 from ..plan.schema import Schema
+from ..progress import Progress
 from ..published.randomised_response import count_marginal
 from ..published.shared_keys_estimate import published_estimates
 from ..sketches.count_intersections import (
@@ -28,7 +28,7 @@ from ..sketches.count_intersections import (
     estimate_overlapping,
     predicted_cell_errors,
 )
-from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_errors
+from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_error
 from ..sketches.parameters import (
     CountSketchPlan,
     EncryptedCountsPlan,
@@ -48,8 +48,7 @@ __all__ = [
     "predicted_marginals",
 ]
 
-Floats = npt.NDArray[np.float64]
-BinMaps = tuple[npt.NDArray[np.int64], ...]
+BinMaps = tuple[Integers, ...]
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def cross_party_marginals(
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
-    options: RunOptions | None = None,
+    progress: Progress,
     party_counts: Sequence[RecordCount] | None = None,
 ) -> CrossParty:
     """Estimate the marginals that the plan's encoder measures across parties.
@@ -124,7 +123,7 @@ def cross_party_marginals(
         messages: one per party, in plan order.
         initial: a model of the local marginals, for the sizes of the sketched sets.
         total: estimated number of records.
-        options: where progress is reported.
+        progress: where the work is reported.
         party_counts: records of each party, if parties have different people; otherwise None.
 
     Returns:
@@ -139,17 +138,21 @@ def cross_party_marginals(
         zip(order, [group_bins for message in messages for group_bins in message.bins], strict=True)
     )
     bins = [maps[group] for group in range(len(order))]
+    counts = party_counts or [RecordCount(total, 0.0)] * len(messages)
     match plan.sketch:
         case None:
             return CrossParty(())
         case SketchPlan():
+            sizes = _set_sizes(plan, bins, messages, initial, counts)
             measurements = _scheduled_marginals(
-                plan, plan.sketch, bins, messages, initial, total, options, party_counts
+                plan, plan.sketch, bins, messages, sizes, counts, progress
             )
             return CrossParty(tuple(measurements), scheduled_matches(plan.schema, measurements))
         case CountSketchPlan():
+            sizes = _set_sizes(plan, bins, messages, initial, counts)
+            groups = _counted_groups(plan, plan.sketch, bins, messages, sizes)
             return _counted_marginals(
-                plan, plan.sketch, bins, messages, initial, total, options, party_counts
+                plan, plan.sketch, bins, groups, total, progress, party_counts
             )
         case EncryptedCountsPlan():
             return CrossParty(_encrypted_marginals(plan, plan.sketch, bins, messages, total))
@@ -177,45 +180,43 @@ def _scheduled_marginals(
     sketch: SketchPlan,
     bins: Sequence[BinMaps],
     messages: Sequence[Message],
-    initial: MarkovRandomField,
-    total: float,
-    options: RunOptions | None,
-    party_counts: Sequence[RecordCount] | None,
+    sizes: Sequence[tuple[Floats, Floats]],
+    counts: Sequence[RecordCount],
+    progress: Progress,
 ) -> list[Measurement]:
-    """Estimate scheduled pairs; arguments as :func:`cross_party_marginals`.
+    """Estimate scheduled pairs.
 
-    ``bins`` has the map code -> bin of each group and attribute.
+    Args:
+        plan, messages, progress: as for :func:`cross_party_marginals`.
+        sketch: the plan's sketches.
+        bins: of each group and attribute, the map code -> bin.
+        sizes: from :func:`_set_sizes`.
+        counts: records of each party.
     """
-    schema, groups, parties = plan.schema, plan.groups, plan.group_parties
-    sizes, errors = [], []
-    for group, maps, party in zip(groups, bins, parties, strict=True):
-        known, error = _set_sizes(
-            schema,
-            messages,
-            initial,
-            group,
-            maps,
-            total if party_counts is None else party_counts[party].records,
-        )
-        sizes.append(known)
-        errors.append(error)
     # If parties have different people, the largest party's count is used.
-    total = total if party_counts is None else max(count.records for count in party_counts)
+    total = max(count.records for count in counts)
     waiting = [iter(message.sketches) for message in messages]
     out = []
-    progress = (RunOptions() if options is None else options).progress
     for done, pair in enumerate(sketch.pairs):
         progress.advance(done, len(sketch.pairs))
         left, right = (
             Side(
-                groups[g].attributes[0], bins[g][0], sizes[g], next(waiting[parties[g]]), errors[g]
+                plan.groups[g].attributes[0],
+                bins[g][0],
+                sizes[g][0],
+                next(waiting[plan.group_parties[g]]),
+                sizes[g][1],
             )
             for g in (pair.left, pair.right)
         )
-        measured = estimate_pair(sketch, left, right, total)
-        names = " × ".join(schema.names[a] for a in measured.attributes)
-        out.append(replace(measured, source=f"{names}, from sketches").trimmed())
+        out.append(_named(plan, estimate_pair(sketch, left, right, total), "sketches"))
     return out
+
+
+def _named(plan: Plan, measured: Measurement, what: str) -> Measurement:
+    """A measurement that says what it is of and from, without empty bins."""
+    names = " × ".join(plan.schema.names[a] for a in measured.attributes)
+    return replace(measured, source=f"{names}, from {what}").trimmed()
 
 
 def scheduled_matches(
@@ -257,19 +258,14 @@ def _counted_matches(
     return tuple(out)
 
 
-def _counted_marginals(
+def _counted_groups(
     plan: Plan,
     sketch: CountSketchPlan,
     bins: Sequence[BinMaps],
     messages: Sequence[Message],
-    initial: MarkovRandomField,
-    total: float,
-    options: RunOptions | None,
-    party_counts: Sequence[RecordCount] | None,
-) -> CrossParty:
-    """CarEst of count sketches: estimate every two groups."""
-    groups, parties = plan.groups, plan.group_parties
-    progress = (RunOptions() if options is None else options).progress
+    sizes: Sequence[tuple[Floats, Floats]],
+) -> list[CountedGroup]:
+    """The groups of count sketches; arguments as for :func:`_scheduled_marginals`."""
     waiting = [iter(message.sketches) for message in messages]
     # A group's steps follow from the one-way marginals that its party released.
     one_way = {
@@ -278,17 +274,31 @@ def _counted_marginals(
         for m in message.marginals
         if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == message.party
     }
-    counted: list[CountedGroup] = []
-    for group, maps, party, released in zip(
-        groups, bins, parties, released_sizes(groups, bins, one_way), strict=True
-    ):
-        records = total if party_counts is None else party_counts[party].records
-        sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
-        g = len(counted)
-        encoding = g in sketch.contrasts, sketch.weight(g)
-        counted.append(
-            CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *encoding)
+    released = released_sizes(plan.groups, bins, one_way)
+    return [
+        CountedGroup(
+            next(waiting[party]),
+            released[g],
+            np.maximum(sizes[g][0], 0.0),
+            sizes[g][1],
+            g in sketch.contrasts,
+            sketch.weight(g),
         )
+        for g, party in enumerate(plan.group_parties)
+    ]
+
+
+def _counted_marginals(
+    plan: Plan,
+    sketch: CountSketchPlan,
+    bins: Sequence[BinMaps],
+    counted: Sequence[CountedGroup],
+    total: float,
+    progress: Progress,
+    party_counts: Sequence[RecordCount] | None,
+) -> CrossParty:
+    """CarEst of count sketches: estimate every two groups."""
+    groups, parties = plan.groups, plan.group_parties
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])
     if party_counts is None:
@@ -333,15 +343,9 @@ def _between_groups(
             # The party's local marginals are much more precise.
             continue
         block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
-        measured = outer_measurement(
-            (groups[i].attributes, groups[j].attributes),
-            (tuple(bins[i]), tuple(bins[j])),
-            cells.counts[block],
-            cells.errors[block],
-            (i in sketch.contrasts, j in sketch.contrasts),
-        )
-        names = " × ".join(plan.schema.names[a] for a in measured.attributes)
-        out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
+        counts, errors = cells.counts[block], cells.errors[block]
+        measured = _of_groups(plan, bins, (i, j), counts, errors, sketch.contrasts)
+        out.append(_named(plan, measured, "count sketches"))
     return tuple(out)
 
 
@@ -371,17 +375,29 @@ def _encrypted_marginals(
                 # As for contrasts of local marginals.
                 counts = np.concatenate([counts, -counts], axis) / 2
                 errors = np.concatenate([errors, errors], axis) / math.sqrt(2)
-            measured = outer_measurement(
-                (plan.groups[g].attributes, plan.groups[own].attributes),
-                (tuple(bins[g]), tuple(bins[own])),
-                counts,
-                errors,
-                (g in sketch.contrasts, own in sketch.contrasts),
-            )
-            names = " × ".join(plan.schema.names[a] for a in measured.attributes)
-            source = f"{names}, from encrypted counts"
-            out.append(replace(measured, source=source, completed=False).trimmed())
+            measured = _of_groups(plan, bins, (g, own), counts, errors, sketch.contrasts)
+            named = _named(plan, measured, "encrypted counts")
+            out.append(replace(named, completed=False))
     return tuple(out)
+
+
+def _of_groups(
+    plan: Plan,
+    bins: Sequence[BinMaps],
+    pair: tuple[int, int],
+    counts: Floats,
+    errors: Floats,
+    contrasts: Sequence[int],
+) -> Measurement:
+    """A measurement of two groups from their cells; ``contrasts`` are the contrasted groups."""
+    one, other = pair
+    return outer_measurement(
+        (plan.groups[one].attributes, plan.groups[other].attributes),
+        (tuple(bins[one]), tuple(bins[other])),
+        counts,
+        errors,
+        (one in contrasts, other in contrasts),
+    )
 
 
 @dataclass(frozen=True)
@@ -442,9 +458,10 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
                 predict(i, j, error * counters / (sizes[i] * sizes[j]))
         case SketchPlan() as scheduled:
             for pair in scheduled.pairs:
-                left, right = (np.array([n / sizes[g]]) for g in (pair.left, pair.right))
-                error = float(predicted_errors(scheduled, pair.keys, left, right, n)[0, 0])
-                predict(pair.left, pair.right, error)
+                left, right = (n / sizes[g] for g in (pair.left, pair.right))
+                predict(
+                    pair.left, pair.right, predicted_error(scheduled, pair.keys, left, right, n)
+                )
     return out
 
 
@@ -458,7 +475,8 @@ def cell_variance(
     because the error of the model's extrapolation is unknown. If larger marginals have compressed
     domains, the cell is of merged values.
     """
-    cells = _cells(sizes, messages, attributes)
+    merged = merged_at_parties(messages)
+    cells = math.prod(binned_sizes([sizes[a] for a in attributes], map(merged.get, attributes)))
     precision = 0.0
     for message in messages:
         for marginal in message.marginals:
@@ -467,13 +485,7 @@ def cell_variance(
     return 1.0 / precision if precision else math.inf
 
 
-def _cells(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> int:
-    """Cells of a marginal over merged values."""
-    merged = merged_at_parties(messages)
-    return math.prod(binned_sizes([sizes[a] for a in attributes], map(merged.get, attributes)))
-
-
-def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.int64]]:
+def merged_at_parties(messages: Sequence[Message]) -> dict[int, Integers]:
     """By attribute, the map code -> merged value, if larger marginals have a compressed domain."""
     bin_maps = (
         pair
@@ -487,8 +499,8 @@ def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.i
 def _responses(
     sketch: ResponsePlan,
     published: Sequence[int],
-    tables: Sequence[npt.NDArray[np.uint8]],
-    bins: Sequence[npt.NDArray[np.int64]],
+    tables: Sequence[Bytes],
+    bins: Sequence[Integers],
     wanted: Sequence[tuple[int, ...]],
 ) -> list[Measurement]:
     if len({table.size for table in tables}) > 1:
@@ -505,37 +517,29 @@ def _responses(
 
 
 def _set_sizes(
-    schema: Schema,
+    plan: Plan,
+    bins: Sequence[BinMaps],
     messages: Sequence[Message],
     initial: MarkovRandomField,
-    group: Group,
-    maps: BinMaps,
-    records: float,
-) -> tuple[Floats, Floats]:
-    """Sizes of a group's sets by the local model, and their standard errors [both shape=(values,),
-    float64].
-
-    ``records`` is the party's number of records.
+    counts: Sequence[RecordCount],
+) -> list[tuple[Floats, Floats]]:
+    """Sizes of every group's sets by the local model, and their standard errors [both
+    shape=(values,), float64]; arguments as for :func:`_scheduled_marginals`.
     """
-    sizes = group.sums(
-        bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins)
-    )
-    return sizes, np.minimum(_set_errors(schema, messages, group, maps), records)
-
-
-def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps: BinMaps) -> Floats:
-    """Standard errors of the sizes of a group's sets [shape=(values,), float64]."""
-    variance = cell_variance(schema.sizes, messages, group.attributes)
     merged = merged_at_parties(messages)
-    # The first of each set of merged values represents the set.
-    counted = [
-        np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1])
-        if a in merged
-        else np.ones(len(mapping))
-        for a, mapping in zip(group.attributes, maps, strict=True)
-    ]
-    cells = bin_table(
-        functools.reduce(np.multiply.outer, counted).astype(np.float64), maps, group.bins
-    )
-    out: Floats = np.sqrt(variance * group.sums(cells))
+    out = []
+    for group, maps, party in zip(plan.groups, bins, plan.group_parties, strict=True):
+        records = counts[party].records
+        # The first of each set of merged values represents the set.
+        representing = [
+            np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1])
+            if a in merged
+            else np.ones(len(mapping))
+            for a, mapping in zip(group.attributes, maps, strict=True)
+        ]
+        cells = functools.reduce(np.multiply.outer, representing).astype(np.float64)
+        variance = cell_variance(plan.schema.sizes, messages, group.attributes)
+        expected = initial.marginal(group.attributes) * (records / initial.total)
+        sizes, sets = (group.sums(bin_table(x, maps, group.bins)) for x in (expected, cells))
+        out.append((sizes, np.minimum(np.sqrt(variance * sets), records)))
     return out

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats
 from ..errors import ModelError
 from ..model.domain_compression import compressed_sizes, compression_maps
 from ..model.evidence import stand_out
@@ -31,7 +31,7 @@ from ..model.measurement import BinMap, Measurement, best_measured, padded
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
-from ..progress import Progress, Silent, towards
+from ..progress import SILENT, Progress, towards
 from .shared_columns import local_tree
 
 __all__ = ["GlobalGraph", "combine_graphs"]
@@ -79,7 +79,7 @@ def combine_graphs(
     local: Sequence[Measurement],
     crossing: Sequence[Measurement],
     total: float,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> GlobalGraph:
     """Build the global graph: add the worst-fitted marginals while the largest clique stays within
     the limit.
@@ -122,7 +122,7 @@ def combine_graphs(
         if len(larger) > MANY_MARGINALS:
             larger = pairs
         batch = max(len(pairs) // STEPS, 1)
-        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress or Silent())
+        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress)
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
 
@@ -209,7 +209,7 @@ def _grown(
             return budget.tree(), fitted
 
 
-def _values(plan: Plan, larger: Sequence[Measurement]) -> npt.NDArray[np.float64]:
+def _values(plan: Plan, larger: Sequence[Measurement]) -> Floats:
     """Weight of each marginal's misfit [shape=(marginals,), float64]."""
     return np.array(
         [
@@ -222,8 +222,8 @@ def _values(plan: Plan, larger: Sequence[Measurement]) -> npt.NDArray[np.float64
 def _compare_again(
     larger: Sequence[Measurement],
     fitted: MarkovRandomField,
-    value: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
+    value: Floats,
+    scores: Floats,
     waiting: set[int],
     first: int,
 ) -> None:
@@ -253,9 +253,7 @@ def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> lis
     return out
 
 
-def _misfits(
-    measurements: Sequence[Measurement], fitted: MarkovRandomField
-) -> npt.NDArray[np.float64]:
+def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> Floats:
     """Misfit of each measurement to a model, in records (:meth:`.Measurement.misfit`)
     [shape=(measurements,), float64].
     """
@@ -263,9 +261,7 @@ def _misfits(
     return np.array([m.misfit(table) for m, table in zip(measurements, tables, strict=True)])
 
 
-def _expected(
-    measurements: Sequence[Measurement], fitted: MarkovRandomField
-) -> list[npt.NDArray[np.float64]]:
+def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:
     """A model's counts of measured marginals [each shaped as its counts]."""
     pairs = [i for i, m in enumerate(measurements) if len(m.attributes) == 2]
     out = dict(zip(pairs, _tables([measurements[i] for i in pairs], fitted), strict=True))
@@ -286,9 +282,7 @@ def _expected(
     return [out[i] for i in range(len(measurements))]
 
 
-def _tables(
-    pairs: Sequence[Measurement], fitted: MarkovRandomField
-) -> list[npt.NDArray[np.float64]]:
+def _tables(pairs: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:
     """A model's counts of measured pairs [each shaped as its counts]."""
     tables = fitted.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
     return [padded(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes, Flags, Floats
 from ..errors import NoMassError
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, padded
@@ -30,8 +31,6 @@ from .population import Overlap, proportional
 
 __all__ = ["PartModel", "Parts", "of_common_people", "sample_parts"]
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.uint16]
 
 # Rounds of raking; the remaining error is far below the noise.
 RAKING = 30
@@ -58,7 +57,7 @@ class Parts:
     initial: MarkovRandomField
     local: tuple[Measurement, ...]
     crossing: tuple[Measurement, ...]
-    margins: tuple[Array, ...]
+    margins: tuple[Floats, ...]
 
     @classmethod
     def of(
@@ -230,7 +229,7 @@ def sample_parts(
     )[order]
 
 
-def _raking(table: Array, wanted: Sequence[Array]) -> Array:
+def _raking(table: Floats, wanted: Sequence[Floats]) -> Floats:
     """Factors, products of one per value of each axis, that give a table some margins; at most 1
     [shape of ``table``].
     """
@@ -248,11 +247,11 @@ def _raking(table: Array, wanted: Sequence[Array]) -> Array:
     return np.minimum(out, 1.0)
 
 
-def _along(values: Array, axis: int, axes: int) -> Array:
+def _along(values: Floats, axis: int, axes: int) -> Floats:
     return values.reshape([-1 if k == axis else 1 for k in range(axes)])
 
 
-def _with(overlap: Overlap, party: int) -> npt.NDArray[np.bool_]:
+def _with(overlap: Overlap, party: int) -> Flags:
     """Whether a party is in each pattern [shape=(patterns,), bool]."""
     return np.array([party in pattern for pattern in overlap.patterns])
 
@@ -275,7 +274,7 @@ def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Me
     ]
 
 
-def _shares(measurements: Sequence[Measurement], sizes: Array, share: float) -> Array:
+def _shares(measurements: Sequence[Measurement], sizes: Floats, share: float) -> Floats:
     """Estimate the share of each value's records that another party also has.
 
     Each value's share is shrunk towards that of all records, by the ratio of the noise to the

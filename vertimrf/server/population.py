@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Flags, Floats
 from ..errors import MessageError, UnmatchedError
 from ..message import Message
 from ..plan.defaults import INNER
@@ -35,7 +36,6 @@ __all__ = [
     "same_sizes",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 # Differences within this many standard errors count as none; a false difference then occurs once in
 # a million runs.
@@ -362,9 +362,7 @@ def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: F
     return proportional(counts, kept)
 
 
-def proportional(
-    counts: Floats, kept: Sequence[tuple[npt.NDArray[np.bool_], npt.ArrayLike]]
-) -> Floats:
+def proportional(counts: Floats, kept: Sequence[tuple[Flags, npt.ArrayLike]]) -> Floats:
     """Proportional fitting (Deming and Stephan, 1940): scale counts until some of their sums are as
     given.
 

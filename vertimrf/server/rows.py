@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrays import Floats, Integers
 from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
@@ -161,7 +162,7 @@ def with_holders(
 
 def numbers_inside(
     attribute: Attribute,
-    codes: npt.NDArray[np.int64],
+    codes: Integers,
     span: Span,
     rng: np.random.Generator,
 ) -> pa.Array:
@@ -204,7 +205,7 @@ def numbers_inside(
     return pa.array(np.clip(numbers, first, below))
 
 
-def bounds_of(attribute: Attribute) -> npt.NDArray[np.float64]:
+def bounds_of(attribute: Attribute) -> Floats:
     """Where the bins of a numeric attribute begin, and the end of the last one.
 
     A multiple of the step represents all numbers up to the next multiple: bounds then count steps.
@@ -215,16 +216,14 @@ def bounds_of(attribute: Attribute) -> npt.NDArray[np.float64]:
     return np.array([*(low for low, _ in multiples), multiples[-1][1] + 1], float)
 
 
-def shares_inside(attribute: Attribute, span: Span) -> npt.NDArray[np.float64]:
+def shares_inside(attribute: Attribute, span: Span) -> Floats:
     """Share of each bin's records that are drawn between limits [shape=(bins,), float64]."""
     bounds = bounds_of(attribute)
     low, high = _below(bounds, _tilts(bounds, span.counts), span)
     return high - low
 
 
-def _tilts(
-    bounds: npt.NDArray[np.float64], counts: npt.NDArray[np.number]
-) -> npt.NDArray[np.float64]:
+def _tilts(bounds: Floats, counts: npt.NDArray[np.number]) -> Floats:
     """By bin: the density inside it rises from 1 - tilt to 1 + tilt times its mean."""
     width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
     density = counts / width
@@ -234,15 +233,13 @@ def _tilts(
     fall, rise = density - beside[:-2], beside[2:] - density
     slope = (beside[2:] - beside[:-2]) / (at[2:] - at[:-2]) * width / 2
     limit = np.minimum(np.minimum(np.abs(fall), np.abs(rise)), np.abs(slope))
-    tilt: npt.NDArray[np.float64] = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(
+    tilt: Floats = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(
         density > 0, density, 1
     )
     return tilt
 
 
-def _below(
-    bounds: npt.NDArray[np.float64], tilt: npt.NDArray[np.float64], span: Span
-) -> list[npt.NDArray[np.float64]]:
+def _below(bounds: Floats, tilt: Floats, span: Span) -> list[Floats]:
     """Share of each bin's records below either limit [each shape=(bins,), float64]."""
     places = [
         np.clip((limit - bounds[:-1]) / np.diff(bounds), 0, 1) for limit in (span.low, span.high)

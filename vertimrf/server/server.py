@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import __version__
+from ..arrays import Codes
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
@@ -96,7 +96,7 @@ class Result:
     """
 
     plan: Plan
-    codes: npt.NDArray[np.uint16]
+    codes: Codes
     model: MarkovRandomField
     initial: MarkovRandomField
     ledger: Ledger
@@ -108,7 +108,7 @@ class Result:
     seed: int | None
     overlap: Overlap | None = None
     others: tuple[PartModel, ...] = ()
-    holders: npt.NDArray[np.uint16] | None = None
+    holders: Codes | None = None
 
     def __repr__(self) -> str:
         return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"
@@ -242,7 +242,9 @@ class Server:
                 initial = self._initial(local, total, clock)
                 self._options.progress.step("cross-party marginals")
                 with clock("CarEst"):
-                    crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
+                    crossing = cross_party_marginals(
+                        plan, ordered, initial, total, self._options.progress
+                    )
                 if same_people(party_counts, crossing.matches):
                     contradictions = disagreements(plan, ordered, total)
                     few = few_in_common(plan, party_counts, crossing.matches)
@@ -321,7 +323,9 @@ class Server:
         initial = self._initial(scaled, total, clock)
         options.progress.step("cross-party marginals")
         with clock("CarEst"):
-            crossing = cross_party_marginals(plan, messages, initial, total, options, party_counts)
+            crossing = cross_party_marginals(
+                plan, messages, initial, total, options.progress, party_counts
+            )
             overlap = find_overlap(plan.party_names, party_counts, crossing.matches)
             spanning = of_common_people(plan.schema, crossing.measurements)
             parts = Parts.of(plan.schema, overlap, initial, local, spanning, crossing.shared)

@@ -22,8 +22,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Bytes, Words
 from ..kernels.count_sketch import cross_products
 from .count_intersections import (
     CORRELATIONS,
@@ -37,7 +37,7 @@ from .parameters import CountSketchPlan
 __all__ = ["agreeing", "value_words"]
 
 
-def value_words(secret: bytes, values: int) -> npt.NDArray[np.uint64]:
+def value_words(secret: bytes, values: int) -> Words:
     """Derive a secret word for each value; a digest of id and value is the id's xor this word.
 
     Args:
@@ -55,7 +55,7 @@ def value_words(secret: bytes, values: int) -> npt.NDArray[np.uint64]:
 
 def agreeing(
     plan: CountSketchPlan,
-    tables: Sequence[npt.NDArray[np.uint8]],
+    tables: Sequence[Bytes],
     released: Sequence[float],
     total: float,
 ) -> dict[tuple[int, int], tuple[float, float]]:

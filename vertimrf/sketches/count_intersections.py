@@ -35,12 +35,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, special
 
+from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
-from ..progress import Progress, Silent
+from ..progress import SILENT, Progress
 from .count_sketch import STEPS, adding, code_steps, number_sigmas
 from .parameters import CONTRAST_SIGNS, CountSketchPlan
 
@@ -53,7 +53,6 @@ __all__ = [
     "predicted_cell_errors",
 ]
 
-Floats = npt.NDArray[np.float64]
 # A SciPy matrix in row format; SciPy's matrices have no types.
 Sparse = Any
 
@@ -83,7 +82,7 @@ class CountedGroup:
         weight: by how much a record moves the counters.
     """
 
-    codes: npt.NDArray[np.uint8]
+    codes: Bytes
     released: Floats
     sizes: Floats
     sizes_sigma: Floats
@@ -172,7 +171,7 @@ class _Layout:
     """
 
     members: Floats
-    group: npt.NDArray[np.int64]
+    group: Integers
     signs: Sparse
     values: Sparse
     constant: Floats
@@ -302,7 +301,7 @@ def estimate_cells(
     plan: CountSketchPlan,
     groups: Sequence[CountedGroup],
     total: float,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Cells:
     """Estimate all cells of all pairs of groups, if all parties hold the same records.
 
@@ -334,7 +333,7 @@ def estimate_overlapping(
     parties: Sequence[int],
     records: Floats,
     errors: Floats,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> tuple[Cells, SharedRecords]:
     """Estimate all cells of all pairs of groups, if parties hold different people.
 
@@ -418,7 +417,7 @@ def _shared_records(
 
 
 def _products(
-    plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None
+    plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress
 ) -> _Products:
     """Check groups and compute their products; raises as :func:`estimate_cells`."""
     for number, group in enumerate(groups):
@@ -451,9 +450,7 @@ def _products(
     variances = exact_variances / (gains * code_curve(plan.bits).gain) ** 2
     layout = _layout([len(each) for each in sizes], [group.contrasted for group in groups])
     codes = np.concatenate([group.codes for group in groups])
-    products = cross_products(
-        codes, plan.bits, (Silent() if progress is None else progress).advance
-    )
+    products = cross_products(codes, plan.bits, progress.advance)
     scale = gains * np.sqrt(powers)
     covariances = _covariances(plan.bits, products / np.outer(scale, scale), exact_variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * variances)

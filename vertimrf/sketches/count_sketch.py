@@ -12,16 +12,16 @@ server can compute it and steps need not be sent.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Words
 from ..errors import MessageError, PlanError, TableError
 from ..kernels.count_sketch import (
     NoiseTable,
@@ -31,8 +31,8 @@ from ..kernels.count_sketch import (
     quantise,
     settle_noise,
 )
-from ..progress import Progress, Silent
-from .encoder import SingleUse, check_distinct, checked_records
+from ..progress import Progress
+from .encoder import Encoder
 from .parameters import CountSketchPlan
 
 __all__ = [
@@ -53,8 +53,6 @@ STEPS = {1: 1.0, 2: 0.9957, 3: 0.5860, 4: 0.3352}
 MAX_RECORDS = (1 << 30) - (1 << 16)
 # Number of counters to which noise is added at a time.
 NOISE_CHUNK = 1 << 20
-
-Floats = npt.NDArray[np.float64]
 
 
 def code_steps(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
@@ -101,12 +99,8 @@ def adding(sizes: Floats, contrasted: bool) -> Floats:
     return sizes.sum(keepdims=True) if contrasted else sizes
 
 
-class CountSketchEncoder(SingleUse):
+class CountSketchEncoder(Encoder):
     """Count sketches of one party.
-
-    Call ``update`` with chunks of any size, in any order, on any number of threads; ``merge``
-    partial encoders; then call ``result`` once. The counters are the same bit for bit, however the
-    records were divided.
 
     Args:
         plan: the public parameters.
@@ -120,134 +114,43 @@ class CountSketchEncoder(SingleUse):
     """
 
     def __init__(self, plan: CountSketchPlan, groups: Sequence[int], secret: bytes) -> None:
-        check_distinct(groups)
         if not all(0 <= group < len(plan.sizes) for group in groups):
             raise PlanError(
                 f"The plan has {len(plan.sizes)} groups; it has not all of {list(groups)}."
             )
-        super().__init__(secret, b"vertimrf count", COUNTING_VERSION, asdict(plan), tuple(groups))
         self._plan = plan
-        self._groups = tuple(groups)
-        self._sizes = tuple(plan.sizes[group] for group in groups)
-        self._rows = tuple(plan.rows(group) for group in groups)
-        self._first_row = np.cumsum([0, *self._rows])
+        self._first_row = np.cumsum([0, *(plan.rows(group) for group in groups)])
         # The first row of each group, and whether that row is its contrast.
         layout = [
             (first, group in plan.contrasts)
             for first, group in zip(self._first_row[:-1], groups, strict=True)
         ]
         self._layout = np.array(layout, np.int64).reshape(-1, 2)
-        self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
-        self._records = 0
+        state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
+        identity = COUNTING_VERSION, asdict(plan), tuple(groups)
+        sizes = [plan.sizes[group] for group in groups]
+        super().__init__(secret, b"vertimrf count", identity, groups, sizes, state, 1)
 
-    def update(
-        self,
-        digests: npt.NDArray[np.uint64],
-        codes: npt.NDArray[np.integer],
-        progress: Progress | None = None,
-    ) -> None:
-        """Add a chunk of records.
-
-        Args:
-            digests: 64-bit digests of the record ids [shape=(n,), uint64].
-            codes: the records' values, a row for each of the encoder's groups [shape=(d, n),
-                integer].
-            progress: receives the number of random words that are used up, each for a few
-                repetitions.
-
-        Raises:
-            TableError: arrays of other shapes or dtypes, a code outside its group's values, or more
-                records than counters can hold.
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        digests, codes = checked_records(self._groups, self._sizes, digests, codes)
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         self._count(digests.size)
-        if digests.size and self._state.size:
-            log_buckets = self._plan.buckets.bit_length() - 1
-            advance = (Silent() if progress is None else progress).advance
-            add_records(
-                *self._key, digests, codes, self._layout, log_buckets, 1, self._state, advance
-            )
-
-    def merge(self, other: CountSketchEncoder) -> None:
-        """Add the records of another encoder of the same plan, party and secret.
-
-        The other encoder cannot be used afterwards.
-
-        Args:
-            other: the encoder whose records are added.
-
-        Raises:
-            PlanError: the other encoder belongs to another plan, party or secret.
-            TableError: more records than counters can hold.
-            PrivacyError: either encoder's result has been taken.
-        """
-        self._check_like(other)
-        self._count(other._records)
-        self._state += other._state
-        other._spent = True
-
-    def state(self) -> bytes:
-        """The counters so far, without noise, for another process of the same party to merge.
-
-        They are not private: keep them as safe as the table itself.
-
-        Returns:
-            Bytes for :meth:`merge_state`.
-
-        Raises:
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        return (
-            self._identity
-            + self._records.to_bytes(8, "little")
-            + self._state.astype("<i4", copy=False).tobytes()
+        log_buckets = self._plan.buckets.bit_length() - 1
+        add_records(
+            *self._key, digests, codes, self._layout, log_buckets, 1, self._state, progress.advance
         )
 
-    def merge_state(self, state: bytes) -> None:
-        """Add the records of another process's :meth:`state`, of the same plan, party and secret.
+    def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:
+        self._count(int(counts[0]))
+        self._state += state
 
-        Args:
-            state: what :meth:`state` returned there.
-
-        Raises:
-            MessageError: the bytes are not such a state.
-            TableError: more records than counters can hold.
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        begin = len(self._identity) + 8
-        if state[: begin - 8] != self._identity or len(state) != begin + 4 * self._state.size:
+    def _check_sound(self, least: int, most: int, counts: Integers) -> None:
+        if not -counts[0] <= least <= most <= counts[0]:
             raise MessageError(
-                "These bytes are not an encoder's state of the same plan, groups and secret."
+                f"The encoder's state holds counters beyond its {counts[0]:,} records: it is damaged."
             )
-        records = int.from_bytes(state[begin - 8 : begin], "little")
-        counters = np.frombuffer(state, "<i4", offset=begin).reshape(self._state.shape)
-        if counters.size and not -records <= int(counters.min()) <= int(counters.max()) <= records:
-            raise MessageError(
-                f"The encoder's state holds counters beyond its {records:,} records: it is damaged."
-            )
-        self._count(records)
-        self._state += counters
-
-    def digest(self) -> bytes:
-        """Digest of the exact counters, for keyed noise; keep it as safe as the table.
-
-        Returns:
-            32 bytes.
-
-        Raises:
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        counters = self._state.astype("<i4", copy=False)
-        return hashlib.blake2b(counters.data, digest_size=32, key=self._identity).digest()
 
     def result(
         self, sizes: Sequence[Floats], entropy: Callable[[int], bytes] = os.urandom
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+    ) -> tuple[Bytes, ...]:
         """Add the noise and return the codes to publish.
 
         This works once: from two results with different noise a reader could average the noise
@@ -293,11 +196,11 @@ class CountSketchEncoder(SingleUse):
 
     def _publish(
         self,
-        state: npt.NDArray[np.int32],
+        state: Int32s,
         weight: int,
         noise: NoiseTable,
         steps: Floats,
-        out: npt.NDArray[np.uint8],
+        out: Bytes,
         entropy: Callable[[int], bytes],
     ) -> None:
         """Add the noise to counters and write their codes.
@@ -334,9 +237,9 @@ class CountSketchEncoder(SingleUse):
             TableError: more records than counters can hold.
         """
         most = MAX_RECORDS // max((self._plan.weight(group) for group in self._groups), default=1)
-        if self._records + records > most:
+        together = int(self._counts[0]) + records
+        if together > most:
             raise TableError(
-                f"A count sketch's counters hold up to {most:,} records, not {math.fsum((self._records, records)):,.0f}; "
-                "use scheduled pairs."
+                f"A count sketch's counters hold up to {most:,} records, not {together:,}; use scheduled pairs."
             )
-        self._records += records
+        self._counts[0] = together

@@ -8,9 +8,9 @@ ceiling.
 so that a record enters two sketches under a key. The paper's encoder, with all attributes under
 every key, is :class:`vertimrf.published.shared_keys.SharedKeyEncoder`.
 
-Both encoders stream. Call ``update`` with chunks of any size, in any order, on any number of
-threads; ``merge`` partial encoders; then call ``result`` once, which joins the phantoms. The levels
-are the same bit for bit, however the records were divided.
+All encoders stream. Call ``update`` with chunks of any size, in any order, on any number of
+threads; ``merge`` partial encoders; then call ``result`` once, which joins phantoms or noise. The
+sketches are the same bit for bit, however the records were divided.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Bytes, Codes, Floats, Integers, Words
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..files.convert import to_json
 from ..kernels.geometric import encode_rows, group_by_value, hazards
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
-from ..progress import Progress, Silent
+from ..progress import SILENT, Progress
 from .parameters import BLOCK_KEYS, SharedKeyPlan, SketchPlan
 
 __all__ = ["ENCODING_VERSION", "SketchEncoder"]
@@ -47,16 +49,6 @@ GROUPED_RECORDS = 1 << 25
 STAGES, ROWS_PER_WORKER = 20, 32
 
 
-def check_distinct(attributes: Sequence[int]) -> None:
-    """Refuse attributes that repeat.
-
-    Raises:
-        PlanError: an attribute is named twice.
-    """
-    if len(set(attributes)) != len(attributes):
-        raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
-
-
 def cut_blocks(keys: int) -> list[tuple[int, int]]:
     """Cut keys into blocks of nearly equal size, at most BLOCK_KEYS each.
 
@@ -71,19 +63,35 @@ def cut_blocks(keys: int) -> list[tuple[int, int]]:
     return [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
 
 
-class SingleUse:
-    """Keys of an encoder, and checks that its records are published once.
+class Encoder:
+    """Base class of all encoders: checks chunks, merges states, and gives its result once.
 
     Args:
         secret: 32 bytes derived from the parties' shared secret and the plan.
         purpose: separates the keys of different encoders.
         identity: what encoders must have in common to be merged.
+        groups: this party's attributes or groups, by the plan's numbers; the rows of the codes.
+        sizes: number of values of each of them.
+        state: the numbers that records change, before any.
+        counts: number of counters of records, which start at 0.
 
     Raises:
+        PlanError: groups that repeat.
         PrivacyError: a secret that is not 32 bytes.
     """
 
-    def __init__(self, secret: bytes, purpose: bytes, *identity: object) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        purpose: bytes,
+        identity: tuple[object, ...],
+        groups: Sequence[int],
+        sizes: Sequence[int],
+        state: npt.NDArray[Any],
+        counts: int,
+    ) -> None:
+        if len(set(groups)) != len(groups):
+            raise PlanError(f"The party's attributes {list(groups)} repeat one; name each once.")
         if len(secret) != 32:
             raise PrivacyError(
                 f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive."
@@ -94,15 +102,112 @@ class SingleUse:
         self._identity = hashlib.blake2b(
             repr(identity).encode(), digest_size=16, key=secret
         ).digest()
+        self._groups, self._sizes = tuple(groups), tuple(sizes)
+        self._state, self._counts = state, np.zeros(counts, np.int64)
         self._spent = False
 
-    def _check_like(self, other: SingleUse) -> None:
+    def update(
+        self,
+        digests: Words,
+        codes: npt.NDArray[np.integer],
+        progress: Progress = SILENT,
+    ) -> None:
+        """Add a chunk of records.
+
+        Args:
+            digests: 64-bit digests of the record ids, from a table or from
+                :func:`vertimrf.tables.ids.record_digests` [shape=(n,), uint64].
+            codes: the records' values, a row for each of the encoder's attributes or groups
+                [shape=(d, n), integer].
+            progress: receives how much of the chunk is encoded.
+
+        Raises:
+            TableError: arrays of other shapes or dtypes, a code outside its attribute's domain, or
+                more records than the state can hold.
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        digests, codes = checked_records(self._groups, self._sizes, digests, codes)
+        if digests.size and self._state.size:
+            self._encode(digests, codes, progress)
+
+    def merge(self, other: Encoder) -> None:
+        """Add the records of another encoder of the same plan, party and secret.
+
+        The other encoder cannot be used afterwards.
+
+        Args:
+            other: the encoder whose records are added.
+
+        Raises:
+            PlanError: the other encoder belongs to another plan, party or secret.
+            TableError: more records than the state can hold.
+            PrivacyError: either encoder's result has been taken.
+        """
         if type(other) is not type(self) or other._identity != self._identity:
             raise PlanError("Only encoders of the same plan, groups and secret can be merged.")
         if other is self:
             raise PlanError("An encoder cannot be merged with itself.")
         self._check_unspent()
         other._check_unspent()
+        self._join(other._state, other._counts)
+        other._spent = True
+
+    def state(self) -> bytes:
+        """The sketches so far, without phantoms or noise, for another process of the same party to
+        merge.
+
+        They are not private: with the secret they show whether a record is in the table. Keep them
+        as safe as the table itself.
+
+        Returns:
+            Bytes for :meth:`merge_state`.
+
+        Raises:
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        return self._identity + self._counts.astype("<i8").tobytes() + self._stored().tobytes()
+
+    def merge_state(self, state: bytes) -> None:
+        """Add the records of another process's :meth:`state`, of the same plan, party and secret.
+
+        Args:
+            state: what :meth:`state` returned there.
+
+        Raises:
+            MessageError: the bytes are not such a state.
+            TableError: more records than the state can hold.
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        begin = len(self._identity)
+        end = begin + self._counts.nbytes
+        if state[:begin] != self._identity or len(state) != end + self._state.nbytes:
+            raise MessageError(
+                "These bytes are not an encoder's state of the same plan, groups and secret."
+            )
+        numbers = np.frombuffer(state, self._stored().dtype, offset=end)
+        counts = np.frombuffer(state[begin:end], "<i8")
+        if numbers.size:
+            self._check_sound(int(numbers.min()), int(numbers.max()), counts)
+        self._join(numbers.reshape(self._state.shape), counts)
+
+    def digest(self) -> bytes:
+        """Digest of the exact sketches, for keyed noise; keep it as safe as the table.
+
+        Returns:
+            32 bytes.
+
+        Raises:
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        return hashlib.blake2b(self._stored().data, digest_size=32, key=self._identity).digest()
+
+    def _stored(self) -> npt.NDArray[Any]:
+        """The state, little-endian."""
+        return self._state.astype(self._state.dtype.newbyteorder("<"), copy=False)
 
     def _check_unspent(self) -> None:
         if self._spent:
@@ -111,19 +216,26 @@ class SingleUse:
                 "be published only once, so make a new plan for another release."
             )
 
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
+        """Add checked records to the state."""
+        raise NotImplementedError
 
-class Encoder(SingleUse):
-    """Base class of both encoders of levels: checks chunks, merges, joins phantoms, gives its result once.
+    def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:
+        """Add another encoder's state and counts."""
+        raise NotImplementedError
+
+    def _check_sound(self, least: int, most: int, counts: Integers) -> None:
+        """Refuse a state with such numbers and counts; raises as :meth:`merge_state`."""
+        raise NotImplementedError
+
+
+class LevelEncoder(Encoder):
+    """Base class of both encoders of levels: merges by the maximum, and joins phantoms.
 
     Args:
         plan: the public sketch parameters.
-        attributes: this party's attributes or groups, by the plan's numbers; the rows of the codes.
-        secret: 32 bytes derived from the parties' shared secret and the plan.
-        sizes: number of values of each attribute.
+        attributes, secret, sizes: as for :class:`Encoder`.
         shapes: (values, keys) of each published table, in publishing order.
-
-    Raises:
-        PrivacyError: a secret that is not 32 bytes.
     """
 
     _purpose: bytes
@@ -136,120 +248,27 @@ class Encoder(SingleUse):
         sizes: Sequence[int],
         shapes: Sequence[tuple[int, int]],
     ) -> None:
-        super().__init__(
-            secret, self._purpose, ENCODING_VERSION, self._purpose, to_json(plan), tuple(attributes)
-        )
         self._plan = plan
-        self._attributes = tuple(attributes)
-        self._sizes = tuple(sizes)
         # The flat state holds the published tables, each values x keys, one after another.
         self._shapes = tuple(shapes)
         self._start, self._per_length = hazards(plan.ceiling)
         self._base = max(plan.floor, 1)
-        self._state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
-        # Number of records of each value so far, attribute after attribute; used to guess final
-        # levels.
-        self._counts = np.zeros(sum(sizes), np.int64)
+        state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
+        identity = ENCODING_VERSION, self._purpose, to_json(plan), tuple(attributes)
+        # Counts are of each value so far, attribute after attribute; used to guess final levels.
+        super().__init__(secret, self._purpose, identity, attributes, sizes, state, sum(sizes))
 
-    def update(
-        self,
-        digests: npt.NDArray[np.uint64],
-        codes: npt.NDArray[np.integer],
-        progress: Progress | None = None,
-    ) -> None:
-        """Add a chunk of records.
+    def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:
+        np.maximum(self._state, state, out=self._state)
+        self._counts += counts
 
-        Args:
-            digests: 64-bit digests of the record ids, from a table or from
-                :func:`vertimrf.tables.ids.record_digests` [shape=(n,), uint64].
-            codes: the records' values, a row for each of the encoder's attributes
-                [shape=(d, n), integer].
-            progress: receives the number of sketch rows that are encoded.
-
-        Raises:
-            TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        digests, codes = checked_records(self._attributes, self._sizes, digests, codes)
-        if digests.size and self._state.size:
-            self._encode(digests, codes, Silent() if progress is None else progress)
-
-    def merge(self, other: Encoder) -> None:
-        """Add the records of another encoder of the same plan, party and secret.
-
-        The other encoder cannot be used afterwards.
-
-        Args:
-            other: the encoder whose records are added.
-
-        Raises:
-            PlanError: the other encoder belongs to another plan, party or secret.
-            PrivacyError: either encoder's result has been taken.
-        """
-        self._check_like(other)
-        np.maximum(self._state, other._state, out=self._state)
-        self._counts += other._counts
-        other._spent = True
-
-    def state(self) -> bytes:
-        """The sketches so far, without phantoms, for another process of the same party to merge.
-
-        They are not private: with the secret they show whether a record is in the table. Keep them
-        as safe as the table itself.
-
-        Returns:
-            Bytes for :meth:`merge_state`.
-
-        Raises:
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        return self._identity + self._counts.astype("<i8").tobytes() + self._state.tobytes()
-
-    def merge_state(self, state: bytes) -> None:
-        """Add the records of another process's :meth:`state`, of the same plan, party and secret.
-
-        Args:
-            state: what :meth:`state` returned there.
-
-        Raises:
-            MessageError: the bytes are not such a state.
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        counts = len(self._identity)
-        begin = counts + 8 * self._counts.size
-        if state[:counts] != self._identity or len(state) != begin + self._state.size:
-            raise MessageError(
-                "These bytes are not an encoder's state of the same plan, attributes and secret."
-            )
-        levels = np.frombuffer(state, np.uint8, offset=begin)
-        if (
-            levels.size
-            and not self._base <= int(levels.min()) <= int(levels.max()) <= self._plan.ceiling
-        ):
+    def _check_sound(self, least: int, most: int, counts: Integers) -> None:
+        if not self._base <= least <= most <= self._plan.ceiling:
             raise MessageError(
                 "The encoder's state holds levels outside the plan's floor and ceiling: it is damaged."
             )
-        np.maximum(self._state, levels, out=self._state)
-        self._counts += np.frombuffer(state, "<i8", self._counts.size, counts)
 
-    def digest(self) -> bytes:
-        """Digest of the exact levels, for keyed noise; keep it as safe as the table.
-
-        Returns:
-            32 bytes.
-
-        Raises:
-            PrivacyError: the encoder's result has been taken.
-        """
-        self._check_unspent()
-        return hashlib.blake2b(self._state.data, digest_size=32, key=self._identity).digest()
-
-    def result(
-        self, entropy: Callable[[int], bytes] = os.urandom
-    ) -> tuple[npt.NDArray[np.uint8], ...]:
+    def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[Bytes, ...]:
         """Join the phantoms and return the levels to publish.
 
         This works once: two results with different phantoms would show which levels come from
@@ -282,18 +301,13 @@ class Encoder(SingleUse):
         tables = zip(itertools.pairwise(edges), self._shapes, strict=True)
         return tuple(state[begin:end].reshape(shape) for (begin, end), shape in tables)
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
-        raise NotImplementedError
-
 
 def checked_records(
     attributes: Sequence[int],
     sizes: Sequence[int],
-    digests: npt.NDArray[np.uint64],
+    digests: Words,
     codes: npt.NDArray[np.integer],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+) -> tuple[Words, Codes]:
     """Check a chunk of records and convert it to what the kernels expect.
 
     Args:
@@ -334,7 +348,7 @@ def checked_records(
     return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
 
 
-class SketchEncoder(Encoder):
+class SketchEncoder(LevelEncoder):
     """Sketches of one party under the scheduled pairs that it takes part in.
 
     ``result()`` returns one table for each pair of this party, in the plan's order.
@@ -353,7 +367,6 @@ class SketchEncoder(Encoder):
     _purpose = b"vertimrf paired"
 
     def __init__(self, plan: SketchPlan, attributes: Sequence[int], secret: bytes) -> None:
-        check_distinct(attributes)
         column = {attribute: i for i, attribute in enumerate(attributes)}
         scheduled = {group for pair in plan.pairs for group in (pair.left, pair.right)}
         for attribute in attributes:
@@ -362,7 +375,7 @@ class SketchEncoder(Encoder):
                     f"No scheduled pair has group {attribute}; leave it out of the encoder."
                 )
         sizes = [plan.sizes[attribute] for attribute in attributes]
-        rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in attributes]
+        rows: list[list[Integers]] = [[] for _ in attributes]
         shapes = []
         first_block = offset = 0
         for number, pair in enumerate(plan.pairs):
@@ -398,9 +411,7 @@ class SketchEncoder(Encoder):
         # A lower bound of each row's levels.
         self._minima = np.full(len(self._rows), self._base, np.uint8)
 
-    def _encode(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress
-    ) -> None:
+    def _encode(self, digests: Words, codes: Codes, progress: Progress) -> None:
         workers = numba.get_num_threads()
         n, d = digests.size, len(self._sizes)
         begins, ends = np.empty((2, self._counts.size), np.int64)
@@ -433,10 +444,10 @@ class SketchEncoder(Encoder):
 
 
 def guess_stops(
-    counts: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.int64] | int,
+    counts: Integers,
+    keys: Integers | int,
     plan: SketchPlan | SharedKeyPlan,
-) -> npt.NDArray[np.int64]:
+) -> Integers:
     """Guess a level that all sketches of a row reach; it changes the speed, never the result.
 
     Args:
@@ -451,7 +462,7 @@ def guess_stops(
     return np.clip(np.log2(ratio).astype(np.int64), max(plan.floor, 1), plan.ceiling - 1)
 
 
-def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+def _cost(tasks: Integers, minima: Bytes) -> Floats:
     """Relative time of each row's task [shape=(t,), float64].
 
     A record takes one random word, an event about three times that, and a key a little.
@@ -462,9 +473,7 @@ def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.ND
     return records * (1.0 + 3.0 * events) + keys / 50.0
 
 
-def _assign_tasks(
-    cost: npt.NDArray[np.float64], workers: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _assign_tasks(cost: Floats, workers: int) -> tuple[Integers, Integers]:
     """Assign tasks to workers: the longest first, each to the worker with the least work.
 
     Args:

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import MessageError, PlanError
-from ..kernels.intersections import expected_errors, joint_histograms, solve_intersections
+from ..arrays import Bytes, Floats, Integers
+from ..errors import MessageError
+from ..kernels.intersections import joint_histograms, score_and_information, solve_intersections
 from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_errors"]
+__all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_error"]
 
 # Keys times cells that are worth another thread: a millisecond or two. Waking a thread on a busy
 # machine takes longer.
@@ -44,18 +44,18 @@ class Side:
     """
 
     attribute: int
-    bins: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.float64]
-    levels: npt.NDArray[np.uint8]
-    sizes_sigma: npt.NDArray[np.float64] | None = None
+    bins: Integers
+    sizes: Floats
+    levels: Bytes
+    sizes_sigma: Floats | None = None
 
     @property
-    def errors(self) -> npt.NDArray[np.float64]:
+    def errors(self) -> Floats:
         """Standard error of each of ``sizes``, 0 where it is known [shape=(bins,), float64]."""
         return np.zeros(len(self.sizes)) if self.sizes_sigma is None else self.sizes_sigma
 
 
-def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
+def level_log_cdf(plan: SketchPlan) -> Floats:
     """Log P(level <= x) of one draw, clipped to floor and ceiling.
 
     Args:
@@ -68,7 +68,7 @@ def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
     # No draw has level 0. Its logarithm is finite, since -inf times 0 is not a number.
     log_cdf = np.log(np.maximum(-np.expm1(-levels * np.log(2)), 1e-300))
     log_cdf[-1] = 0.0
-    out: npt.NDArray[np.float64] = log_cdf
+    out: Floats = log_cdf
     return out
 
 
@@ -133,9 +133,9 @@ def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Me
 
 def outer_measurement(
     attributes: tuple[tuple[int, ...], tuple[int, ...]],
-    bins: tuple[tuple[npt.NDArray[np.int64], ...], tuple[npt.NDArray[np.int64], ...]],
-    counts: npt.NDArray[np.float64],
-    errors: npt.NDArray[np.float64],
+    bins: tuple[tuple[Integers, ...], tuple[Integers, ...]],
+    counts: Floats,
+    errors: Floats,
     contrasted: tuple[bool, bool] = (False, False),
 ) -> Measurement:
     """Make one measurement of two sides' counts, with an axis for each attribute in schema order.
@@ -181,43 +181,36 @@ def outer_measurement(
     )
 
 
-def predicted_errors(
-    plan: SketchPlan,
-    keys: int,
-    left_sizes: npt.NDArray[np.float64],
-    right_sizes: npt.NDArray[np.float64],
-    total: float,
-    left_sigma: float | npt.NDArray[np.float64] = 0.0,
-    right_sigma: float | npt.NDArray[np.float64] = 0.0,
-) -> npt.NDArray[np.float64]:
-    """Predict the standard errors of a pair's cells before any sketch, for independent sides.
+def predicted_error(
+    plan: SketchPlan, keys: int, left_size: float, right_size: float, total: float
+) -> float:
+    """Predict the standard error of a cell before any sketch, for independent sides.
 
-    They are Cramér-Rao bounds at the expected set sizes. A pair's expected root mean square error
-    is the root mean square of the result. Even bins, total / u and total / w, are public figures.
+    It is the Cramér-Rao bound at the expected intersection, if the set sizes are known. Sizes of
+    even bins are public figures.
 
     Args:
         plan: the sketches' phantoms, floor and ceiling.
-        keys: number of hash keys of the pair, at least 1.
-        left_sizes: expected records of each value [shape=(u,), float64].
-        right_sizes: likewise of the other side [shape=(w,), float64].
+        keys: number of hash keys of the pair.
+        left_size, right_size: expected records of the two values.
         total: expected number of records.
-        left_sigma: standard errors with which set sizes will be known, one number or one for each
-            value [shape=(u,), float64].
-        right_sigma: likewise of the other side [shape=(w,), float64].
 
     Returns:
-        Records [shape=(u, w), float64]; infinite where sketches have no information.
-
-    Raises:
-        PlanError: no keys, or sizes or errors that are negative.
+        Records; infinite where sketches have no information.
     """
-    left, right = np.asarray(left_sizes, np.float64), np.asarray(right_sizes, np.float64)
-    one, other = (
-        np.broadcast_to(np.asarray(s, float), x.shape).copy()
-        for s, x in ((left_sigma, left), (right_sigma, right))
+    log_cdf = level_log_cdf(plan)
+    levels = len(log_cdf)
+    common = min(left_size * right_size / total, left_size, right_size)
+    score, information = np.empty(3), np.empty((3, 3))
+    score_and_information(
+        log_cdf,
+        left_size + plan.phantoms,
+        right_size + plan.phantoms,
+        common,
+        np.zeros((levels, levels), np.int32),
+        np.zeros((levels + 1, levels + 1)),
+        score,
+        information,
     )
-    if keys < 1 or any(x.size and not x.min() >= 0 for x in (left, right, one, other)):
-        raise PlanError(
-            "Predicted errors need at least 1 key, and set sizes and errors of at least 0."
-        )
-    return expected_errors(left, right, one, other, total, keys, plan.phantoms, level_log_cdf(plan))
+    of_keys = keys * float(information[2, 2])
+    return 1 / math.sqrt(of_keys) if of_keys > 0 else math.inf

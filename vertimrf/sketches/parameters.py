@@ -89,6 +89,7 @@ class CrossPartyRelease(ABC):
         sizes: number of values of every group, of all parties.
         floor: lowest level in a table.
         bits: bits of every number of a table in a message.
+        contrasts: groups of two values of which the contrast is published, in order.
     """
 
     encoder: ClassVar[str]
@@ -100,6 +101,11 @@ class CrossPartyRelease(ABC):
     sizes: tuple[int, ...]
     floor: int
     bits: int
+    contrasts: tuple[int, ...] = ()
+
+    def rows(self, group: int) -> int:
+        """Number of counters of a group: one for each value, or one for its contrast."""
+        return 1 if group in self.contrasts else self.sizes[group]
 
     @abstractmethod
     def entries(
@@ -364,10 +370,6 @@ class CountSketchPlan(CrossPartyRelease):
         moved = sum(self.weights) or len(self.sizes)
         return CountSketchEvent(moved, self.variance, self.buckets, self.repetitions)
 
-    def rows(self, group: int) -> int:
-        """Number of rows of counters of a group: one for each value, or one for its contrast."""
-        return 1 if group in self.contrasts else self.sizes[group]
-
     def weight(self, group: int) -> int:
         """By how much a record moves a counter of a group."""
         return self.weights[group] if self.weights else 1
@@ -465,10 +467,6 @@ class EncryptedCountsPlan(CrossPartyRelease):
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
         _check_contrasts(self.contrasts, self.sizes)
-
-    def rows(self, group: int) -> int:
-        """Number of counters of a group: one for each value, or one for its contrast."""
-        return 1 if group in self.contrasts else self.sizes[group]
 
     def layout(self, groups: Sequence[int]) -> Layout:
         """The layout of the encrypted rows of a party with these groups."""

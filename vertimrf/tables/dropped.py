@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Flags
 from ..errors import SchemaError, TableError
 
 __all__ = ["EXAMPLES", "NONE", "Dropped", "Kind", "Reason", "Tally"]
@@ -39,7 +39,7 @@ class Tally:
     value: str = ""
 
     @classmethod
-    def of(cls, marked: npt.NDArray[np.bool_], before: int = 0) -> Tally:
+    def of(cls, marked: Flags, before: int = 0) -> Tally:
         """Marked records of a piece that follows ``before`` records [shape=(n,), bool]."""
         rows = np.flatnonzero(marked)
         return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
+
+from ..arrays import Floats, Integers
 
 __all__ = ["decimals_of", "drafted_edges", "merge_cells"]
 
-Floats = npt.NDArray[np.float64]
 
 # Candidate edges are this many quantiles, and the quantiles of the tails, halved repeatedly.
 QUANTILES = 96
@@ -105,11 +105,11 @@ def _spread(records: Floats, total: Floats, low: Floats, high: Floats) -> Floats
 
 
 def _cheapest(
-    first: npt.NDArray[np.int64],
-    end: npt.NDArray[np.int64],
+    first: Integers,
+    end: Integers,
     cost: Floats,
     bins: int,
-) -> npt.NDArray[np.int64]:
+) -> Integers:
     """The edges with the least total cost of at most ``bins`` bins from ``first`` to ``end``."""
     edges = int(end.max()) + 1
     costs = np.full((edges, edges), np.inf)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrays import Bytes, Flags, Integers, Words
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
@@ -23,7 +24,6 @@ from .read_options import check_formats
 __all__ = [
     "IdKeys",
     "cell_value",
-    "digest_ids",
     "digested",
     "few_ids",
     "format_ids",
@@ -246,7 +246,7 @@ def _run_form(runs: Sequence[str]) -> str:
     return kind * (lengths.pop() if len(lengths) == 1 else 1)
 
 
-def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
+def record_digests(key: bytes, ids: npt.NDArray) -> Words:
     """64-bit keyed digests of record ids.
 
     An integer has the digest of its decimal text, so 42 matches "42".
@@ -317,8 +317,8 @@ def without_id(absent: Tally, where: str) -> str:
     )
 
 
-def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
-    """64-bit keyed digests of ids.
+def digested(key: bytes, column: pa.ChunkedArray, where: str) -> tuple[Words, Flags]:
+    """64-bit keyed digests of ids, of which some may be missing.
 
     An integer has the digest of its decimal text, a UUID that of its usual text.
 
@@ -326,23 +326,6 @@ def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[n
         key: one key of :class:`IdKeys` [16 bytes].
         column: text, bytes, integers or UUIDs.
         where: name of the column, for errors.
-
-    Returns:
-        Digests [shape=(n,), uint64].
-
-    Raises:
-        TableError: an id is null or empty, or the type cannot hold ids.
-    """
-    digests, present = digested(key, column, where)
-    if not present.all():
-        raise TableError(without_id(Tally.of(~present), where))
-    return digests
-
-
-def digested(
-    key: bytes, column: pa.ChunkedArray, where: str
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """Digests of a piece of a table as :func:`digest_ids`, with missing ids allowed.
 
     Returns:
         Digests [shape=(n,), uint64], and which records have an id [shape=(n,), bool]. Other digests
@@ -369,7 +352,7 @@ def digested(
     return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), present
 
 
-def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+def uuid_text(column: pa.ChunkedArray) -> tuple[Integers, Bytes]:
     """The usual text of UUIDs as offsets [shape=(n + 1,), int64] into bytes [uint8]."""
     array = column.combine_chunks().storage
     raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[
@@ -383,7 +366,7 @@ def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.arange(len(raw) + 1, dtype=np.int64) * 36, text.reshape(-1)
 
 
-def repeated(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def repeated(digests: Words) -> Words:
     """Digests that several records have, each once, increasing."""
     ordered = np.sort(digests)
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes, Flags
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 
 __all__ = ["breaking", "ruled_out"]
-
-Codes = npt.NDArray[np.uint16]
 
 
 def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
@@ -28,9 +27,7 @@ def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
     }
 
 
-def breaking(
-    codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination
-) -> npt.NDArray[np.bool_]:
+def breaking(codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination) -> Flags:
     """Which records have an impossible combination.
 
     Args:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrays import Codes, Flags, Floats, Int32s, Integers, Words
 from ..errors import SchemaError, TableError, VertiMRFError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
@@ -61,12 +62,12 @@ LONGEST_NUMBER = 4300
 # Characters shown of an unreadable row.
 SHOWN = 60
 
-Encode = Callable[[pa.ChunkedArray], npt.NDArray[np.int32]]
+Encode = Callable[[pa.ChunkedArray], Int32s]
 # Records by kind of problem and by column, or combination, that has it.
 Problems = dict[tuple[Kind, str], Tally]
 # Problems of a cell.
 CELL_PROBLEMS: tuple[Kind, ...] = ("missing", "outside")
-Watch = Callable[[pa.Table, Sequence[npt.NDArray[np.int32]]], None]
+Watch = Callable[[pa.Table, Sequence[Int32s]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +91,11 @@ class Table:
     """
 
     attributes: tuple[Attribute, ...]
-    digests: npt.NDArray[np.uint64]
-    codes: npt.NDArray[np.uint16]
-    persons: npt.NDArray[np.uint64] | None = None
+    digests: Words
+    codes: Codes
+    persons: Words | None = None
     dropped: Dropped = NONE
-    blanks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    blanks: Words = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def __repr__(self) -> str:
         return f"<Table of {len(self.attributes)} attributes, {self.records:,} records>"
@@ -115,7 +116,7 @@ class Table:
                 f"shape, not {self.codes.dtype} of {self.codes.shape}."
             )
 
-    def only(self, kept: npt.NDArray[np.bool_]) -> Table:
+    def only(self, kept: Flags) -> Table:
         """The table with the marked records only [kept: shape=(n,), bool]."""
         persons = None if self.persons is None else self.persons[kept]
         # Row by row, because all rows at once would be copied twice.
@@ -184,10 +185,10 @@ def encode_table(
 
 
 def one_per_id(
-    digests: npt.NDArray[np.uint64],
-    codes: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.uint16]],
-    persons: npt.NDArray[np.uint64] | None,
-) -> npt.NDArray[np.int64]:
+    digests: Words,
+    codes: Callable[[Integers], Codes],
+    persons: Words | None,
+) -> Integers:
     """Rows to leave out so that one record per id remains.
 
     It is the record with the smallest codes, attribute by attribute.
@@ -371,10 +372,10 @@ class Columns:
         """
         encoders = [column_encoder(attribute, self.where) for attribute in self.attributes]
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
-        digests: list[npt.NDArray[np.uint64]] = []
-        persons: list[npt.NDArray[np.uint64]] = []
-        left_out: list[npt.NDArray[np.int64]] = []
-        blanks: list[npt.NDArray[np.uint64]] = []
+        digests: list[Words] = []
+        persons: list[Words] = []
+        left_out: list[Integers] = []
+        blanks: list[Words] = []
         problems: Problems = {key: Tally() for key in self.possible_problems}
         wrong: dict[str, str] = {}
         records = 0
@@ -389,7 +390,7 @@ class Columns:
             fits = np.ones(piece.num_rows, bool)
             present = np.zeros(piece.num_rows, bool)
             ids, owners = np.arange(records, records + piece.num_rows, dtype=np.uint64), None
-            rows: list[npt.NDArray[np.int32]] = []
+            rows: list[Int32s] = []
             if self.id is not None:
                 written = format_ids(piece[self.id], self.read.id_format, self.ids)
                 ids, present = digested(self.keys.records, written, self.ids)
@@ -455,11 +456,11 @@ class Encoded:
         extra: columns outside the schema, which are left out.
     """
 
-    digests: npt.NDArray[np.uint64]
-    persons: npt.NDArray[np.uint64] | None
+    digests: Words
+    persons: Words | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
-    left_out: npt.NDArray[np.int64]
-    blanks: npt.NDArray[np.uint64]
+    left_out: Integers
+    blanks: Words
     rows: int
     problems: Problems
     wrong: Mapping[str, str]
@@ -491,7 +492,7 @@ class Encoded:
             if problem.count
         )
 
-    def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def original(self, kept: Integers) -> Integers:
         """Rows in the source of records that fit, given by position [shape=(n,), int64]."""
         fits = np.ones(self.rows, bool)
         fits[self.left_out] = False
@@ -514,7 +515,7 @@ class Encoded:
             tuple(dict.fromkeys(self.extra + later.extra)),
         )
 
-    def joined_codes(self) -> npt.NDArray[np.uint16]:
+    def joined_codes(self) -> Codes:
         """All codes [shape=(attributes, kept), uint16, C-contiguous].
 
         It can be called once, because it frees the pieces.
@@ -588,9 +589,7 @@ def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> No
         )
 
 
-def encode_columns(
-    table: pa.Table, attributes: Sequence[Attribute], where: str
-) -> npt.NDArray[np.uint16]:
+def encode_columns(table: pa.Table, attributes: Sequence[Attribute], where: str) -> Codes:
     """Encode columns of an Arrow table, all of whose records must fit.
 
     Args:
@@ -626,7 +625,7 @@ def uncoded(kind: Kind, attribute: Attribute, where: str, problem: Tally) -> str
 
 def coded(
     attribute: Attribute, encoder: Encode, piece: pa.Table, id: str | None, before: int = 0
-) -> tuple[npt.NDArray[np.int32], dict[Kind, Tally]]:
+) -> tuple[Int32s, dict[Kind, Tally]]:
     """Codes of a piece of a column, and its cells without a code.
 
     Args:
@@ -675,7 +674,7 @@ def some(names: Sequence[str]) -> str:
     )
 
 
-def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers]:
     """Distinct values of a column, and their index by cell, -1 if null [shape=(n,), int64]."""
     if not pa.types.is_dictionary(column.type):
         try:
@@ -699,7 +698,7 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
     code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
     other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
 
-    def encode(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    def encode(column: pa.ChunkedArray) -> Int32s:
         distinct, indices = by_dictionary(column, where)
         codes = np.empty(len(distinct) + 1, np.int32)
         codes[-1] = MISSING  # the index -1 of nulls
@@ -759,9 +758,7 @@ def parse(text: str) -> float:
         return np.nan
 
 
-def number_codes(
-    attribute: Attribute, column: pa.ChunkedArray, where: str
-) -> npt.NDArray[np.int32]:
+def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> Int32s:
     """Codes of an integer or numeric column, MISSING or OUTSIDE [shape=(n,), int32]."""
     numbers, missing = column_numbers(attribute, column, where)
     with np.errstate(invalid="ignore"):
@@ -781,7 +778,7 @@ def number_codes(
 
 def column_numbers(
     attribute: Attribute, column: pa.ChunkedArray, where: str
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+) -> tuple[Floats, Flags]:
     """An integer or numeric column as numbers.
 
     Returns:
@@ -794,9 +791,7 @@ def column_numbers(
     return (read_numbers if attribute.calendar is None else read_instants)(attribute, column, where)
 
 
-def read_numbers(
-    attribute: Attribute, column: pa.ChunkedArray, where: str
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def read_numbers(attribute: Attribute, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for columns without a calendar."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -815,7 +810,7 @@ def read_numbers(
 
 def read_instants(
     attribute: Attribute, column: pa.ChunkedArray, where: str
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for columns of dates or times."""
     calendar, zone = attribute.calendar, attribute.timezone
     assert calendar is not None
@@ -870,9 +865,7 @@ def read_instants(
     return values, missing
 
 
-def read_texts(
-    column: pa.ChunkedArray, mark: str | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for text columns. ``mark`` is the format of the attribute."""
     absent = pc.or_(
         column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
@@ -925,7 +918,7 @@ def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
             )
 
 
-def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.NDArray[np.uint16]:
+def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> Codes:
     """Join tables by id, for simulations and evaluation on one machine.
 
     Args:

@@ -775,3 +775,66 @@ def test_a_draft_states_the_form_that_an_id_format_leaves():
     assert vertimrf.draft_schema(tables, "id", read=read).schema.ids == "9"
     with pytest.raises(vertimrf.VertiMRFError, match="give each table one"):
         vertimrf.draft_schema(tables, "id", names=["a", "a"])
+
+
+def test_metadata_of_sdv_is_a_schema_and_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp(2019, 1, 1) + pd.to_timedelta(rng.integers(0, 365, 4000), "D")
+    guests = pd.DataFrame(
+        {
+            "guest_email": [f"{number}@example.org" for number in range(4000)],
+            "has_rewards": rng.random(4000) < 0.3,
+            "room_type": rng.choice(["BASIC", "DELUXE", "SUITE"], 4000, p=[0.6, 0.3, 0.1]),
+            "amenities_fee": rng.gamma(2, 10, 4000).round(2),
+            "nights": rng.integers(1, 15, 4000),
+            "checkin_date": days.strftime("%d %b %Y"),
+            "billing_address": "Main Street 1",
+        }
+    )
+    guests.loc[::9, "amenities_fee"] = np.nan
+    guests.to_csv("guests.csv", index=False)
+    # As SDV documents it.
+    columns = {
+        "guest_email": {"sdtype": "email", "pii": True},
+        "has_rewards": {"sdtype": "boolean"},
+        "room_type": {"sdtype": "categorical"},
+        "amenities_fee": {"sdtype": "numerical", "computer_representation": "Float"},
+        "nights": {"sdtype": "numerical", "computer_representation": "Int64"},
+        "checkin_date": {"sdtype": "datetime", "datetime_format": "%d %b %Y"},
+        "billing_address": {"sdtype": "address", "pii": True},
+    }
+    table = {"primary_key": "guest_email", "columns": columns, "column_relationships": []}
+    for metadata in (
+        {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", **table},
+        {"METADATA_SPEC_VERSION": "V1", "tables": {"guests": table}, "relationships": []},
+    ):
+        (tmp_path / "metadata.json").write_text(json.dumps(metadata))
+        assert "is ready" in good("check guests.csv --schema metadata.json")
+    out = "--epsilon 20 --out made.csv"
+    said = good(f"synthesize guests.csv --schema metadata.json {out}")
+    assert "does not have it: column 'guest_email', 'billing_address'" in said
+    # Nothing was read off the data but with noise.
+    assert "NOT PRIVATE" not in said
+    made = pd.read_csv("made.csv", parse_dates=["checkin_date"])
+    assert made["room_type"].eq("BASIC").mean() == pytest.approx(0.6, abs=0.05)
+    assert made["amenities_fee"].mean() == pytest.approx(20, rel=0.15)
+    assert (made["nights"].dropna() % 1 == 0).all()
+    assert abs((made["checkin_date"].mean() - days.mean()).days) < 20
+    # The way back: what SDV needs to read such a table.
+    good("schema merge made.csv.schema.toml --out made.sdv.json")
+    written = json.loads((tmp_path / "made.sdv.json").read_text())
+    assert written["METADATA_SPEC_VERSION"] == "SINGLE_TABLE_V1"
+    kept = {name: said for name, said in columns.items() if "pii" not in said}
+    assert written["columns"] == kept
+    # A plan needs the domains, and says what finds them.
+    said = refused("plan --schema made.sdv.json --epsilon 1 --expected-records 4000")
+    assert "`vertimrf schema domains` finds it" in said
+    for wrong, words in (
+        ({"tables": {"a": table, "b": table}}, "must describe one table"),
+        ({}, "lists no columns"),
+        ({"columns": {"x": {"sdtype": "datetime"}}}, "no datetime_format of column 'x'"),
+        ({"columns": {"x": 3}}, "no sdtype of column 'x'"),
+    ):
+        with pytest.raises(vertimrf.VertiMRFError, match=words):
+            vertimrf.OpenSchema.from_json({"METADATA_SPEC_VERSION": "V1", **wrong})

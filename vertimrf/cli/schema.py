@@ -67,7 +67,11 @@ def draft(
 
 @schema.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
-@click.option("--out", required=True, help="Schema file to write: .toml or .json.")
+@click.option(
+    "--out",
+    required=True,
+    help="Schema file to write: .toml or .json; .sdv.json is SDV's metadata.",
+)
 def merge(parts: Sequence[str], out: str) -> None:
     """Merge the parties' parts of a schema, in the order given."""
     from ..plan.schema import Schema

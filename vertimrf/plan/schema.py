@@ -29,6 +29,7 @@ from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
+from .sdv import VERSION, metadata_of, sections_of
 
 __all__ = ["Schema", "SchemaSections", "read_schema"]
 
@@ -523,17 +524,18 @@ class Schema:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a schema file: JSON if the name ends in .json, else TOML.
 
-        :meth:`load` returns an equal schema.
+        :meth:`load` returns an equal schema. A name that ends in .sdv.json is that of SDV's metadata,
+        which has no domains.
 
         Raises:
             OSError: the file cannot be written.
         """
-        text = (
-            json.dumps(self.to_json(), indent=1) + "\n"
-            if Path(path).suffix == ".json"
-            else self.to_toml()
-        )
-        write_text(path, text)
+        path = Path(path)
+        if path.suffix != ".json":
+            return write_text(path, self.to_toml())
+        sdv = path.name.endswith(".sdv.json")
+        content = metadata_of(self.attributes) if sdv else self.to_json()
+        write_text(path, json.dumps(content, indent=1) + "\n")
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
@@ -591,13 +593,15 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:
-        """Read the content of a schema file, or a domain ``{attribute: size}``.
+        """Read the content of a schema file, a domain ``{attribute: size}``, or SDV's metadata.
 
         A domain is integer codes at one party called "party1".
 
         Raises:
             SchemaError: an unknown key, or content of another type.
         """
+        if isinstance(data, Mapping) and VERSION in data:
+            data = sections_of(data)
         if isinstance(data, Mapping) and data and all(type(size) is int for size in data.values()):
             attributes = [{"name": name, "codes": size} for name, size in data.items()]
             data = {"party": [{"name": "party1", "attribute": attributes}]}

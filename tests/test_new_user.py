@@ -537,7 +537,7 @@ def test_ids_written_in_two_ways_are_refused_before_there_is_a_plan(two):
     for name in ("hospital", "insurer"):
         good(f"schema draft {name}.csv --id key --name {name} --out {name}.toml")
     said = refused("schema merge hospital.toml insurer.toml --out s.toml")
-    assert "of hospital the form 'A000000', and of insurer the form '9.9'" in said
+    assert "'A000000' at hospital, and '9.9' at insurer" in said
     assert not (two / "s.toml").exists()
     # Forms are drafted from the data like domains, and released in the same way.
     assert "public = false" in (two / "hospital.toml").read_text()
@@ -838,3 +838,26 @@ def test_metadata_of_sdv_is_a_schema_and_can_be_written(tmp_path, monkeypatch):
     ):
         with pytest.raises(vertimrf.VertiMRFError, match=words):
             vertimrf.OpenSchema.from_json({"METADATA_SPEC_VERSION": "V1", **wrong})
+
+
+def test_values_that_differ_by_case_or_spaces_alone_count_as_one_unless_both_are_listed():
+    smoker = ["Y"] * 700 + ["y"] * 300 + [" y "] * 100 + ["n "] * 900 + ["N"] * 50 + ["NA"] * 9
+    frame = pd.DataFrame({"smoker": smoker})
+    draft = vertimrf.draft_schema(frame)
+    assert draft.schema.attributes[0].values == ("Y", "n ")
+    assert "count as one; list both if they are two" in str(draft.flags[0])
+    made = Synthesizer(draft.schema).fit(frame, epsilon=5.0).sample(2000, seed=0).to_pandas()
+    assert made["smoker"].eq("Y").mean() == pytest.approx(1100 / 2059, abs=0.05)
+
+    def left_out(*values, other=None):
+        schema = Schema.of({"h": [Attribute.categorical("smoker", values, other=other)]})
+        return Synthesizer(schema).fit(frame.dropna(), epsilon=5.0).dropped.records
+
+    # The nine that are missing do not fit. A spelling between two listed ones is neither.
+    assert left_out("Y", "N") == 9
+    assert left_out("Y", "y", "N") == 109
+    assert left_out("Y", "y", "other", other="other") == 9
+    # A column of true and false takes them as any office writes them.
+    flags = pd.DataFrame({"x": ["TRUE ", "false", "True"] * 50})
+    schema = Schema.of({"h": [Attribute.categorical("x", [False, True])]})
+    assert Synthesizer(schema).fit(flags, epsilon=5.0).dropped.records == 0

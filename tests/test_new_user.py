@@ -861,3 +861,59 @@ def test_values_that_differ_by_case_or_spaces_alone_count_as_one_unless_both_are
     flags = pd.DataFrame({"x": ["TRUE ", "false", "True"] * 50})
     schema = Schema.of({"h": [Attribute.categorical("x", [False, True])]})
     assert Synthesizer(schema).fit(flags, epsilon=5.0).dropped.records == 0
+
+
+def test_a_long_list_of_values_is_a_file_beside_the_draft(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    towns = [f"Town {i}, {'é' * 30}" for i in range(200)]
+    frame = pd.DataFrame({"Town / city": rng.choice(towns, 4000), "ward": rng.choice(9, 4000)})
+    frame.to_csv("p.csv", index=False)
+    for schema in ("s.toml", "s2.json"):
+        good(f"schema draft p.csv --out {schema}")
+        path = tmp_path / f"{schema.partition('.')[0]}.Town_city.txt"
+        assert path.read_text().splitlines() == sorted(towns)
+        assert Schema.load(schema) == vertimrf.draft_schema("p.csv").schema
+        assert f'"{path.name}"' in (tmp_path / schema).read_text()
+    assert len((tmp_path / "s.toml").read_text()) < 400
+    # Its owner edits it in any editor, and every command reads it.
+    path.rename("s.Town_city.txt")
+    edited = "\ufeff" + "\r\n".join([*sorted(towns), "Elsewhere"])
+    (tmp_path / "s.Town_city.txt").write_text(edited, newline="")
+    good("check p.csv --schema s.toml")
+    assert "Town / city (201), ward (9)" in good("inspect s.toml")
+    good("synthesize p.csv --schema s.toml --epsilon 5 --out made.csv")
+    # What goes to others is one file.
+    good("schema merge s.toml --out all.toml")
+    (tmp_path / "s.Town_city.txt").rename("kept.txt")
+    assert "Elsewhere" in Schema.load("all.toml").attributes[0].values
+    assert "Cannot read the list of values s.Town_city.txt" in refused("inspect s.toml")
+    # A draft does not replace a list that may be edited.
+    (tmp_path / "t.Town_city.txt").write_text("mine\n")
+    assert "t.Town_city.txt exists" in refused("schema draft p.csv --out t.toml")
+    assert (tmp_path / "t.Town_city.txt").read_text() == "mine\n"
+    assert not (tmp_path / "t.toml").exists()
+
+
+def test_a_schema_of_another_party_names_no_file_of_its_reader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "part").mkdir()
+    for secret in (tmp_path / "secrets.txt", tmp_path / "part" / "passwords.txt"):
+        secret.write_text("hunter2\nhunter3\n")
+    (tmp_path / "part" / "h.link.txt").symlink_to(tmp_path / "secrets.txt")
+    (tmp_path / "part" / "h.big.txt").write_bytes(b"x\n" * (1 << 25) + b"x")
+    (tmp_path / "part" / "h.odd.txt").write_bytes(b"\xff\n")
+    for name in ("../secrets.txt", "passwords.txt", "h./../../secrets.txt", "h.\\n.txt"):
+        section = f'[[party]]\nname = "h"\n[[party.attribute]]\nname = "x"\nvalues = "{name}"\n'
+        (tmp_path / "part" / "h.toml").write_text(section)
+        assert "is called h.COLUMN.txt" in refused("schema merge part/h.toml --out s.toml"), name
+    for name, words in (
+        ("h.link.txt", "Too many levels of symbolic links"),
+        ("h.big.txt", "has more than"),
+        ("h.odd.txt", "no text in UTF-8"),
+        ("h.none.txt", "No such file"),
+    ):
+        section = f'[[party]]\nname = "h"\n[[party.attribute]]\nname = "x"\nvalues = "{name}"\n'
+        (tmp_path / "part" / "h.toml").write_text(section)
+        assert words in refused("schema merge part/h.toml --out s.toml"), name
+    assert not (tmp_path / "s.toml").exists()

@@ -55,7 +55,7 @@ def draft(
 
     check_schema_file(out)
     drafted = draft_schema(tables, id_column, names or None, drop, read, dates)
-    drafted.schema.save(out)
+    drafted.schema.save(out, lists_apart=True)
     for flag in drafted.flags:
         click.echo(f"  {flag}")
     click.echo(

@@ -30,6 +30,7 @@ from .attribute import DRAFTED, Attribute, is_text
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 from .sdv import VERSION, metadata_of, sections_of
+from .value_files import read_lists, take_lists_out
 
 __all__ = ["Schema", "SchemaSections", "read_schema"]
 
@@ -521,25 +522,39 @@ class Schema:
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, lists_apart: bool = False) -> None:
         """Write a schema file: JSON if the name ends in .json, else TOML.
 
         :meth:`load` returns an equal schema. A name that ends in .sdv.json is that of SDV's metadata,
         which has no domains.
 
+        Args:
+            path: the file.
+            lists_apart: write long lists of values to files beside it, see
+                :mod:`vertimrf.plan.value_files`.
+
         Raises:
-            OSError: the file cannot be written.
+            SchemaError: such a file exists.
+            OSError: a file cannot be written.
         """
         path = Path(path)
+        content = self.to_json()
+        lists = take_lists_out(content, path) if lists_apart else {}
+        if there := [file for file in lists if file.exists()]:
+            raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")
+        for file, text in lists.items():
+            write_text(file, text)
         if path.suffix != ".json":
-            return write_text(path, self.to_toml())
-        sdv = path.name.endswith(".sdv.json")
-        content = metadata_of(self.attributes) if sdv else self.to_json()
+            return write_text(path, self._toml(content))
+        if path.name.endswith(".sdv.json"):
+            content = metadata_of(self.attributes)
         write_text(path, json.dumps(content, indent=1) + "\n")
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
-        stated = self.to_json()
+        return self._toml(self.to_json())
+
+    def _toml(self, stated: dict[str, Any]) -> str:
         if self.public and not any(a.source == DRAFTED for a in self.attributes):
             del stated["public"]
         # A list is written value by value: as many as fit go on a line.
@@ -622,8 +637,11 @@ def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
 def read_schema(path: Path) -> Any:
     """Read the content of a schema file: JSON if the name ends in .json, else TOML.
 
+    Values in files beside it become lists.
+
     Raises:
-        SchemaError: the file is missing, or is neither TOML nor JSON. The message names the file.
+        SchemaError: the file is missing, or is neither TOML nor JSON, or a file of values cannot be
+            read. The message names the file.
     """
     try:
         text = read_bytes(
@@ -632,13 +650,15 @@ def read_schema(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:
-        return (
+        data = (
             json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
         )
     except (ValueError, RecursionError) as error:
         language = "JSON" if path.suffix == ".json" else "TOML"
         why = "it nests too deeply" if isinstance(error, RecursionError) else error
         raise SchemaError(f"The schema file {path} is not valid {language} ({why}).") from None
+    read_lists(data, path)
+    return data
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

@@ -542,6 +542,23 @@ def test_ids_written_in_two_ways_are_refused_before_there_is_a_plan(two):
     # Forms are drafted from the data like domains, and released in the same way.
     assert "public = false" in (two / "hospital.toml").read_text()
     assert "the form of ids" in good("schema draft hospital.csv --id key --out h.toml")
+    # So its owner signs it off in the same way, and no merge hides that nobody did.
+    text = (two / "h.toml").read_text().replace("public = false\n", "")
+    signed = text.replace('\nsource = "data"', '\nsource = "codebook"')
+    (two / "h.toml").write_text(signed)
+    assert not Schema.load("h.toml").public
+    said = good("check hospital.csv --schema h.toml --id key")
+    assert (
+        "The form of ids 'A000000' was read off data: name its public source as ids_source" in said
+    )
+    (two / "other.toml").write_text(INSURER)
+    assert "drafted from data" in good("schema merge h.toml other.toml --out joint.toml")
+    assert not Schema.load("joint.toml").public
+    (two / "h.toml").write_text(signed.replace('ids_source = "data"', 'ids_source = "card"'))
+    assert Schema.load("h.toml").public
+    assert "read off" not in good("check hospital.csv --schema h.toml --id key")
+    with pytest.raises(vertimrf.VertiMRFError, match="ids_source is empty"):
+        dataclasses.replace(Schema.load("h.toml"), ids_source="")
     # No character of an id is copied.
     assert "B0" not in (two / "hospital.toml").read_text()
     said = good("schema draft hospital.csv insurer.csv --id key --out both.toml")

@@ -60,7 +60,7 @@ def draft(
         click.echo(f"  {flag}")
     click.echo(
         f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
-        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook") '
+        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook", ids_source) '
         "and delete public = false, or set public = true."
     )
 

@@ -13,7 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -78,6 +78,7 @@ class Schema:
     impossible: tuple[Impossible, ...] = ()
     spent: tuple[LedgerEntry, ...] = ()
     ids: str | None = None
+    ids_source: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -97,6 +98,8 @@ class Schema:
             raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
         if self.ids is not None:
             check_form(self.ids)
+        if self.ids_source == "":
+            raise SchemaError("ids_source is empty; write where the form of ids is from.")
         place = self._places
         seen: dict[str, None] = {}
         names = set()
@@ -242,6 +245,7 @@ class Schema:
                 f"Ids have the form {written}, so no records would match: write ids alike, or draft a part again with the "
                 "id_format that makes them so."
             )
+        sources = [part.ids_source for part in parts.values() if part.ids_source is not None]
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(
             parties, public=all(part.public for part in parts.values()), impossible=impossible
@@ -250,7 +254,13 @@ class Schema:
             merged,
             spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
             ids=next(iter(forms), None),
+            ids_source=DRAFTED if DRAFTED in sources else next(iter(sources), None),
         )
+
+    @cached_property
+    def drafted(self) -> bool:
+        """Whether a domain or the form of ids has "data" as its source."""
+        return DRAFTED in (self.ids_source, *(attribute.source for attribute in self.attributes))
 
     @cached_property
     def party_names(self) -> tuple[str, ...]:
@@ -455,6 +465,7 @@ class Schema:
         return {
             "public": self.public,
             **({} if self.ids is None else {"ids": self.ids}),
+            **({} if self.ids_source is None else {"ids_source": self.ids_source}),
             "party": [
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name in self.party_names
@@ -501,11 +512,16 @@ class Schema:
                         "does not hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
-        public = sections.public
-        if public is msgspec.UNSET:
-            # A draft stays one until its owner says so, or gives every domain a source.
-            public = not any(a.source == DRAFTED for _, columns in parties for a in columns)
-        return replace(cls._of(parties, public, impossible), spent=sections.spent, ids=sections.ids)
+        schema = replace(
+            cls._of(parties, sections.public is not False, impossible),
+            spent=sections.spent,
+            ids=sections.ids,
+            ids_source=sections.ids_source,
+        )
+        if sections.public is msgspec.UNSET and schema.drafted:
+            # A draft stays one until its owner says so, or gives every domain and the ids a source.
+            return replace(schema, public=False)
+        return schema
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -555,7 +571,7 @@ class Schema:
         return self._toml(self.to_json())
 
     def _toml(self, stated: dict[str, Any]) -> str:
-        if self.public and not any(a.source == DRAFTED for a in self.attributes):
+        if self.public and not self.drafted:
             del stated["public"]
         # A list is written value by value: as many as fit go on a line.
         text = LISTED.sub(lambda values: _wrapped(values[0]), tomli_w.dumps(stated))
@@ -595,7 +611,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         party: the parties.
-        public, spent, ids: as in :class:`Schema`.
+        public, spent, ids, ids_source: as in :class:`Schema`.
         impossible: sections of combinations of values of several parties, for
             :meth:`Impossible.from_json`.
     """
@@ -605,6 +621,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
     impossible: Sections = []
     spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
     ids: str | None = None
+    ids_source: str | None = None
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:

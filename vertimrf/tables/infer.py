@@ -157,7 +157,9 @@ def draft_schema(
     form, differ = (
         (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id, read)
     )
-    return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
+    schema = Schema.of(parties, public=False)
+    schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
+    return Draft(schema, (*flags, *differ))
 
 
 def _attributes(

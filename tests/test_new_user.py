@@ -354,6 +354,10 @@ def test_an_export_of_an_office_goes_from_file_to_report(tmp_path, monkeypatch):
         "evaluate --real office.csv --synthetic made.csv --encoding cp1252 --schema s.toml"
     )
     good("report m r.json --real office.csv --encoding cp1252 --out page.html")
+    # Beside what is private the page says what for.
+    page = (tmp_path / "page.html").read_text()
+    assert "<strong>Useful for single columns (" in page
+    assert "; not for three columns together (" in page
 
 
 def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from commands import good, refused, run
 import vertimrf
 from vertimrf import Attribute, Schema, Synthesizer
 from vertimrf.conditions import allowed
+from vertimrf.model.fit import FitOptions
 
 NOTE = "the schema does not have it: column 'note'"
 
@@ -938,3 +939,36 @@ def test_a_schema_of_another_party_names_no_file_of_its_reader(tmp_path, monkeyp
         (tmp_path / "part" / "h.toml").write_text(section)
         assert words in refused("schema merge part/h.toml --out s.toml"), name
     assert not (tmp_path / "s.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong", "words"),
+    [
+        (vertimrf.PlanOptions, {"expected_records": "x"}, "expected_records is 'x' (expected `int"),
+        (vertimrf.PlanOptions, {"tau": None}, "tau is None (expected `int`, got `None`)"),
+        (vertimrf.PlanOptions, {"delta": "1e-6"}, "delta is '1e-6'"),
+        (vertimrf.PlanOptions, {"shares": (0.5, 0.5)}, "of length 3"),
+        (vertimrf.PlanOptions, {"workload": 3}, "workload is 3"),
+        (vertimrf.PlanOptions, {"records_per_person": True}, "records_per_person is True"),
+        (vertimrf.PlanOptions, {"population": ["inner"]}, "population is ['inner']"),
+        (vertimrf.ReadOptions, {"delimiter": 3}, "delimiter is 3 (expected `str`, got `int`)"),
+        (vertimrf.ReadOptions, {"id_format": "strip"}, "id_format is 'strip'"),
+        (vertimrf.ReadOptions, {"encoding": None}, "encoding is None"),
+        (FitOptions, {"steps": "many"}, "steps is 'many'"),
+        (FitOptions, {"progress": 3}, "progress is 3"),
+        (vertimrf.EvaluationOptions, {"ways": 3}, "ways is 3"),
+        (vertimrf.EvaluationOptions, {"marginals": 2.5}, "marginals is 2.5"),
+        (vertimrf.RunOptions, {"rows": "all"}, "rows is 'all'"),
+        (vertimrf.RunOptions, {"progress": print}, "progress is <built-in"),
+    ],
+)
+def test_an_option_of_a_wrong_type_is_told_in_a_sentence(options, wrong, words):
+    with pytest.raises(vertimrf.VertiMRFError, match=re.escape(words)):
+        options(**wrong)
+
+
+def test_numbers_of_numpy_are_numbers_in_options():
+    vertimrf.PlanOptions(expected_records=np.int64(3000), delta=np.float64(1e-9), split=[1, 2])
+    vertimrf.EvaluationOptions(ways=range(2, 4), seed=np.int32(3))
+    vertimrf.RunOptions(rows=np.uint32(10))
+    vertimrf.PlanOptions(workload={("a", "b"): 1, ("c",): 2.0}, shares=np.array([0.2, 0.5, 0.3]))

@@ -278,7 +278,7 @@ def test_a_gaussian_with_all_records_in_one_cell_is_the_worst_way_to_deal_them()
         ({"encoder": "published", "claim_as_published": True}, "no price for published"),
         ({"records": 0}, "1 to 64 records"),
         ({"records": 65}, "1 to 64 records"),
-        ({"records": True}, "1 to 64 records"),
+        ({"records": True}, "records_per_person is True"),
     ],
 )
 def test_what_has_no_price_is_refused_in_a_sentence(more, sentence):

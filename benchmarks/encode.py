@@ -30,9 +30,11 @@ from vertimrf.bench import additions_work, bench_plan, python_work, roofline_wor
 from vertimrf.files.bits import pack_bits
 from vertimrf.kernels import warmup
 from vertimrf.kernels.dense import encode_dense
-from vertimrf.kernels.digest import digest_strings
+from vertimrf.kernels.digest import digest_integers, digest_strings
+from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads
 from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketch import Sketch
 from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
@@ -121,6 +123,21 @@ def encode_every_pair(n: int, d: int, u: int, t: int) -> Action:
     first_row = np.arange(d) * u
     levels = np.ones((d * u, t), np.uint8)
     return lambda: encode_dense(np.uint64(1), np.uint64(2), digests, codes, first_row, 20, levels)
+
+
+def sketches(n: int, keys: int = 4096) -> tuple[Action, Action]:
+    """A sketch of n integer ids: through its checked class, and by the kernels alone, with the axis of levels at hand."""
+    ids, axis = np.arange(n), hazards(30)
+    guess = int(np.log2(n / (np.log(keys) + 1.5)))
+    tasks = np.array([[0, n, 0, keys, 0, guess]])
+
+    def bare() -> None:
+        digests = digest_integers(SECRET[:16], ids)
+        levels, minima = np.ones(keys, np.uint8), np.ones(1, np.uint8)
+        one, two = np.uint64(1), np.uint64(2)
+        encode_rows(one, two, digests, tasks, np.array([0, 1]), *axis, levels, minima)
+
+    return lambda: Sketch.encode(ids, SECRET, keys), bare
 
 
 def python_loop(n: int, u: int, t: int) -> Action:
@@ -238,6 +255,8 @@ def rows(smoke: bool) -> Iterator[Verdict]:
         "published shared keys, t=2,000, times dense",
         dense_shared / (million // 50) / (shared / million),
     )
+    checked, bare = medians(*sketches(million), rounds=15)
+    yield Verdict("a sketch of a set, times the bare kernels", checked / bare)
     for width in ID_BYTES:
         bulk, each = medians(*string_ids(million, width))
         yield Verdict(

@@ -15,6 +15,7 @@ from commands import good, refused, run
 import vertimrf
 from vertimrf import Attribute, Schema, Synthesizer
 from vertimrf.conditions import allowed
+from vertimrf.model.fit import FitOptions
 
 NOTE = "the schema does not have it: column 'note'"
 
@@ -354,6 +355,10 @@ def test_an_export_of_an_office_goes_from_file_to_report(tmp_path, monkeypatch):
         "evaluate --real office.csv --synthetic made.csv --encoding cp1252 --schema s.toml"
     )
     good("report m r.json --real office.csv --encoding cp1252 --out page.html")
+    # Beside what is private the page says what for.
+    page = (tmp_path / "page.html").read_text()
+    assert "<strong>Useful for single columns (" in page
+    assert "; not for three columns together (" in page
 
 
 def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
@@ -537,11 +542,28 @@ def test_ids_written_in_two_ways_are_refused_before_there_is_a_plan(two):
     for name in ("hospital", "insurer"):
         good(f"schema draft {name}.csv --id key --name {name} --out {name}.toml")
     said = refused("schema merge hospital.toml insurer.toml --out s.toml")
-    assert "of hospital the form 'A000000', and of insurer the form '9.9'" in said
+    assert "'A000000' at hospital, and '9.9' at insurer" in said
     assert not (two / "s.toml").exists()
     # Forms are drafted from the data like domains, and released in the same way.
     assert "public = false" in (two / "hospital.toml").read_text()
     assert "the form of ids" in good("schema draft hospital.csv --id key --out h.toml")
+    # So its owner signs it off in the same way, and no merge hides that nobody did.
+    text = (two / "h.toml").read_text().replace("public = false\n", "")
+    signed = text.replace('\nsource = "data"', '\nsource = "codebook"')
+    (two / "h.toml").write_text(signed)
+    assert not Schema.load("h.toml").public
+    said = good("check hospital.csv --schema h.toml --id key")
+    assert (
+        "The form of ids 'A000000' was read off data: name its public source as ids_source" in said
+    )
+    (two / "other.toml").write_text(INSURER)
+    assert "drafted from data" in good("schema merge h.toml other.toml --out joint.toml")
+    assert not Schema.load("joint.toml").public
+    (two / "h.toml").write_text(signed.replace('ids_source = "data"', 'ids_source = "card"'))
+    assert Schema.load("h.toml").public
+    assert "read off" not in good("check hospital.csv --schema h.toml --id key")
+    with pytest.raises(vertimrf.VertiMRFError, match="ids_source is empty"):
+        dataclasses.replace(Schema.load("h.toml"), ids_source="")
     # No character of an id is copied.
     assert "B0" not in (two / "hospital.toml").read_text()
     said = good("schema draft hospital.csv insurer.csv --id key --out both.toml")
@@ -775,3 +797,178 @@ def test_a_draft_states_the_form_that_an_id_format_leaves():
     assert vertimrf.draft_schema(tables, "id", read=read).schema.ids == "9"
     with pytest.raises(vertimrf.VertiMRFError, match="give each table one"):
         vertimrf.draft_schema(tables, "id", names=["a", "a"])
+
+
+def test_metadata_of_sdv_is_a_schema_and_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp(2019, 1, 1) + pd.to_timedelta(rng.integers(0, 365, 4000), "D")
+    guests = pd.DataFrame(
+        {
+            "guest_email": [f"{number}@example.org" for number in range(4000)],
+            "has_rewards": rng.random(4000) < 0.3,
+            "room_type": rng.choice(["BASIC", "DELUXE", "SUITE"], 4000, p=[0.6, 0.3, 0.1]),
+            "amenities_fee": rng.gamma(2, 10, 4000).round(2),
+            "nights": rng.integers(1, 15, 4000),
+            "checkin_date": days.strftime("%d %b %Y"),
+            "billing_address": "Main Street 1",
+        }
+    )
+    guests.loc[::9, "amenities_fee"] = np.nan
+    guests.to_csv("guests.csv", index=False)
+    # As SDV documents it.
+    columns = {
+        "guest_email": {"sdtype": "email", "pii": True},
+        "has_rewards": {"sdtype": "boolean"},
+        "room_type": {"sdtype": "categorical"},
+        "amenities_fee": {"sdtype": "numerical", "computer_representation": "Float"},
+        "nights": {"sdtype": "numerical", "computer_representation": "Int64"},
+        "checkin_date": {"sdtype": "datetime", "datetime_format": "%d %b %Y"},
+        "billing_address": {"sdtype": "address", "pii": True},
+    }
+    table = {"primary_key": "guest_email", "columns": columns, "column_relationships": []}
+    for metadata in (
+        {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", **table},
+        {"METADATA_SPEC_VERSION": "V1", "tables": {"guests": table}, "relationships": []},
+    ):
+        (tmp_path / "metadata.json").write_text(json.dumps(metadata))
+        assert "is ready" in good("check guests.csv --schema metadata.json")
+    out = "--epsilon 20 --out made.csv"
+    said = good(f"synthesize guests.csv --schema metadata.json {out}")
+    assert "does not have it: column 'guest_email', 'billing_address'" in said
+    # Nothing was read off the data but with noise.
+    assert "NOT PRIVATE" not in said
+    made = pd.read_csv("made.csv", parse_dates=["checkin_date"])
+    assert made["room_type"].eq("BASIC").mean() == pytest.approx(0.6, abs=0.05)
+    assert made["amenities_fee"].mean() == pytest.approx(20, rel=0.15)
+    assert (made["nights"].dropna() % 1 == 0).all()
+    assert abs((made["checkin_date"].mean() - days.mean()).days) < 20
+    # The way back: what SDV needs to read such a table.
+    good("schema merge made.csv.schema.toml --out made.sdv.json")
+    written = json.loads((tmp_path / "made.sdv.json").read_text())
+    assert written["METADATA_SPEC_VERSION"] == "SINGLE_TABLE_V1"
+    kept = {name: said for name, said in columns.items() if "pii" not in said}
+    assert written["columns"] == kept
+    # A plan needs the domains, and says what finds them.
+    said = refused("plan --schema made.sdv.json --epsilon 1 --expected-records 4000")
+    assert "`vertimrf schema domains` finds it" in said
+    for wrong, words in (
+        ({"tables": {"a": table, "b": table}}, "must describe one table"),
+        ({}, "lists no columns"),
+        ({"columns": {"x": {"sdtype": "datetime"}}}, "no datetime_format of column 'x'"),
+        ({"columns": {"x": 3}}, "no sdtype of column 'x'"),
+    ):
+        with pytest.raises(vertimrf.VertiMRFError, match=words):
+            vertimrf.OpenSchema.from_json({"METADATA_SPEC_VERSION": "V1", **wrong})
+
+
+def test_values_that_differ_by_case_or_spaces_alone_count_as_one_unless_both_are_listed():
+    smoker = ["Y"] * 700 + ["y"] * 300 + [" y "] * 100 + ["n "] * 900 + ["N"] * 50 + ["NA"] * 9
+    frame = pd.DataFrame({"smoker": smoker})
+    draft = vertimrf.draft_schema(frame)
+    assert draft.schema.attributes[0].values == ("Y", "n ")
+    assert "count as one; list both if they are two" in str(draft.flags[0])
+    made = Synthesizer(draft.schema).fit(frame, epsilon=5.0).sample(2000, seed=0).to_pandas()
+    assert made["smoker"].eq("Y").mean() == pytest.approx(1100 / 2059, abs=0.05)
+
+    def left_out(*values, other=None):
+        schema = Schema.of({"h": [Attribute.categorical("smoker", values, other=other)]})
+        return Synthesizer(schema).fit(frame.dropna(), epsilon=5.0).dropped.records
+
+    # The nine that are missing do not fit. A spelling between two listed ones is neither.
+    assert left_out("Y", "N") == 9
+    assert left_out("Y", "y", "N") == 109
+    assert left_out("Y", "y", "other", other="other") == 9
+    # A column of true and false takes them as any office writes them.
+    flags = pd.DataFrame({"x": ["TRUE ", "false", "True"] * 50})
+    schema = Schema.of({"h": [Attribute.categorical("x", [False, True])]})
+    assert Synthesizer(schema).fit(flags, epsilon=5.0).dropped.records == 0
+
+
+def test_a_long_list_of_values_is_a_file_beside_the_draft(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    towns = [f"Town {i}, {'é' * 30}" for i in range(200)]
+    frame = pd.DataFrame({"Town / city": rng.choice(towns, 4000), "ward": rng.choice(9, 4000)})
+    frame.to_csv("p.csv", index=False)
+    for schema in ("s.toml", "s2.json"):
+        good(f"schema draft p.csv --out {schema}")
+        path = tmp_path / f"{schema.partition('.')[0]}.Town_city.txt"
+        assert path.read_text().splitlines() == sorted(towns)
+        assert Schema.load(schema) == vertimrf.draft_schema("p.csv").schema
+        assert f'"{path.name}"' in (tmp_path / schema).read_text()
+    assert len((tmp_path / "s.toml").read_text()) < 400
+    # Its owner edits it in any editor, and every command reads it.
+    path.rename("s.Town_city.txt")
+    edited = "\ufeff" + "\r\n".join([*sorted(towns), "Elsewhere"])
+    (tmp_path / "s.Town_city.txt").write_text(edited, newline="")
+    good("check p.csv --schema s.toml")
+    assert "Town / city (201), ward (9)" in good("inspect s.toml")
+    good("synthesize p.csv --schema s.toml --epsilon 5 --out made.csv")
+    # What goes to others is one file.
+    good("schema merge s.toml --out all.toml")
+    (tmp_path / "s.Town_city.txt").rename("kept.txt")
+    assert "Elsewhere" in Schema.load("all.toml").attributes[0].values
+    assert "Cannot read the list of values s.Town_city.txt" in refused("inspect s.toml")
+    # A draft does not replace a list that may be edited.
+    (tmp_path / "t.Town_city.txt").write_text("mine\n")
+    assert "t.Town_city.txt exists" in refused("schema draft p.csv --out t.toml")
+    assert (tmp_path / "t.Town_city.txt").read_text() == "mine\n"
+    assert not (tmp_path / "t.toml").exists()
+
+
+def test_a_schema_of_another_party_names_no_file_of_its_reader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "part").mkdir()
+    for secret in (tmp_path / "secrets.txt", tmp_path / "part" / "passwords.txt"):
+        secret.write_text("hunter2\nhunter3\n")
+    (tmp_path / "part" / "h.link.txt").symlink_to(tmp_path / "secrets.txt")
+    (tmp_path / "part" / "h.big.txt").write_bytes(b"x\n" * (1 << 25) + b"x")
+    (tmp_path / "part" / "h.odd.txt").write_bytes(b"\xff\n")
+    for name in ("../secrets.txt", "passwords.txt", "h./../../secrets.txt", "h.\\n.txt"):
+        section = f'[[party]]\nname = "h"\n[[party.attribute]]\nname = "x"\nvalues = "{name}"\n'
+        (tmp_path / "part" / "h.toml").write_text(section)
+        assert "is called h.COLUMN.txt" in refused("schema merge part/h.toml --out s.toml"), name
+    for name, words in (
+        ("h.link.txt", "Too many levels of symbolic links"),
+        ("h.big.txt", "has more than"),
+        ("h.odd.txt", "no text in UTF-8"),
+        ("h.none.txt", "No such file"),
+    ):
+        section = f'[[party]]\nname = "h"\n[[party.attribute]]\nname = "x"\nvalues = "{name}"\n'
+        (tmp_path / "part" / "h.toml").write_text(section)
+        assert words in refused("schema merge part/h.toml --out s.toml"), name
+    assert not (tmp_path / "s.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong", "words"),
+    [
+        (vertimrf.PlanOptions, {"expected_records": "x"}, "expected_records is 'x' (expected `int"),
+        (vertimrf.PlanOptions, {"tau": None}, "tau is None (expected `int`, got `None`)"),
+        (vertimrf.PlanOptions, {"delta": "1e-6"}, "delta is '1e-6'"),
+        (vertimrf.PlanOptions, {"shares": (0.5, 0.5)}, "of length 3"),
+        (vertimrf.PlanOptions, {"workload": 3}, "workload is 3"),
+        (vertimrf.PlanOptions, {"records_per_person": True}, "records_per_person is True"),
+        (vertimrf.PlanOptions, {"population": ["inner"]}, "population is ['inner']"),
+        (vertimrf.ReadOptions, {"delimiter": 3}, "delimiter is 3 (expected `str`, got `int`)"),
+        (vertimrf.ReadOptions, {"id_format": "strip"}, "id_format is 'strip'"),
+        (vertimrf.ReadOptions, {"encoding": None}, "encoding is None"),
+        (FitOptions, {"steps": "many"}, "steps is 'many'"),
+        (FitOptions, {"progress": 3}, "progress is 3"),
+        (vertimrf.EvaluationOptions, {"ways": 3}, "ways is 3"),
+        (vertimrf.EvaluationOptions, {"marginals": 2.5}, "marginals is 2.5"),
+        (vertimrf.RunOptions, {"rows": "all"}, "rows is 'all'"),
+        (vertimrf.RunOptions, {"progress": print}, "progress is <built-in"),
+    ],
+)
+def test_an_option_of_a_wrong_type_is_told_in_a_sentence(options, wrong, words):
+    with pytest.raises(vertimrf.VertiMRFError, match=re.escape(words)):
+        options(**wrong)
+
+
+def test_numbers_of_numpy_are_numbers_in_options():
+    vertimrf.PlanOptions(expected_records=np.int64(3000), delta=np.float64(1e-9), split=[1, 2])
+    vertimrf.EvaluationOptions(ways=range(2, 4), seed=np.int32(3))
+    vertimrf.RunOptions(rows=np.uint32(10))
+    vertimrf.PlanOptions(workload={("a", "b"): 1, ("c",): 2.0}, shares=np.array([0.2, 0.5, 0.3]))

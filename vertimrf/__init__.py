@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .privacy.ledger import Ledger
     from .report.page import write_report
     from .server.server import Result, Server
+    from .sketch import Sketch
     from .synthesizer import Synthesizer
     from .tables.arrow import write_table
     from .tables.infer import draft_schema
@@ -54,6 +55,7 @@ __all__ = [
     "Schema",
     "Secret",
     "Server",
+    "Sketch",
     "Synthesizer",
     "Trial",
     "VertiMRFError",
@@ -87,6 +89,7 @@ _MODULES = {
     "Schema": "plan.schema",
     "Secret": "party.secret",
     "Server": "server.server",
+    "Sketch": "sketch",
     "Synthesizer": "synthesizer",
     "Trial": "trial",
     "VertiMRFError": "errors",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import PlanError
+from .files.convert import check_types
 from .plan.defaults import INNER
 from .plan.options import check_population
 from .progress import Logged, Progress
@@ -43,6 +44,7 @@ class RunOptions:
     progress: Progress = field(default_factory=Logged)
 
     def __post_init__(self) -> None:
+        check_types(self, PlanError)
         if self.rows is not None and self.rows < 1:
             raise PlanError(f"A synthetic table has at least 1 row, not {self.rows}.")
         if self.num_threads is not None and self.num_threads < 1:
@@ -91,4 +93,5 @@ class EvaluationOptions:
     )
 
     def __post_init__(self) -> None:
+        check_types(self, PlanError)
         check_population(self.population)

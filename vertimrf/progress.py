@@ -8,7 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import click
 
@@ -34,6 +34,7 @@ FIT_STEPS = 4.0
 PARTS = 1000
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Receives the progress of a run."""
 

@@ -7,10 +7,11 @@ from builders import schema_of
 from planning import plan_with
 from scipy.stats import norm
 
+from vertimrf.named_model import Trust
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
-from vertimrf.report.words import guarantee, in_words, odds, one_in, rests_on, steps
+from vertimrf.report.words import guarantee, in_words, odds, one_in, rests_on, steps, useful_for
 
 TWO = schema_of(left=(3, 4, 2, 5, 2), right=(2, 3, 4))
 SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
@@ -143,3 +144,22 @@ def test_small_probabilities_as_people_say_them():
     assert one_in(1 / 90e9) == "1 in 90,000,000,000"
     assert one_in(1e-5) == "1 in 100,000"
     assert one_in(0.4) == "1 in 2"
+
+
+def test_what_a_model_is_useful_for_is_told_with_its_errors():
+    def known(*wrong):
+        return [Trust(("x",), "unknown" if share is None else "measured", share) for share in wrong]
+
+    said = useful_for(
+        {
+            "single columns": known(0.002, 0.004),
+            "pairs at one party": known(0.04, 0.06),
+            "pairs across parties": known(0.1, None),
+            "three columns together": known(0.3),
+            "others": known(None, None),
+        }
+    )
+    assert said == (
+        "Useful for single columns (0.3 % of the records in wrong cells) and pairs at one party (5 %); "
+        "rough for pairs across parties (10 %); not for three columns together (30 %); unknown for others."
+    )

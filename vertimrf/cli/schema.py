@@ -55,19 +55,23 @@ def draft(
 
     check_schema_file(out)
     drafted = draft_schema(tables, id_column, names or None, drop, read, dates)
-    drafted.schema.save(out)
+    drafted.schema.save(out, lists_apart=True)
     for flag in drafted.flags:
         click.echo(f"  {flag}")
     click.echo(
         f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
-        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook") '
+        'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook", ids_source) '
         "and delete public = false, or set public = true."
     )
 
 
 @schema.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
-@click.option("--out", required=True, help="Schema file to write: .toml or .json.")
+@click.option(
+    "--out",
+    required=True,
+    help="Schema file to write: .toml or .json; .sdv.json is SDV's metadata.",
+)
 def merge(parts: Sequence[str], out: str) -> None:
     """Merge the parties' parts of a schema, in the order given."""
     from ..plan.schema import Schema

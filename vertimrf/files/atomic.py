@@ -180,7 +180,12 @@ def open_regular(
 
 
 def read_bytes(
-    path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int
+    path: str | os.PathLike[str],
+    what: str,
+    error: type[VertiMRFError],
+    most: int,
+    *,
+    links: bool = True,
 ) -> bytes:
     """Read a regular file of limited size.
 
@@ -189,13 +194,14 @@ def read_bytes(
         what: what it should be, such as "plan", for errors.
         error: class of the error to raise.
         most: largest size in bytes.
+        links: whether a symbolic link is followed.
 
     Raises:
         VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is
             too large.
     """
     try:
-        with open_regular(path) as file:
+        with open_regular(path, links=links) as file:
             # A read reserves the memory that it asks for, so ask for no more than the file has.
             size = os.fstat(file.fileno()).st_size
             data = file.read(size + 1) if size <= most else b""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from ..errors import VertiMRFError
 
-__all__ = ["Number", "from_json", "to_json"]
+__all__ = ["Number", "check_types", "from_json", "to_json"]
 
 T = TypeVar("T")
 # A number that is written as it was read: 10 and 10.0 give a plan two digests.
@@ -57,6 +57,35 @@ def from_json(
             raise failure.__cause__ from None
         why = str(failure).replace(" - at `$.", " at `")
         raise error(f"{what} is malformed ({why[:1].lower()}{why[1:]}); {remedy}.") from None
+
+
+def check_types(options: Any, error: type[VertiMRFError]) -> None:
+    """Check the attributes of a dataclass by their types, as :func:`from_json` does.
+
+    Numbers and arrays of NumPy, and ranges, count as plain ones.
+
+    Args:
+        options: the dataclass.
+        error: class of the error to raise.
+
+    Raises:
+        VertiMRFError: of the class ``error``: an attribute has another type.
+    """
+    types = get_type_hints(type(options))
+    for name in (field.name for field in fields(options)):
+        value = getattr(options, name)
+        plain = (
+            list(value)
+            if isinstance(value, range)
+            else getattr(value, "tolist", lambda v=value: v)()
+        )
+        try:
+            msgspec.convert(plain, types[name])
+        except msgspec.ValidationError as failure:
+            why = str(failure).replace("null", "None")
+            raise error(
+                f"{name} is {value!r} ({why[:1].lower()}{why[1:]}); give it another value."
+            ) from None
 
 
 def to_json(value: Any) -> dict[str, Any]:

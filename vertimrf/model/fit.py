@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ModelError
+from ..files.convert import check_types
 from .domain_compression import Compression, compress, compressed_sizes, value_shares
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
@@ -113,6 +114,7 @@ class FitOptions:
     progress: Callable[[int, int, float], None] | None = None
 
     def __post_init__(self) -> None:
+        check_types(self, ModelError)
         weight, least = self.proximal_weight, self.min_improvement
         if (
             not (weight > 0 and math.isfinite(weight))

@@ -112,6 +112,10 @@ def check_table(
             f"{table.records:,} it stays private, but another plan would be more accurate."
         )
     problems += watched.unfit_ids()
+    if schema.schema.ids_source == DRAFTED:
+        notes.append(
+            f"The form of ids {schema.schema.ids!r} was read off data: name its public source as ids_source."
+        )
     if (form := id_form(watched.shapes)) is not None:
         facts.append(f"The form of ids: {form!r}.")
         if schema.schema.ids is None and len(schema.schema.parties) > 1:

@@ -19,6 +19,7 @@ __all__ = [
     "PRIVATE",
     "Attribute",
     "Value",
+    "folded",
     "is_text",
     "plain",
 ]
@@ -526,6 +527,11 @@ def plain(value: Any) -> Any:
     """Convert dates and times to text, and values of NumPy to plain ones."""
     value = getattr(value, "item", lambda: value)()
     return value if calendar_of(value) is None else value.isoformat()
+
+
+def folded(text: str) -> str:
+    """What texts share that differ by case and surrounding spaces alone."""
+    return text.strip().casefold()
 
 
 def is_text(value: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import PlanError
+from ..files.convert import check_types
 from .defaults import (
     DELTA_HELP,
     DOMAIN_SHARE,
@@ -125,7 +126,7 @@ class PlanOptions:
     )
     shares: tuple[float, float, float] | None = None
     local_models: bool = True
-    workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = _option(
+    workload: Mapping[tuple[str, ...], float] | Sequence[Sequence[str]] | None = _option(
         None, "Columns, with commas, of a marginal that matters most; repeat for more."
     )
     records_per_person: int = _option(1, "At most; every party leaves out further ones.")
@@ -142,6 +143,7 @@ class PlanOptions:
     even_if_useless: bool = _option(False, "Plan even if the result is predicted to be useless.")
 
     def __post_init__(self) -> None:
+        check_types(self, PlanError)
         if self.expected_records is not None and self.expected_records < 1:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
         if self.encoder not in ENCODERS:
@@ -161,7 +163,7 @@ class PlanOptions:
                 "The published encoder does not keep the epsilon that it claims and gives complete records away; "
                 "use 'count-sketch', or reproduce the paper with --claim-as-published."
             )
-        if self.records_per_person != 1 or type(self.records_per_person) is not int:
+        if self.records_per_person != 1:
             self._check_persons()
         if self.shares is not None and not (
             min(self.shares[:2]) > 0
@@ -196,7 +198,7 @@ class PlanOptions:
         from ..privacy.events import MAX_PERSON_RECORDS
 
         records = self.records_per_person
-        if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
+        if not 1 <= records <= MAX_PERSON_RECORDS:
             raise PlanError(
                 f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
             )

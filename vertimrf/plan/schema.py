@@ -13,7 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +29,8 @@ from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
+from .sdv import VERSION, metadata_of, sections_of
+from .value_files import read_lists, take_lists_out
 
 __all__ = ["Schema", "SchemaSections", "read_schema"]
 
@@ -76,6 +78,7 @@ class Schema:
     impossible: tuple[Impossible, ...] = ()
     spent: tuple[LedgerEntry, ...] = ()
     ids: str | None = None
+    ids_source: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -95,6 +98,8 @@ class Schema:
             raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
         if self.ids is not None:
             check_form(self.ids)
+        if self.ids_source == "":
+            raise SchemaError("ids_source is empty; write where the form of ids is from.")
         place = self._places
         seen: dict[str, None] = {}
         names = set()
@@ -240,6 +245,7 @@ class Schema:
                 f"Ids have the form {written}, so no records would match: write ids alike, or draft a part again with the "
                 "id_format that makes them so."
             )
+        sources = [part.ids_source for part in parts.values() if part.ids_source is not None]
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(
             parties, public=all(part.public for part in parts.values()), impossible=impossible
@@ -248,7 +254,13 @@ class Schema:
             merged,
             spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
             ids=next(iter(forms), None),
+            ids_source=DRAFTED if DRAFTED in sources else next(iter(sources), None),
         )
+
+    @cached_property
+    def drafted(self) -> bool:
+        """Whether a domain or the form of ids has "data" as its source."""
+        return DRAFTED in (self.ids_source, *(attribute.source for attribute in self.attributes))
 
     @cached_property
     def party_names(self) -> tuple[str, ...]:
@@ -453,6 +465,7 @@ class Schema:
         return {
             "public": self.public,
             **({} if self.ids is None else {"ids": self.ids}),
+            **({} if self.ids_source is None else {"ids_source": self.ids_source}),
             "party": [
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name in self.party_names
@@ -499,11 +512,16 @@ class Schema:
                         "does not hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
-        public = sections.public
-        if public is msgspec.UNSET:
-            # A draft stays one until its owner says so, or gives every domain a source.
-            public = not any(a.source == DRAFTED for _, columns in parties for a in columns)
-        return replace(cls._of(parties, public, impossible), spent=sections.spent, ids=sections.ids)
+        schema = replace(
+            cls._of(parties, sections.public is not False, impossible),
+            spent=sections.spent,
+            ids=sections.ids,
+            ids_source=sections.ids_source,
+        )
+        if sections.public is msgspec.UNSET and schema.drafted:
+            # A draft stays one until its owner says so, or gives every domain and the ids a source.
+            return replace(schema, public=False)
+        return schema
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -520,25 +538,40 @@ class Schema:
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, lists_apart: bool = False) -> None:
         """Write a schema file: JSON if the name ends in .json, else TOML.
 
-        :meth:`load` returns an equal schema.
+        :meth:`load` returns an equal schema. A name that ends in .sdv.json is that of SDV's metadata,
+        which has no domains.
+
+        Args:
+            path: the file.
+            lists_apart: write long lists of values to files beside it, see
+                :mod:`vertimrf.plan.value_files`.
 
         Raises:
-            OSError: the file cannot be written.
+            SchemaError: such a file exists.
+            OSError: a file cannot be written.
         """
-        text = (
-            json.dumps(self.to_json(), indent=1) + "\n"
-            if Path(path).suffix == ".json"
-            else self.to_toml()
-        )
-        write_text(path, text)
+        path = Path(path)
+        content = self.to_json()
+        lists = take_lists_out(content, path) if lists_apart else {}
+        if there := [file for file in lists if file.exists()]:
+            raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")
+        for file, text in lists.items():
+            write_text(file, text)
+        if path.suffix != ".json":
+            return write_text(path, self._toml(content))
+        if path.name.endswith(".sdv.json"):
+            content = metadata_of(self.attributes)
+        write_text(path, json.dumps(content, indent=1) + "\n")
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
-        stated = self.to_json()
-        if self.public and not any(a.source == DRAFTED for a in self.attributes):
+        return self._toml(self.to_json())
+
+    def _toml(self, stated: dict[str, Any]) -> str:
+        if self.public and not self.drafted:
             del stated["public"]
         # A list is written value by value: as many as fit go on a line.
         text = LISTED.sub(lambda values: _wrapped(values[0]), tomli_w.dumps(stated))
@@ -578,7 +611,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         party: the parties.
-        public, spent, ids: as in :class:`Schema`.
+        public, spent, ids, ids_source: as in :class:`Schema`.
         impossible: sections of combinations of values of several parties, for
             :meth:`Impossible.from_json`.
     """
@@ -588,16 +621,19 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
     impossible: Sections = []
     spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
     ids: str | None = None
+    ids_source: str | None = None
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:
-        """Read the content of a schema file, or a domain ``{attribute: size}``.
+        """Read the content of a schema file, a domain ``{attribute: size}``, or SDV's metadata.
 
         A domain is integer codes at one party called "party1".
 
         Raises:
             SchemaError: an unknown key, or content of another type.
         """
+        if isinstance(data, Mapping) and VERSION in data:
+            data = sections_of(data)
         if isinstance(data, Mapping) and data and all(type(size) is int for size in data.values()):
             attributes = [{"name": name, "codes": size} for name, size in data.items()]
             data = {"party": [{"name": "party1", "attribute": attributes}]}
@@ -618,8 +654,11 @@ def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
 def read_schema(path: Path) -> Any:
     """Read the content of a schema file: JSON if the name ends in .json, else TOML.
 
+    Values in files beside it become lists.
+
     Raises:
-        SchemaError: the file is missing, or is neither TOML nor JSON. The message names the file.
+        SchemaError: the file is missing, or is neither TOML nor JSON, or a file of values cannot be
+            read. The message names the file.
     """
     try:
         text = read_bytes(
@@ -628,13 +667,15 @@ def read_schema(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:
-        return (
+        data = (
             json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
         )
     except (ValueError, RecursionError) as error:
         language = "JSON" if path.suffix == ".json" else "TOML"
         why = "it nests too deeply" if isinstance(error, RecursionError) else error
         raise SchemaError(f"The schema file {path} is not valid {language} ({why}).") from None
+    read_lists(data, path)
+    return data
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

@@ -36,6 +36,8 @@ __all__ = ["page", "write_page", "write_report"]
 
 # Largest number of lines of a table of pairs.
 MAX_LINES = 20
+# Marginals by which it is judged what a model is useful for, and the largest of them, cells.
+SAMPLED, MAX_CELLS = 40, 100_000
 
 
 def write_report(
@@ -212,6 +214,7 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "strongest": strongest,
         "farthest": farthest,
         "trust": _trust(model, judged),
+        "useful": words.useful_for(_samples(model)),
         "off_alone": _nanmean(np.array([column.off for column in content.columns], float)),
         "off_in_two": _nanmean(pairs.off),
         "independent": _nanmean(pairs.truth),
@@ -222,6 +225,22 @@ def _trust(model: Model, places: Sequence[tuple[int, ...]]) -> dict[tuple[int, .
     """How far columns and pairs can be trusted, by their positions."""
     names = [tuple(model.schema.names[a] for a in some) for some in places]
     return dict(zip(places, model.trusts(names), strict=True))
+
+
+def _samples(model: Model) -> dict[str, list[Trust]]:
+    """How far some columns, pairs and threes can be trusted, by what they are."""
+    schema, rng = model.schema, np.random.default_rng(0)
+    varying = [a for a, size in enumerate(schema.sizes) if size > 1]
+    groups: dict[str, set[tuple[int, ...]]] = {}
+    for ways in range(1, min(len(varying), 3) + 1):
+        for _ in range(SAMPLED * ways):
+            some = tuple(sorted(rng.choice(varying, ways, replace=False).tolist()))
+            name = {1: "single columns", 2: "pairs", 3: "three columns together"}[ways]
+            if ways == 2 and len(schema.parties) > 1:
+                name += " at one party" if schema.at_one_party(some) else " across parties"
+            if math.prod(schema.sizes[a] for a in some) <= MAX_CELLS:
+                groups.setdefault(name, set()).add(some)
+    return {name: list(_trust(model, sorted(some)).values()) for name, some in groups.items()}
 
 
 def _first(matrix: Array) -> list[tuple[int, int]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..plan.plan import SCORE_GRID, WEAK_EPSILON
+from ..plan.verdict import GOOD, ROUGH
 from ..privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -17,7 +20,10 @@ from ..privacy.events import (
 from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..privacy.standing import REPLACE, Standing
 
-__all__ = ["Step", "guarantee", "odds", "one_in", "rests_on", "steps"]
+if TYPE_CHECKING:
+    from ..named_model import Trust
+
+__all__ = ["Step", "guarantee", "odds", "one_in", "rests_on", "steps", "useful_for"]
 
 # Judgements of an epsilon: (largest epsilon, sentence). They agree with ``plan.target_in_words``.
 JUDGED = (
@@ -43,6 +49,30 @@ class Step:
     sentence: str
     share: float
     epsilon: float
+
+
+def useful_for(groups: Mapping[str, Sequence[Trust]]) -> str:
+    """What a model is useful for, by the errors that it states of its marginals.
+
+    Args:
+        groups: some marginals, by what they are.
+
+    Returns:
+        A sentence, such as "Useful for single columns (0.4 % of the records in wrong cells); not for
+        three columns together (30 %)." Empty without marginals.
+    """
+    judged: dict[str, list[str]] = {}
+    for name, marginals in groups.items():
+        wrong = [trust.wrong for trust in marginals if trust.wrong is not None]
+        if 2 * len(wrong) < len(marginals):
+            judged.setdefault("unknown for", []).append(name)
+        elif wrong:
+            mean = sum(wrong) / len(wrong)
+            word = "useful" if mean <= GOOD else "rough" if mean <= ROUGH else "not"
+            judged.setdefault(f"{word} for", []).append(f"{name} ({100 * mean:.2g} %)")
+    parts = [f"{word} {' and '.join(names)}" for word, names in judged.items()]
+    said = "; ".join(parts).replace(" %)", " % of the records in wrong cells)", 1)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def steps(ledger: Ledger) -> tuple[Step, ...]:

@@ -268,8 +268,9 @@ def record_digests(key: bytes, ids: npt.NDArray) -> Words:
         raise TableError(
             f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
         )
-    column = pa.array(ids if ids.dtype.kind in "iu" else ids.tolist())
-    return digested(key, pa.chunked_array([column]), "Record ids")[0]
+    if ids.dtype.kind in "iu":
+        return digest_integers(key, ids)
+    return digested(key, pa.chunked_array([ids.tolist()]), "Record ids")[0]
 
 
 def cell_value(cell: pa.Scalar) -> Any:

@@ -21,7 +21,7 @@ from ..errors import SchemaError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value
+from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value, folded
 from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
 from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
@@ -157,7 +157,9 @@ def draft_schema(
     form, differ = (
         (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id, read)
     )
-    return Draft(replace(Schema.of(parties, public=False), ids=form), (*flags, *differ))
+    schema = Schema.of(parties, public=False)
+    schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
+    return Draft(schema, (*flags, *differ))
 
 
 def _attributes(
@@ -437,6 +439,12 @@ def drafted_text(
     texts: dict[str, int] = {}
     for value, count in counts.items():
         texts[str(value)] = texts.get(str(value), 0) + count
+    spelled: dict[str, str] = {}
+    merged: tuple[str, ...] = ()
+    for text in sorted(texts, key=lambda text: (-texts[text], text)):
+        if (usual := spelled.setdefault(folded(text), text)) != text:
+            texts[usual] += texts.pop(text)
+            merged = merged or (usual, text)
     many = len(texts) > LISTED_TEXTS
     if many and len(texts) > UNIQUE * records:
         raise _Excluded(
@@ -446,14 +454,11 @@ def drafted_text(
         raise _Excluded(
             f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
         )
-    folded: dict[str, str] = {}
-    for text in sorted(texts):
-        if (like := folded.setdefault(text.strip().casefold(), text)) != text:
-            flag(
-                f"has the values {like!r} and {text!r}",
-                "both are kept; write them alike if they are one",
-            )
-            break
+    if merged:
+        flag(
+            f"has the values {merged[0]!r} and {merged[1]!r}",
+            "values that differ by case and spaces alone count as one; list both if they are two",
+        )
     if not many:
         return Attribute.categorical(name, sorted(texts), missing=missing)
     kept = sorted(texts, key=lambda text: (-texts[text], text))[: LISTED_TEXTS - 1]

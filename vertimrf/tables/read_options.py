@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import TableError
+from ..files.convert import check_types
 
 __all__ = ["DEFAULT", "FORMATS", "ReadOptions", "check_formats"]
 
@@ -62,6 +63,7 @@ class ReadOptions:
     )
 
     def __post_init__(self) -> None:
+        check_types(self, TableError)
         object.__setattr__(self, "id_format", check_formats(self.id_format))
         if (
             len(self.delimiter) > 1

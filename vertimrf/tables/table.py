@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Codes, Flags, Floats, Int32s, Integers, Words
 from ..errors import SchemaError, TableError, VertiMRFError
-from ..plan.attribute import MISSING_TEXT, Attribute, Value
+from ..plan.attribute import MISSING_TEXT, Attribute, Value, folded
 from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import Pieces, Source, open_pieces
@@ -697,6 +697,10 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
     sample = attribute.values[0]
     code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
     other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
+    # The code of a cell that is no listed value, but one of them in another case or with spaces.
+    similar: dict[str, int] = {}
+    for text, code in code_of.items():
+        similar[folded(text)] = other if folded(text) in similar else code
 
     def encode(column: pa.ChunkedArray) -> Int32s:
         distinct, indices = by_dictionary(column, where)
@@ -705,9 +709,8 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
         for i, value in enumerate(cell_values(distinct)):
             code = code_of.get(canonical(value, sample))
             if code is None:
-                code = (
-                    MISSING if value is None or value != value or value in MISSING_TEXT else other
-                )
+                missing = value is None or value != value or value in MISSING_TEXT
+                code = MISSING if missing else similar.get(folded(canonical(value, sample)), other)
             codes[i] = code
         return codes[indices]
 

@@ -134,8 +134,10 @@ class Noise:
         """
         axes, sigma = arrays["noise.axes"].reshape(-1, 4), arrays["noise"].tolist()
         ends = np.searchsorted(axes[:, 0], np.arange(len(sigma)), side="right")
-        out = []
-        for rows, error in zip(np.split(axes, ends)[:-1], sigma, strict=True):
+        out, (*groups, beyond) = [], np.split(axes, ends)
+        if beyond.size:
+            raise ModelError("The model's noise has axes of no measurement.")
+        for rows, error in zip(groups, sigma, strict=True):
             names = tuple(rows[:, 1].tolist())
             bins = tuple(None if i < 0 else arrays[f"noise.bins{i}"] for i in rows[:, 2].tolist())
             contrasts = tuple(np.flatnonzero(rows[:, 3]).tolist())
@@ -161,7 +163,7 @@ def _blank(
         ModelError: it does not fit the model.
     """
     if not all(0 <= a < len(field.sizes) for a in attributes) or any(
-        kept is not None and kept.shape != (field.sizes[a],)
+        kept is not None and (kept.shape != (field.sizes[a],) or kept.dtype != np.int64)
         for a, kept in zip(attributes, bins, strict=True)
     ):
         raise ModelError("A measurement's noise does not fit the model's attributes.")

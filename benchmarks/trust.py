@@ -6,6 +6,10 @@ Each table is generated: columns of 2 to 16 values that are independent, or foll
 is noisy one-way marginals with all of the budget at the same delta, projected to the simplex, columns independent; both give as
 many rows as the table has. Distances are means over 3-way marginals.
 
+Intervals of draws are held against a population: a table of each run has people of it, drawn with replacement. The population is a
+distribution, or a data set in bins; then the codes of bins are the numbers, so that the truth is what bins tell. An interval covers
+if it holds the estimate that the same analysis gives of the population.
+
 Forecasts and error bars are held against what is measured afterwards, also on the paper's tables where they are: a forecast may be
 wrong by a factor either way; a 95 % band of columns, pairs and some 3-way marginals holds a share of the true counts.
 """
@@ -15,8 +19,8 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +29,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.datasets import FOLDER, Codes, Dataset, load, present
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from vertimrf import combine
 from vertimrf.distances import random_marginals, tvd
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.sample import expected_marginals
 from vertimrf.model.trust import IMPLIED, MEASURED
-from vertimrf.named_model import NORMAL_95
+from vertimrf.named_model import NORMAL_95, Model
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.defaults import default_delta
@@ -52,6 +57,20 @@ GRIDS = {
     SMOKE: ((200,), (5,), (1.0,), 1),
 }
 RISING = (0.2, 0.8, 3.2)
+# Runs, draws of each, and records of generated and of other populations.
+COVERED = {
+    FULL: (200, 20, 5000, 20_000),
+    QUICK: (20, 10, 3000, 3000),
+    SMOKE: (2, 2, 500, 500),
+}
+# Upper ends of the bins of hotel bookings, except for the last.
+HOTEL = {
+    "adr": (40, 60, 80, 100, 120, 150, 200),
+    "lead_time": (7, 30, 60, 90, 180, 270, 365),
+    "adults": (1, 2),
+    "total_of_special_requests": (0, 1, 2),
+    "arrival_date_year": (2015, 2016),
+}
 # Marginals of each order whose error bars are held against the truth.
 MARGINALS = 60
 
@@ -120,10 +139,12 @@ def ours(data: Dataset, holders: int, epsilon: float) -> float:
     return distance(data, result_of(data, holders, epsilon).codes)
 
 
-def result_of(data: Dataset, holders: int, epsilon: float) -> Result:
+def result_of(
+    data: Dataset, holders: int, epsilon: float, workload: Sequence[Sequence[str]] | None = None
+) -> Result:
     """One run."""
     schema = schema_of(data, holders)
-    planning = PlanOptions(expected_records=data.records, even_if_useless=True)
+    planning = PlanOptions(expected_records=data.records, even_if_useless=True, workload=workload)
     plan = make_plan(schema, epsilon, planning)
     ids = np.arange(data.records, dtype=np.uint64)
     tables = [
@@ -224,11 +245,157 @@ def trusted(size: str, folder: Path) -> Iterator[Verdict]:
                     yield Verdict(f"share of {known} cells outside {bands}", 1 - inside)
 
 
+@dataclass(frozen=True)
+class Analyses:
+    """What is estimated, by names of columns.
+
+    Attributes:
+        mean: a column whose mean is estimated.
+        groups: a column, and one of two values by which its mean differs.
+        linear, logistic: an outcome and its regressors.
+    """
+
+    mean: str
+    groups: tuple[str, str]
+    linear: tuple[str, ...]
+    logistic: tuple[str, ...]
+
+    @property
+    def workload(self) -> list[tuple[str, str]]:
+        """The pairs that are sufficient for the linear regression, and those of all others."""
+        models = (self.groups, self.linear, self.logistic)
+        pairs = {tuple(sorted(two)) for of in models for two in itertools.combinations(of, 2)}
+        return sorted((a, b) for a, b in pairs)
+
+    def estimates(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """By kind, estimates and their variances [shape=(2, coefficients)]."""
+        y, by = (columns[name] for name in self.groups)
+        ends = [_moments(y[by == group]) for group in (0, 1)]
+        return {
+            "means": _moments(columns[self.mean])[:, None],
+            "differences of groups": np.array(
+                [[ends[1][0] - ends[0][0]], [ends[0][1] + ends[1][1]]]
+            ),
+            "linear coefficients": _regression(columns, self.linear, logistic=False),
+            "logistic coefficients": _regression(columns, self.logistic, logistic=True),
+        }
+
+
+def _moments(y: np.ndarray) -> np.ndarray:
+    return np.array([y.mean(), y.var() / len(y)])
+
+
+def _regression(
+    columns: Mapping[str, np.ndarray], names: Sequence[str], logistic: bool
+) -> np.ndarray:
+    """Coefficients and their variances [shape=(2, regressors)], which need no model (White, 1980)."""
+    y, x = (
+        columns[names[0]],
+        np.stack([np.ones(len(columns[names[0]]))] + [columns[a] for a in names[1:]]),
+    )
+    beta = np.zeros(len(x))
+    for _ in range(12 if logistic else 1):
+        fitted = 1 / (1 + np.exp(-(beta @ x))) if logistic else beta @ x
+        inverse = np.linalg.inv((x * (fitted * (1 - fitted) if logistic else 1.0)) @ x.T)
+        beta += inverse @ (x @ (y - fitted))
+    residual = y - fitted if logistic else y - beta @ x
+    return np.stack([beta, np.diag(inverse @ ((x * residual**2) @ x.T) @ inverse)])[:, 1:]
+
+
+def log_linear(records: int) -> Dataset:
+    """A population of six columns that has no dependence beyond pairs."""
+    rng, sizes = np.random.default_rng(0), (2, 3, 4, 3, 2, 4)
+    logs = np.zeros(sizes)
+    for way, spread in ((1, 0.4), (2, 0.25)):
+        for axes in itertools.combinations(range(len(sizes)), way):
+            shape = [size if a in axes else 1 for a, size in enumerate(sizes)]
+            logs += rng.normal(0, spread, shape)
+    # Copies of each cell in proportion to its probability.
+    share = np.exp(logs) / np.exp(logs).sum()
+    cells = np.repeat(np.arange(logs.size), np.rint(share.ravel() * records).astype(int))
+    names = tuple(f"a{i}" for i in range(len(sizes)))
+    return Dataset("pairs", names, sizes, np.array(np.unravel_index(cells, sizes), np.uint16))
+
+
+def hotel(folder: Path) -> Dataset:
+    """Hotel bookings in public bins."""
+    import pandas as pd
+
+    table = pd.read_csv(folder / "hotel.csv.gz")
+    codes = [table["is_canceled"], table["hotel"] == "City Hotel"]
+    codes += [np.searchsorted(ends, table[name]) for name, ends in HOTEL.items()]
+    sizes = (2, 2, *(len(ends) + 1 for ends in HOTEL.values()))
+    return Dataset("hotel", ("is_canceled", "hotel", *HOTEL), sizes, np.array(codes, np.uint16))
+
+
+def populations(size: str, folder: Path) -> Iterator[tuple[Dataset, int, Analyses]]:
+    """Populations, records of a run, and what is estimated."""
+    *_, few, many = COVERED[size]
+    yield (
+        log_linear(1_000_000),
+        few,
+        Analyses("a2", ("a5", "a0"), ("a5", "a0", "a2", "a3"), ("a0", "a1", "a3", "a5")),
+    )
+    if size != FULL:
+        return
+    if present("adult", folder):
+        data = load("adult", folder)
+        work = ("age", "education_num", "sex", "hours_per_week")
+        yield (
+            data,
+            many,
+            Analyses("age", ("hours_per_week", "sex"), (work[3], *work[:3]), ("income", *work)),
+        )
+    if (folder / "hotel.csv.gz").exists():
+        of = ("hotel", "lead_time", "total_of_special_requests")
+        yield (
+            hotel(folder),
+            many,
+            Analyses(
+                "lead_time",
+                ("adr", "hotel"),
+                ("adr", *of, "adults", "arrival_date_year"),
+                ("is_canceled", *of),
+            ),
+        )
+
+
+def covering(size: str, folder: Path) -> Iterator[Verdict]:
+    """Shares of runs whose 95 % intervals hold what the population has."""
+    runs, draws, *_ = COVERED[size]
+    for population, records, analyses in populations(size, folder):
+        truth = analyses.estimates(_by_name(population))
+        for holders in (1, 2):
+            rng, inside = np.random.default_rng(7), {kind: [] for kind in truth}
+            for run in range(runs):
+                people = population.part(rng.integers(population.records, size=records))
+                model = Model.of(result_of(people, holders, 1.0, analyses.workload))
+                tables = [
+                    analyses.estimates(
+                        {name: table[name].to_numpy() * 1.0 for name in population.names}
+                    )
+                    for table in model.draws(draws, records, seed=run)
+                ]
+                for kind, (values, _) in truth.items():
+                    low, high = combine(*np.stack([of[kind] for of in tables], axis=1)).interval()
+                    inside[kind] += ((low <= values) & (values <= high)).tolist()
+            for kind, covered in inside.items():
+                where = f"{population.name}, {records:,} records, holders {holders}"
+                share = float(np.mean(covered))
+                yield Verdict(f"share of 95 % intervals that cover {kind}: {where}", share)
+                yield Verdict(f"share of 95 % intervals that miss {kind}: {where}", 1 - share)
+
+
+def _by_name(data: Dataset) -> dict[str, np.ndarray]:
+    return {name: row * 1.0 for name, row in zip(data.names, data.codes, strict=True)}
+
+
 def main() -> None:
     parser = arguments(__doc__, quick="small tables, two runs of each")
     parser.add_argument("--data", type=Path, default=FOLDER)
     options = parser.parse_args()
     rows = itertools.chain(
+        covering(options.size, options.data),
         trusted(options.size, options.data),
         never_worse(options.size),
         more_is_better(options.size),

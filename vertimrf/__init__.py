@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .errors import VertiMRFError
     from .evaluation import evaluate
+    from .intervals import Combined, combine
     from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
     from .named_model import Model
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Attribute",
+    "Combined",
     "EvaluationOptions",
     "Impossible",
     "Ledger",
@@ -59,6 +61,7 @@ __all__ = [
     "Synthesizer",
     "Trial",
     "VertiMRFError",
+    "combine",
     "draft_schema",
     "evaluate",
     "make_plan",
@@ -71,6 +74,7 @@ __all__ = [
 # nothing.
 _MODULES = {
     "Attribute": "plan.attribute",
+    "Combined": "intervals",
     "EvaluationOptions": "options",
     "Impossible": "plan.impossible",
     "Ledger": "privacy.ledger",
@@ -93,6 +97,7 @@ _MODULES = {
     "Synthesizer": "synthesizer",
     "Trial": "trial",
     "VertiMRFError": "errors",
+    "combine": "intervals",
     "draft_schema": "tables.infer",
     "evaluate": "evaluation",
     "make_plan": "plan.planner",

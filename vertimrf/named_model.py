@@ -16,7 +16,9 @@ from .conditions import allowed
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
+from .model.redraw import Noise
 from .model.sample import expected_marginals, expected_records, sample
+from .model.structural_zeros import ruling_out
 from .model.trust import MEAN_ABSOLUTE, UNKNOWN, Evidence
 from .plan.defaults import HOLDERS_COLUMN
 from .plan.impossible import contradiction
@@ -80,6 +82,7 @@ class Model:
         others: for the outer population, models of the people that only some parties hold. Rows
             then have a last column "held_by", and nulls for values that no party holds.
         evidence: what was measured, for standard errors. It is of the people at all parties.
+        noise: noise of what was measured, for :meth:`draws`. It is of the people at all parties.
 
     Example:
         >>> model = Model.load("clinic.model")  # doctest: +SKIP
@@ -92,6 +95,7 @@ class Model:
     ledger: Ledger
     others: tuple[PartModel, ...] = ()
     evidence: Evidence | None = None
+    noise: Noise | None = None
 
     def __post_init__(self) -> None:
         if self.evidence is not None and len(self.evidence.one_way) != len(self.schema.sizes):
@@ -106,8 +110,9 @@ class Model:
     @classmethod
     def of(cls, result: Result) -> Model:
         """The released model of a server's result."""
-        evidence = result.figures.evidence
-        return cls(result.plan.schema, result.model, result.ledger, result.others, evidence)
+        figures = result.figures
+        known = figures.evidence, figures.noise
+        return cls(result.plan.schema, result.model, result.ledger, result.others, *known)
 
     def __repr__(self) -> str:
         return (
@@ -170,8 +175,7 @@ class Model:
         """
         if not isinstance(given, Mapping | None):
             raise SchemaError(f"The condition is {given!r}; write values by column.")
-        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
-            raise ModelError(f"A seed is a whole number of at least 0, not {seed!r}.")
+        _check_seed(seed)
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = (
@@ -212,6 +216,47 @@ class Model:
         return decode_rows(
             codes, self.schema, rng, [part.parties for part in parts], part_of, spans
         )
+
+    def draws(
+        self, m: int = 20, rows: int | None = None, *, seed: int | None = None
+    ) -> Iterator[pa.Table]:
+        """Draw synthetic tables whose spread is the uncertainty of the model.
+
+        Each table is of a model of its own: fitted again to other people, drawn from this model, and
+        other noise (:mod:`~.model.redraw`). So estimates from these tables spread by both the sampling
+        of people from a population and the noise of the measurements; :func:`~.combine` makes
+        intervals of them. This has no privacy cost. What the model itself has wrong, such as
+        dependences that were not measured, is in no interval: see :meth:`trust`.
+
+        Args:
+            m: number of tables, 2 or more.
+            rows: rows of each. Default: the noisy record count.
+            seed: seed of the draws. None means fresh entropy.
+
+        Returns:
+            The tables, each made when it is asked for.
+
+        Raises:
+            ModelError: a number is out of range; or the model is of different people at each party,
+                or was saved without its noise.
+        """
+        if not (isinstance(m, int | np.integer) and m >= 2):
+            raise ModelError(f"The number of draws is a whole number of at least 2, not {m!r}.")
+        _check_seed(seed)
+        if self.noise is None or self.others:
+            why = (
+                "its parties have different people" if self.others else "it has no noise to redraw"
+            )
+            raise ModelError(f"This model gives no draws, because {why}.")
+        return map(
+            functools.partial(self._draw, self.noise, rows), np.random.default_rng(seed).spawn(m)
+        )
+
+    def _draw(self, noise: Noise, rows: int | None, rng: np.random.Generator) -> pa.Table:
+        """Rows of a model of other people and other noise."""
+        zeros = ruling_out(self.schema.sizes, self.schema.combinations)
+        again = Model(self.schema, noise.redrawn(self.field, zeros, rng), self.ledger)
+        return again.sample(rows, seed=int(rng.integers(1 << 63)))
 
     @overload
     def marginal(
@@ -345,6 +390,8 @@ class Model:
                 arrays |= {f"part{i}.{name}": array for name, array in more.items()}
         if self.evidence is not None:
             header["measured"] = self.evidence.to_columns()
+        if self.noise is not None:
+            arrays |= self.noise.parts()
         container.write(path, container.pack(KIND, header, arrays))
 
     @classmethod
@@ -373,6 +420,7 @@ class Model:
                 Ledger.from_json(header["ledger"]),
                 tuple(others),
                 Evidence.of_columns(header["measured"]) if "measured" in header else None,
+                Noise.of_parts(field, arrays) if "noise" in arrays else None,
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error
@@ -395,3 +443,8 @@ class Model:
         if unknown := [name for name in asked if name not in named]:
             raise SchemaError(f"{HOLDERS_COLUMN} is {', '.join(named)}, not {unknown[0]!r}.")
         return tuple(named[name] for name in dict.fromkeys(asked))
+
+
+def _check_seed(seed: Any) -> None:
+    if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise ModelError(f"A seed is a whole number of at least 0, not {seed!r}.")

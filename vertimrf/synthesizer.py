@@ -18,6 +18,7 @@ from .clock import Clock
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .model.off_tree import fit_off_tree
+from .model.redraw import Noise
 from .model.trust import Evidence
 from .named_model import Model
 from .options import RunOptions
@@ -172,15 +173,16 @@ class Synthesizer:
         first = Server(plan, options).read([message])
         with threads(options.num_threads):
             fitted, _ = fit_off_tree(first.initial, first.local)
-        evidence = Evidence.of(fitted, first.local, ())
-        self._fitted = Model(schema, fitted, plan.ledger(), evidence=evidence)
+        evidence, noise = Evidence.of(fitted, first.local, ()), Noise.of(fitted, first.local, ())
+        self._fitted = Model(schema, fitted, plan.ledger(), evidence=evidence, noise=noise)
+        figures = ReleasedFigures(released_by([message]), evidence, noise)
         self._figures = {
             "version": __version__,
             "expected_records": plan.expected_records,
             "verdict": str(plan.verdict() or ""),
             "parties": {plan.party_names[0]: list(schema.names)},
             "warnings": list(dropped_pairs(schema, evidence)),
-            "found": ReleasedFigures(released_by([message]), evidence).to_json(plan, fitted.total),
+            "found": figures.to_json(plan, fitted.total),
         }
         self._seconds = {**clock.seconds, **first.seconds}
         self._dropped = records.dropped

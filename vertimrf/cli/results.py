@@ -33,6 +33,11 @@ __all__ = ["inspect", "report", "sample"]
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for the rows.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option(
+    "--draws",
+    type=click.IntRange(min=2),
+    help="Draw so many tables, of redrawn models: their estimates spread as noise and sampling make them. A first column, draw, numbers them.",
+)
 @click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
 def sample(
     model_file: str,
@@ -40,9 +45,11 @@ def sample(
     where: Sequence[str],
     seed: int | None,
     out: str,
+    draws: int | None,
     trust: str | None,
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
+    import numpy as np
     import pyarrow as pa
 
     from ..conditions import read_conditions
@@ -54,7 +61,16 @@ def sample(
         check_output(path)
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
-    written = write_table(model.pieces(rows, given=given, seed=seed), out, model.ledger.standing)
+    if draws is None:
+        pieces = model.pieces(rows, given=given, seed=seed)
+    elif given or "draw" in model.schema.names:
+        raise PlanError("--draws goes without --where, and without a column draw in the model.")
+    else:
+        pieces = (
+            table.add_column(0, "draw", pa.array(np.full(table.num_rows, number)))
+            for number, table in enumerate(model.draws(draws, rows, seed=seed), 1)
+        )
+    written = write_table(pieces, out, model.ledger.standing)
     if trust is not None:
         known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]
         write_table(pa.Table.from_pylist(known), trust, model.ledger.standing)

@@ -30,6 +30,7 @@ from .propagation import axis_map
 
 __all__ = [
     "add_counts",
+    "draw_people",
     "expected_marginals",
     "expected_records",
     "lookups",
@@ -47,6 +48,8 @@ Unsigned = npt.NDArray[np.uint64]
 # Most rows of a batch, for which 2^HALVINGS times as many rows are proposed. At least MIN_WEIGHED
 # rows are weighted, because resampling from fewer is inaccurate.
 BATCH, HALVINGS, MIN_WEIGHED = 1 << 16, 2, 1 << 12
+# Most rows from which independent ones are drawn.
+MAX_PROPOSED = 1 << 20
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
 # Bounds on the marginals that thinning balances: cells per row, cells and lookups (one or two
@@ -116,6 +119,22 @@ def sample(
 
     for_each(batches, draw_batch)
     return codes
+
+
+def draw_people(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+    """Draw independent rows, with the counts that a sample of people has: multinomial ones.
+
+    Args:
+        model: the fitted model, with off-tree factors.
+        rows: number of rows.
+        rng: random generator; only for sampling, never for privacy noise.
+
+    Returns:
+        Codes [shape=(d, rows), uint16].
+    """
+    codes = propose(model, min(max(rows, MIN_WEIGHED), MAX_PROPOSED), rng)
+    weights = _weights(model, codes) if model.off_tree else None
+    return np.ascontiguousarray(codes[:, rng.choice(codes.shape[1], rows, p=weights)])
 
 
 def marginals_of_rows(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..message import LocalMarginal, Message
+from ..model.redraw import Noise
 from ..model.trust import Evidence
 from ..plan.plan import Plan
 from ..plan.schema import Schema
@@ -31,10 +32,12 @@ class ReleasedFigures:
     Attributes:
         released: every released one-way marginal, with its party's position.
         evidence: all measurements, compared with the model.
+        noise: their noise, to redraw the model.
     """
 
     released: tuple[tuple[int, LocalMarginal], ...]
     evidence: Evidence
+    noise: Noise
 
     def to_json(self, plan: Plan, records: float) -> dict[str, Any]:
         """The figures, in values that JSON can represent.

@@ -29,6 +29,7 @@ from ..model.fit import FitOptions, fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.off_tree import fit_off_tree
+from ..model.redraw import Noise
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
 from ..model.trust import Evidence
@@ -405,10 +406,11 @@ class Server:
             ledger = ledger.not_private(
                 "a party fixed its noise, or does not claim what the plan does"
             )
-        evidence = Evidence.of(fitted, estimates.local, estimates.crossing)
+        measured = fitted, estimates.local, estimates.crossing
+        evidence, noise = Evidence.of(*measured), Noise.of(*measured)
         lost = dropped_pairs(plan.schema, evidence)
         warnings = (*estimates.warnings, *unheld, *doubts, *lost)
-        figures = ReleasedFigures(released_by(estimates.messages), evidence)
+        figures = ReleasedFigures(released_by(estimates.messages), evidence, noise)
         return Result(
             plan,
             codes,

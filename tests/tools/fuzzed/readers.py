@@ -459,6 +459,8 @@ def read_model(path, name, use):
             model.sample(seed=1)
             model.marginal(list(names[:3]))
             model.to_json()
+            if model.noise is not None and not model.others:
+                next(model.draws(2, rows=5, seed=1))
     return model
 
 

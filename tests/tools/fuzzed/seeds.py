@@ -285,7 +285,7 @@ def _messages(folder, name, plan, table, keys, secret):
             )
     if name in ("count", "persons"):
         result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
-        released = Model(plan.schema, result.model, result.ledger)
+        released = Model.of(result)
         released.save(folder / f"{name}.model")
         if name == "count":
             (folder / "report.json").write_text(json.dumps(result.to_json()))
@@ -301,7 +301,7 @@ def _model_in_classes(folder, released):
     margins = [released.field.marginal((a,)) for a in range(len(sizes))]
     alone = [Measurement((a,), (None,), counts, 1.0) for a, counts in enumerate(margins)]
     field = fit(sizes, alone, released.field.total, classes=classes)
-    replace(released, field=field).save(folder / "classes.model")
+    replace(released, field=field, noise=None).save(folder / "classes.model")
 
 
 def _model_with_more(folder, released):

@@ -1,0 +1,94 @@
+"""Combine estimates from several draws of a model to one, with its interval.
+
+Estimates q_1 .. q_m are from synthetic tables of :meth:`vertimrf.Model.draws`. These tables are
+synthetic populations of redrawn models. So the variance B between them contains the sampling of
+people and the noise of the measurements, and the variance of the mean estimate is
+
+    T = (1 + 1/m) B,    with a t distribution of m - 1 degrees of freedom
+
+(Raghunathan, Reiter and Rubin, 2003, for populations that are released whole). For tables that are
+simple random samples of their model, they subtract the mean variance U that an analysis of one
+table states, which can give a negative T. Rows here follow their model more closely than such
+samples. Therefore nothing is subtracted, and intervals may be a little too wide.
+
+Noise only adds to the sampling error of as many people as a table has rows. So T is at least U.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ModelError
+
+__all__ = ["Combined", "combine"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """An estimate from several draws.
+
+    Attributes:
+        estimate: the estimate, or one for each coefficient [shape=() or (k,), float64].
+        standard_error: its standard error [shape of ``estimate``, float64].
+        degrees_of_freedom: of the t distribution of (estimate - truth) / standard error.
+    """
+
+    estimate: Array
+    standard_error: Array
+    degrees_of_freedom: int
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Limits between which the truth lies with a probability.
+
+        Args:
+            level: the probability, between 0 and 1.
+
+        Returns:
+            Lower and upper limits [shape of ``estimate``, float64].
+
+        Raises:
+            ModelError: the level is not between 0 and 1.
+        """
+        from scipy import special
+
+        if not 0 < level < 1:
+            raise ModelError(f"The level of an interval is between 0 and 1, not {level!r}.")
+        half = self.standard_error * special.stdtrit(self.degrees_of_freedom, (1 + level) / 2)
+        return self.estimate - half, self.estimate + half
+
+
+def combine(
+    estimates: Sequence[npt.ArrayLike] | Array, variances: Sequence[npt.ArrayLike] | Array
+) -> Combined:
+    """Combine the estimates from several draws of a model (:meth:`vertimrf.Model.draws`).
+
+    See the module for the rule. Errors of the model itself, such as a dependence that it lacks, are
+    in no variance: :meth:`vertimrf.Model.trust` tells what is known.
+
+    Args:
+        estimates: one of each draw [shape=(m,)], or its coefficients [shape=(m, k)].
+        variances: squared standard errors that the analysis of each draw states [as ``estimates``].
+
+    Returns:
+        The mean estimate, its standard error and degrees of freedom.
+
+    Raises:
+        ModelError: fewer than two draws, shapes that differ, numbers that are not finite, or a
+            negative variance.
+    """
+    q, u = (np.asarray(values, np.float64) for values in (estimates, variances))
+    if q.shape != u.shape or q.ndim not in (1, 2) or len(q) < 2:
+        raise ModelError(
+            f"Estimates have the shape {q.shape} and variances {u.shape}; give both of two or more draws, as (m,) or (m, k)."
+        )
+    if not (np.isfinite(q).all() and np.isfinite(u).all() and (u >= 0).all()):
+        raise ModelError("Estimates must be finite, and variances finite and not negative.")
+    m = len(q)
+    total = np.maximum((1 + 1 / m) * q.var(axis=0, ddof=1), u.mean(axis=0))
+    return Combined(q.mean(axis=0), np.sqrt(total), m - 1)

@@ -634,7 +634,7 @@ def _plans(
     others = (
         0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
     )
-    workload = Workload.of(schema, planning.workload or None)
+    workload = Workload.of(schema, planning.workload, planning.tau)
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
         budget = others * rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)

@@ -1,6 +1,7 @@
 """GraphCom: choose the marginals that the global model's cliques contain (VertiMRF, phase 3).
 
-1. Start from a model of independent attributes and a graph of the structural zeros. 2. Score each
+1. Start from a model of independent attributes, and a graph of the structural zeros and of the
+workload as far as it fits. 2. Score each
 marginal by its misfit to the model. 3. Add the marginals with the highest scores while the largest
 clique stays within ``max_clique_cells``: first a spanning forest
    (Chow and Liu, 1968), then a batch at a time.
@@ -143,6 +144,8 @@ def _grown(
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
+    for attributes in plan.workload.in_order():
+        budget.try_clique(attributes)
     value, fitted = _values(plan, larger), independent
     scores = _misfits(larger, independent) * value
     scores[~stand_out(larger, _expected(larger, independent))] = 0.0

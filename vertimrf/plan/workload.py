@@ -136,6 +136,15 @@ class Workload:
             yield attributes
             yield from itertools.combinations(attributes, 2)
 
+    def across(self, schema: Schema) -> frozenset[int]:
+        """The attributes of its pairs of which no party holds both."""
+        apart = (
+            pair
+            for pair in self.pairs
+            if set(schema.holders[pair[0]]).isdisjoint(schema.holders[pair[1]])
+        )
+        return frozenset(itertools.chain(*apart))
+
     def in_words(self, schema: Schema) -> tuple[str, ...]:
         """A sentence on each analysis: its marginals, and the user's words."""
         out = []
@@ -151,7 +160,7 @@ class Workload:
             ]
             across = "; across parties, three and more columns come from their pairs" * bool(split)
             out.append(
-                f"marginals that matter most: {', '.join(named + more)} (asked: {text}{across})."
+                f"Marginals that matter most: {', '.join(named + more)} (asked: {text}{across})."
             )
         return tuple(out)
 

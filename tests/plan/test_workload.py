@@ -3,8 +3,10 @@
 import itertools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from builders import dealt, schema_of
+from commands import good, refused
 from msgspec import structs
 from planning import plan_with
 
@@ -12,10 +14,12 @@ from vertimrf.errors import PlanError, SchemaError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.options import RunOptions
 from vertimrf.party.local_model import ASKED_SHARE, choose_marginals
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
 from vertimrf.plan.weights import ASKED
 from vertimrf.plan.workload import MIN_RELEVANCE, Workload
+from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 
 SCHEMA = schema_of(one={"a": 4, "b": 3, "c": 2}, two={"x": 4, "y": 2})
@@ -177,3 +181,44 @@ def test_the_global_graph_spends_its_cliques_on_what_matters():
         tree = run_protocol(plan, tables, RunOptions(seed=0)).result.model.tree
         inside[name] = tree.covering((1, 3)) >= 0
     assert inside == {"alike": False, "wanted": True}
+
+
+def test_what_is_asked_for_is_in_the_model_also_if_it_is_noise():
+    """Independent columns: no score brings a pair into a clique of 36 cells, or three columns into one of 216."""
+    rng = np.random.default_rng(0)
+    schema = schema_of(one={"a": 6, "b": 6}, two={"x": 6, "y": 6})
+    tables = dealt(schema, rng.integers(0, 6, (4, 4000)))
+    for workload, tau in ((["b vs y"], 36), (["mean(a) by b, x"], 216)):
+        plan = plan_with(
+            schema, epsilon=1.0, expected_records=4000, keys=1 << 12, tau=tau, workload=workload
+        )
+        ((wanted, _),) = plan.workload.marginals
+        result = run_protocol(plan, tables, RunOptions(seed=0)).result
+        assert result.model.tree.covering(wanted) >= 0
+        (sentence,) = result.to_json()["workload"]
+        assert sentence.startswith("Marginals that matter most: ")
+        assert workload[0] in sentence
+
+
+def test_a_holder_of_all_columns_says_what_was_asked():
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, 3, 500) for name in "abcd"}
+    schema = schema_of(all=dict.fromkeys("abcd", 3))
+    planning = PlanOptions(expected_records=500, workload="a ~ b * c", even_if_useless=True)
+    synthesizer = Synthesizer(schema, planning=planning).fit(pa.table(table), epsilon=1.0)
+    assert synthesizer.model.field.tree.covering((0, 1, 2)) >= 0
+    sentence = "Marginals that matter most: a × b × c (asked: a ~ b * c)."
+    assert synthesizer.to_json()["workload"] == [sentence]
+
+
+def test_the_command_refuses_and_shows(tmp_path):
+    path, out = tmp_path / "schema.toml", tmp_path / "plan.json"
+    path.write_text(SCHEMA.to_toml())
+    words = ("plan --schema", path, "--epsilon 1 --expected-records 100000 --out", out)
+    printed = refused(*words, ["--workload", "a ~ bb"])
+    assert "The workload's 'a ~ bb' is not clear: there is no column 'bb'; near it: b." in printed
+    assert not out.exists()
+    printed = good(*words, ["--workload", "a ~ b + x", "--workload", "c,y"])
+    assert "Marginals that matter most: a × b, a × x, b × x (asked: a ~ b + x)." in printed
+    assert "Marginals that matter most: c × y (asked: c,y)." in printed
+    assert Plan.load(out).workload.asked == (("a ~ b + x", 1.0), ("c,y", 1.0))

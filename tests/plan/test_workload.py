@@ -19,6 +19,7 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
 from vertimrf.plan.weights import ASKED
 from vertimrf.plan.workload import MIN_RELEVANCE, Workload
+from vertimrf.sketches.parameters import MAX_WEIGHT
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 
@@ -109,6 +110,10 @@ def test_columns_of_asked_pairs_across_parties_weigh_more():
         assert abs(wanted[attribute] - factor * plain[attribute]) <= factor
     # Pairs of one party need no sketches.
     assert weights(["a ~ b + c"]) == plain
+    # A long column that is asked for, beside parties that publish presence, has the largest weight.
+    long = schema_of(one={"a": 250, "b": 2}, two={"x": 2}, three={"y": 2})
+    plan = plan_with(long, epsilon=1.0, expected_records=10**5, keys=64, workload=["x vs a"])
+    assert max(plan.sketch.weights) == MAX_WEIGHT
 
 
 def test_keys_of_scheduled_pairs_go_to_what_matters():

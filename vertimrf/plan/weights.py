@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..sketches.parameters import MAX_WEIGHT
 from .groups import Group
 
 __all__ = ["choose_weights", "least_weights"]
@@ -52,9 +53,9 @@ def choose_weights(
     least = least_weights(groups, asked)
     fewest = min(rows)
     weights = [
-        2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1
+        min(2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1, MAX_WEIGHT)
         for weight, each in zip(least, rows, strict=True)
     ]
     if sum(weights) > MAX_PRICED:
-        weights = least
+        weights = least_weights(groups)
     return tuple(weights) if len(set(weights)) > 1 else ()

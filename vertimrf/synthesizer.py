@@ -180,6 +180,7 @@ class Synthesizer:
             "version": __version__,
             "expected_records": plan.expected_records,
             "verdict": str(plan.verdict() or ""),
+            "workload": list(plan.workload.in_words(schema)),
             "parties": {plan.party_names[0]: list(schema.names)},
             "warnings": list(dropped_pairs(schema, evidence)),
             "found": figures.to_json(plan, fitted.total),

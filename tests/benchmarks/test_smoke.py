@@ -18,6 +18,7 @@ ROOT = Path(vertimrf.__file__).parents[1]
 # What each needs beside the package's own dependencies.
 SCRIPTS = {
     "adversary": (),
+    "analyses": (),
     "audit": (),
     "commands": (),
     "encode": (),

@@ -1,17 +1,26 @@
 """Workloads: what they weigh, what they refuse, and that structure search goes by them."""
 
+import itertools
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from builders import dealt, schema_of
+from commands import good, refused
+from msgspec import structs
 from planning import plan_with
 
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.options import RunOptions
-from vertimrf.party.local_model import choose_marginals
+from vertimrf.party.local_model import ASKED_SHARE, choose_marginals
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
+from vertimrf.plan.weights import ASKED
 from vertimrf.plan.workload import MIN_RELEVANCE, Workload
+from vertimrf.sketches.parameters import MAX_WEIGHT
+from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 
 SCHEMA = schema_of(one={"a": 4, "b": 3, "c": 2}, two={"x": 4, "y": 2})
@@ -48,10 +57,86 @@ def test_plans_carry_it_and_those_without_are_as_before():
         SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]]
     )
     assert plan.digest() != plain.digest()
-    assert plan.ledger().epsilon == plain.ledger().epsilon
+    # Sketches have other weights, and so another cost below the same target.
+    assert plan.ledger().epsilon == pytest.approx(plain.ledger().epsilon, abs=1e-6)
+    assert plan.ledger().epsilon <= 1
+    inside = plan_with(
+        SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["a", "b"]]
+    )
+    assert inside.ledger().epsilon == plain.ledger().epsilon
     back = Plan.from_json(plan.to_json())
     assert back == plan
-    assert "matter most: a × x" in plan.summary()
+    assert "matter most: a × x (asked: x, a)." in plan.summary()
+
+
+def test_a_plan_has_the_analysis_in_the_users_words():
+    asked = ["a ~ b + C(x)", "mean(x) by a, b", ["c", "y"]]
+    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=asked)
+    assert plan.workload.asked == (("a ~ b + C(x)", 1.0), ("mean(x) by a, b", 1.0), ("c, y", 1.0))
+    assert plan.workload.marginals == (
+        ((0, 1), 1.0),
+        ((0, 3), 1.0),
+        ((1, 3), 1.0),
+        ((0, 1, 3), 1.0),
+        ((2, 4), 1.0),
+    )
+    assert plan.workload.pairs == {(0, 1), (0, 3), (1, 3), (2, 4)}
+    assert Plan.from_json(plan.to_json()) == plan
+    first, second, third = (line.strip() for line in plan.summary().splitlines()[-3:])
+    assert first == "Marginals that matter most: a × b, a × x, b × x (asked: a ~ b + C(x))."
+    assert second.endswith(
+        "a × b × x (asked: mean(x) by a, b; across parties, three and more columns come from their pairs)."
+    )
+    assert third == "Marginals that matter most: c × y (asked: c, y)."
+    # A file cannot show other words than its marginals follow from.
+    edited = plan.to_json()
+    edited["workload"][0]["asked"] = "a ~ q"
+    with pytest.raises(PlanError, match="there is no column 'q'; there are a, b, c, x, y"):
+        Plan.from_json(edited)
+
+
+def test_columns_of_asked_pairs_across_parties_weigh_more():
+    def weights(workload):
+        plan = plan_with(
+            SCHEMA, epsilon=1.0, expected_records=100_000, message_bytes=10**6, workload=workload
+        )
+        of = zip(plan.groups, plan.sketch.weights, strict=True)
+        return {g.attributes[0]: weight for g, weight in of if g.shows_attribute}
+
+    plain, wanted = weights(None), weights(["a ~ b + x"])
+    for attribute in range(5):
+        # Weights are odd numbers; a and b are at one party, and x at the other.
+        factor = ASKED if attribute in (0, 1, 3) else 1
+        assert abs(wanted[attribute] - factor * plain[attribute]) <= factor
+    # Pairs of one party need no sketches.
+    assert weights(["a ~ b + c"]) == plain
+    # A long column that is asked for, beside parties that publish presence, has the largest weight.
+    long = schema_of(one={"a": 250, "b": 2}, two={"x": 2}, three={"y": 2})
+    plan = plan_with(long, epsilon=1.0, expected_records=10**5, keys=64, workload=["x vs a"])
+    assert max(plan.sketch.weights) == MAX_WEIGHT
+
+
+def test_keys_of_scheduled_pairs_go_to_what_matters():
+    def keys(workload):
+        plan = plan_with(
+            SCHEMA,
+            epsilon=1.0,
+            expected_records=100_000,
+            encoder="scheduled-pairs",
+            keys=10**6,
+            workload=workload,
+        )
+        pairs = plan.sketch.pairs
+        places = [
+            (plan.groups[p.left].attributes[0], plan.groups[p.right].attributes[0]) for p in pairs
+        ]
+        return dict(zip(places, (pair.keys for pair in pairs), strict=True))
+
+    plain, wanted = keys(None), keys(["a vs x"])
+    ratios = {pair: wanted[pair] / plain[pair] for pair in plain}
+    others = [ratio for pair, ratio in ratios.items() if pair != (0, 3)]
+    assert ratios[0, 3] == pytest.approx(max(others) / MIN_RELEVANCE, rel=0.01)
+    assert max(others) == pytest.approx(min(others), rel=0.01)
 
 
 def test_units_go_to_what_matters():
@@ -63,6 +148,23 @@ def test_units_go_to_what_matters():
     assert wanted[0, 1] > 2 * unweighted[0, 1]
     assert wanted[2, 3] < unweighted[2, 3]
     assert sum(wanted.values()) <= plan.units
+
+
+def test_what_is_asked_for_has_its_part_of_the_budget():
+    """Of many attributes, two pairs that are asked for; one of them in no clique, and of noise alone."""
+    d = 30
+    pairs = list(itertools.combinations(range(d), 2))
+    tree = junction_tree((4,) * d, set(pairs) - {(0, 1)})
+    scores = dict.fromkeys(pairs, 0.0)
+    plan = structs.replace(plan_local((4,) * d, 0.5, 4**20, False), score_sigma=1.0, units=1 << 20)
+    wanted = Workload((((0, 1), 1.0), ((2, 3, 4), 1.0)))
+    units = dict(choose_marginals(tree, 1e6, plan, wanted, scores))
+    asked = [(0, 1), (2, 3, 4), (2, 3), (2, 4), (3, 4)]
+    spent = sum(units[marginal] for marginal in asked) / sum(units.values())
+    # Units are whole, and every one of about 4,000 marginals has at least one of the million.
+    assert spent == pytest.approx(ASKED_SHARE, abs=0.01)
+    assert units[2, 3, 4] > units[2, 3] > 10 * units[5, 6]
+    assert (0, 1) not in dict(choose_marginals(tree, 1e6, plan, Workload(), scores))
 
 
 def test_the_global_graph_spends_its_cliques_on_what_matters():
@@ -84,3 +186,44 @@ def test_the_global_graph_spends_its_cliques_on_what_matters():
         tree = run_protocol(plan, tables, RunOptions(seed=0)).result.model.tree
         inside[name] = tree.covering((1, 3)) >= 0
     assert inside == {"alike": False, "wanted": True}
+
+
+def test_what_is_asked_for_is_in_the_model_also_if_it_is_noise():
+    """Independent columns: no score brings a pair into a clique of 36 cells, or three columns into one of 216."""
+    rng = np.random.default_rng(0)
+    schema = schema_of(one={"a": 6, "b": 6}, two={"x": 6, "y": 6})
+    tables = dealt(schema, rng.integers(0, 6, (4, 4000)))
+    for workload, tau in ((["b vs y"], 36), (["mean(a) by b, x"], 216)):
+        plan = plan_with(
+            schema, epsilon=1.0, expected_records=4000, keys=1 << 12, tau=tau, workload=workload
+        )
+        ((wanted, _),) = plan.workload.marginals
+        result = run_protocol(plan, tables, RunOptions(seed=0)).result
+        assert result.model.tree.covering(wanted) >= 0
+        (sentence,) = result.to_json()["workload"]
+        assert sentence.startswith("Marginals that matter most: ")
+        assert workload[0] in sentence
+
+
+def test_a_holder_of_all_columns_says_what_was_asked():
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, 3, 500) for name in "abcd"}
+    schema = schema_of(all=dict.fromkeys("abcd", 3))
+    planning = PlanOptions(expected_records=500, workload="a ~ b * c", even_if_useless=True)
+    synthesizer = Synthesizer(schema, planning=planning).fit(pa.table(table), epsilon=1.0)
+    assert synthesizer.model.field.tree.covering((0, 1, 2)) >= 0
+    sentence = "Marginals that matter most: a × b × c (asked: a ~ b * c)."
+    assert synthesizer.to_json()["workload"] == [sentence]
+
+
+def test_the_command_refuses_and_shows(tmp_path):
+    path, out = tmp_path / "schema.toml", tmp_path / "plan.json"
+    path.write_text(SCHEMA.to_toml())
+    words = ("plan --schema", path, "--epsilon 1 --expected-records 100000 --out", out)
+    printed = refused(*words, ["--workload", "a ~ bb"])
+    assert "The workload's 'a ~ bb' is not clear: there is no column 'bb'; near it: b." in printed
+    assert not out.exists()
+    printed = good(*words, ["--workload", "a ~ b + x", "--workload", "c,y"])
+    assert "Marginals that matter most: a × b, a × x, b × x (asked: a ~ b + x)." in printed
+    assert "Marginals that matter most: c × y (asked: c,y)." in printed
+    assert Plan.load(out).workload.asked == (("a ~ b + x", 1.0), ("c,y", 1.0))

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 import sklearn.ensemble  # noqa: F401  (so that the limit below finds its threads)
 from commands import good, refused
+from msgspec import structs
 from threadpoolctl import threadpool_limits
 
 import vertimrf
@@ -83,6 +85,14 @@ def plain(made):
 @pytest.fixture(scope="module")
 def beside_truth(made):
     return page(made.run, dict(enumerate(made.codes)))
+
+
+def test_what_was_asked_is_on_the_page_as_text(made):
+    words = "Marginals that matter most: a × b (asked: a ~ `<script>alert(1)</script>`)."
+    run = replace(made.run, report=structs.replace(made.run.report, workload=(words,)))
+    html = page(run)
+    assert words in Reader(html).text
+    assert set(Reader(html).tags) <= TAGS
 
 
 def test_all_of_a_run_is_on_the_page(made, plain):

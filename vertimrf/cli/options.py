@@ -85,7 +85,7 @@ def makes_plan(*without: str) -> Callable[[Any], Any]:
 
     def made(given: dict[str, Any]) -> PlanOptions:
         given["message_bytes"] = _message_bytes(given["message_bytes"])
-        given["workload"] = [marginal.split(",") for marginal in given["workload"]] or None
+        given["workload"] = given["workload"] or None
         if given.get("split") is not None:
             given["split"] = tuple(parse_numbers(given["split"], "--split"))
         return PlanOptions(**given)

@@ -43,6 +43,8 @@ TRIPLE_WEIGHT = 0.25
 # A pair outside the cliques is measured if its R-score is this many standard deviations, and more
 # than this part of the error that noise will add to it.
 SCORE_ERRORS, SCORE_PART = 4.0, 0.3
+# Least share of the budget of a party's larger marginals for those of the workload.
+ASKED_SHARE = 0.3
 # Weight of a counter of three-way contrasts relative to one of a pair.
 CONTRAST_WEIGHT = 0.15
 # If cliques are not limited, marginals of every order are measured up to this number.
@@ -69,7 +71,7 @@ def release_local_model(
         progress: where the number of released cells is reported.
         workload: marginals with more weight, by indices of ``sizes``.
         linked: sets of attributes that structural zeros name. They enter the graph first, because
-            the model has them in cliques.
+            the model has them in cliques. The workload's marginals and their pairs are next.
         long: attributes with domain compression in all but one-way marginals
             (:mod:`vertimrf.plan.merging`), and whether they are ordered.
 
@@ -92,7 +94,7 @@ def release_local_model(
     )
     sizes = compressed_sizes(sizes, maps)
     budget = CliqueBudget(sizes, plan.largest_clique)
-    for attributes in linked:
+    for attributes in (*linked, *wanted.in_order()):
         budget.try_clique(attributes)
     scores: dict[tuple[int, int], float] = {}
     if plan.score_sigma:
@@ -164,14 +166,19 @@ def choose_marginals(
 
     weight_of: dict[tuple[int, ...], float] = {}
     repeats: collections.Counter[tuple[int, ...]] = collections.Counter()
-    for k in range(2, largest + 1):
+    asked = {marginal for marginal in wanted.asked_for if tree.covering(marginal) >= 0}
+    for k in range(2, max([largest, *map(len, asked)]) + 1):
         candidates = {
-            marginal for clique in tree.cliques for marginal in itertools.combinations(clique, k)
+            marginal
+            for clique in tree.cliques
+            for marginal in itertools.combinations(clique, k)
+            if k <= largest or marginal in asked
         }
-        weight = 1.0 if plan.free or k == 2 else TRIPLE_WEIGHT
         for marginal in sorted(
             candidates, key=lambda marginal: (math.prod(sizes[a] for a in marginal), marginal)
         ):
+            usual = plan.free or k == 2 or marginal in asked
+            weight = 1.0 if usual else TRIPLE_WEIGHT
             scarce = weight if two.isdisjoint(marginal) else CONTRAST_WEIGHT ** (k - 2)
             weight_of[marginal] = (
                 scarce * wanted.relevance(marginal) * counters(marginal) ** (2 / 3)
@@ -183,16 +190,7 @@ def choose_marginals(
                     repeats[less] += 1
     for less, times in repeats.items():
         weight_of[less] *= 1 + times
-    spent = sum(weight_of.values())
-    above_noise = SCORE_ERRORS * plan.score_sigma / SCORE_GRID
-    outside: dict[tuple[int, ...], float] = {}
-    for pair, score in (scores or {}).items():
-        cells_of_pair = math.prod(sizes[a] for a in pair)
-        if tree.covering(pair) >= 0 or cells_of_pair > plan.largest_clique or score <= above_noise:
-            continue
-        weight = wanted.relevance(pair) * counters(pair) ** (2 / 3)
-        if score > SCORE_PART * _distance_by_noise(counters(pair), plan, weight / (spent + weight)):
-            outside[pair] = weight
+    outside = _outside(tree, plan, wanted, scores or {}, counters, sum(weight_of.values()))
     # Every marginal has a weight of at least 1.
     chosen = list(weight_of)[: plan.units]
     weights = np.array([weight_of[marginal] for marginal in chosen])
@@ -200,12 +198,45 @@ def choose_marginals(
     error = plan.unit_sigma * np.sqrt(np.cumsum(weights) / (plan.units * weights))
     useful = (total / cells >= error) | np.array([len(marginal) == 2 for marginal in chosen], bool)
     count = int(np.flatnonzero(useful)[-1]) + 1 if useful.any() else 0
+    more = {marginal: weight_of[marginal] for marginal in chosen[count:] if marginal in asked}
     kept = {marginal: weight_of[marginal] for marginal in chosen[:count]} | dict(
-        itertools.islice(outside.items(), plan.units - count)
+        itertools.islice((more | outside).items(), plan.units - count)
     )
-    share = np.array(list(kept.values())) / sum(kept.values())
+    share = _with_part(list(kept), np.array(list(kept.values())), wanted)
     units = 1 + ((plan.units - len(kept)) * share).astype(int)
     return [(marginal, int(u)) for marginal, u in zip(kept, units, strict=True)]
+
+
+def _outside(
+    tree: JunctionTree,
+    plan: LocalPlan,
+    wanted: Workload,
+    scores: Mapping[tuple[int, int], float],
+    counters: Callable[[tuple[int, ...]], int],
+    spent: float,
+) -> dict[tuple[int, ...], float]:
+    """Weights of measured pairs outside the cliques: those asked for, and those of high scores."""
+    above_noise = SCORE_ERRORS * plan.score_sigma / SCORE_GRID
+    outside: dict[tuple[int, ...], float] = {}
+    for pair, score in scores.items():
+        cells = math.prod(tree.sizes[a] for a in pair)
+        if tree.covering(pair) >= 0 or cells > plan.largest_clique:
+            continue
+        weight = wanted.relevance(pair) * counters(pair) ** (2 / 3)
+        noise = _distance_by_noise(counters(pair), plan, weight / (spent + weight))
+        if pair in wanted.pairs or score > max(above_noise, SCORE_PART * noise):
+            outside[pair] = weight
+    return outside
+
+
+def _with_part(marginals: Sequence[tuple[int, ...]], weights: Floats, wanted: Workload) -> Floats:
+    """Shares of the budget: by weight, and :data:`ASKED_SHARE` or more for what the workload needs."""
+    share: Floats = weights / weights.sum()
+    asked = np.array([m in wanted.asked_for or m in wanted.pairs for m in marginals], bool)
+    part = float(share[asked].sum())
+    if 0 < part < ASKED_SHARE:
+        share *= np.where(asked, ASKED_SHARE / part, (1 - ASKED_SHARE) / (1 - part))
+    return share
 
 
 def _distance_by_noise(counters: int, plan: LocalPlan, share: float) -> float:

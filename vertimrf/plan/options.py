@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,10 @@ from .defaults import (
     TAU,
 )
 
-__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "check_population", "flag"]
+__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "Wanted", "check_population", "flag"]
+
+# Analyses as text, or marginals as lists of columns; each with a weight, or all of weight 1.
+Wanted = Mapping[str, float] | Mapping[Sequence[str], float] | Iterable[str | Sequence[str]] | None
 
 # Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000
@@ -87,9 +90,10 @@ class PlanOptions:
             prefers (:mod:`~.plan.shares`).
         local_models: False leaves only the one-way marginals in each party's local model, for
             comparison.
-        workload: marginals that matter most, each a list of attribute names, all of one weight or
-            with a weight each. Structure search and the parties' measurements prefer them. None:
-            all marginals have the same weight.
+        workload: the analyses that the result is for, as text ("pay ~ age + C(sex)", "mean(pay) by
+            sex", "pay vs sex, age"), or marginals that matter most as lists of columns; all of one
+            weight or with a weight each. They have a part of the budget and cliques first. None: all
+            marginals have the same weight.
         records_per_person: largest number of records of one person that take part. Above 1 it needs
             count sketches. Epsilon then protects a person, and the noise is that many times larger.
         population: the people of the result, if parties hold different people: "inner", those that
@@ -126,8 +130,12 @@ class PlanOptions:
     )
     shares: tuple[float, float, float] | None = None
     local_models: bool = True
-    workload: Mapping[tuple[str, ...], float] | Sequence[Sequence[str]] | None = _option(
-        None, "Columns, with commas, of a marginal that matters most; repeat for more."
+    workload: Wanted = field(
+        default=None,
+        metadata={
+            "help": "What the result is for: 'pay ~ age + sex', 'mean(pay) by sex, year', 'pay vs sex, age', or columns "
+            "together, 'pay,sex,age'; repeat for more."
+        },
     )
     records_per_person: int = _option(1, "At most; every party leaves out further ones.")
     population: str = _option(

@@ -12,9 +12,11 @@ import numpy as np
 from ..sketches.parameters import ScheduledPair
 from .groups import Group, crossing_pairs
 from .schema import Schema
+from .workload import Workload
 
 __all__ = ["KEY_COST", "schedule_pairs"]
 
+NOTHING = Workload()
 # N² χ²(Q ‖ P) of one key at the planner's ceiling, for the first guess of the phantoms N. The
 # accountant computes the exact cost.
 KEY_COST = 7.0
@@ -31,7 +33,12 @@ CELL_ERRORS = 6.0
 
 
 def schedule_pairs(
-    schema: Schema, rho: float, records: int, message_bytes: int, keys: int | None = None
+    schema: Schema,
+    rho: float,
+    records: int,
+    message_bytes: int,
+    keys: int | None = None,
+    workload: Workload = NOTHING,
 ) -> tuple[tuple[Group, ...], tuple[ScheduledPair, ...]]:
     """Choose the bins and the number of keys of every cross-party pair.
 
@@ -49,6 +56,7 @@ def schedule_pairs(
         records: expected number of records.
         message_bytes: budget for the sketches in any party's message.
         keys: number of keys of all pairs together; None follows from the other figures.
+        workload: its pairs get more keys.
 
     Returns:
         The groups, each an attribute in some number of bins, and the pairs of them. Every pair has
@@ -64,6 +72,7 @@ def schedule_pairs(
     bins = np.minimum(sizes, np.maximum(math.sqrt(cells), cells / sizes[:, ::-1])).astype(np.int64)
     bins = np.maximum(bins, 2)
     shares = np.prod(bins, axis=1) ** (2 / 3)
+    shares *= [workload.relevance(pair) for pair in crossing.tolist()]
     shares /= shares.sum()
     if keys is None:
         # Two levels of a sketch take a byte.

@@ -178,7 +178,7 @@ class Plan:
             epsilon of its own (see :class:`~vertimrf.privacy.ledger.Ledger`).
         public_keys: public keys of everyone, with which messages are sealed. A plan without them
             can be priced, and run in one process, but no message file can be written or read.
-        workload: marginals that structure search prefers.
+        workload: the analyses that the result is for.
         agreement: per attribute that several parties hold, the sketches that estimate the number of
             records on whose value two of them agree (:mod:`vertimrf.sketches.agreement`). Each
             holder has one group of a single value. Empty without such attributes or without
@@ -492,7 +492,7 @@ class Plan:
             "sketch": release_to_json(self.sketch),
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
-            "workload": self.workload.to_json(self.schema),
+            "workload": self.workload.to_json(),
             "agreement": [release_to_json(sketch) for sketch in self.agreement],
         }
         for name, default in OPTIONAL.items():
@@ -624,12 +624,7 @@ class Plan:
             lines.append(
                 f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones."
             )
-        if self.workload.marginals:
-            named = [
-                " × ".join(self.schema.names[a] for a in attributes)
-                for attributes, _ in self.workload.marginals
-            ]
-            lines.append(f"  marginals that matter most: {', '.join(named)}.")
+        lines += [f"  {sentence}" for sentence in self.workload.in_words(self.schema)]
         if self.population == OUTER:
             lines.append(
                 "  population: everybody that any party holds; what nobody holds of a person is null."

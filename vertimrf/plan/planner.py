@@ -544,7 +544,14 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     if crossing_pairs(schema):
         if encoder == SketchPlan.encoder:
             choice = ScheduledPairs(
-                *schedule_pairs(schema, rho, target.records, target.message_bytes, planning.keys)
+                *schedule_pairs(
+                    schema,
+                    rho,
+                    target.records,
+                    target.message_bytes,
+                    planning.keys,
+                    Workload.of(schema, planning.workload),
+                )
             )
         else:
             choice = _count_sketches(schema, rho, planning, target)
@@ -634,7 +641,7 @@ def _plans(
     others = (
         0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
     )
-    workload = Workload.of(schema, planning.workload or None)
+    workload = Workload.of(schema, planning.workload, planning.tau)
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
         budget = others * rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
@@ -714,8 +721,9 @@ def _count_sketches(
     repetitions, buckets = _hash_shape(
         math.ceil(d), rho, counters, VARIANCE_PER_GROUP * person, order, least
     )
+    asked = Workload.of(schema, planning.workload).across(schema)
     # The price for persons has no weights.
-    weights = choose_weights(groups, rows) if person == 1 else ()
+    weights = choose_weights(groups, rows, asked) if person == 1 else ()
     return CountSketches(groups, contrasts, weights, repetitions, buckets, -bits, person)
 
 

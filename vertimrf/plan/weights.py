@@ -8,8 +8,9 @@ values gains less than the other groups lose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from ..sketches.parameters import MAX_WEIGHT
 from .groups import Group
 
 __all__ = ["choose_weights", "least_weights"]
@@ -20,33 +21,41 @@ EXPONENT, MIN_WEIGHT = 1 / 3, 5
 # The smallest weight of an attribute if parties publish presence, which has a weight of 1 as
 # parities have (benchmarks/results/constants.md).
 BESIDE_PRESENCE = 15
+# Attributes of asked-for pairs across parties weigh so many times more.
+ASKED = 3
 # Largest number of counters per record. Pricing more takes too long.
 MAX_PRICED = 2000
 
 
-def least_weights(groups: Sequence[Group]) -> list[int]:
+def least_weights(groups: Sequence[Group], asked: Collection[int] = ()) -> list[int]:
     """Weights of groups before their sizes are considered. Parities and presence weigh 1."""
     attribute = BESIDE_PRESENCE if any(group.size == 1 for group in groups) else MIN_WEIGHT
-    return [attribute if group.shows_attribute else 1 for group in groups]
+    return [
+        attribute * (ASKED if group.attributes[0] in asked else 1) if group.shows_attribute else 1
+        for group in groups
+    ]
 
 
-def choose_weights(groups: Sequence[Group], rows: Sequence[int]) -> tuple[int, ...]:
+def choose_weights(
+    groups: Sequence[Group], rows: Sequence[int], asked: Collection[int] = ()
+) -> tuple[int, ...]:
     """Choose the weights of groups.
 
     Args:
         groups: the published groups.
         rows: per group, the number of published counters per bucket: one per value, or one of a
             contrast.
+        asked: attributes of pairs across parties that a workload needs.
 
     Returns:
         An odd weight per group; empty if all are equal.
     """
-    least = least_weights(groups)
+    least = least_weights(groups, asked)
     fewest = min(rows)
     weights = [
-        2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1
+        min(2 * round((weight * (each / fewest) ** EXPONENT - 1) / 2) + 1, MAX_WEIGHT)
         for weight, each in zip(least, rows, strict=True)
     ]
     if sum(weights) > MAX_PRICED:
-        weights = least
+        weights = least_weights(groups)
     return tuple(weights) if len(set(weights)) > 1 else ()

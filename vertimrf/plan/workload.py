@@ -1,21 +1,25 @@
 """The workload: marginals that matter most to the users of the result.
 
-A workload is public and part of the plan. Structure search prefers cliques that cover its
-marginals, and parties prefer to measure these.
+A workload is public and part of the plan. Its marginals enter the graphs of the parties and of the
+model first, and have a part of the budget for themselves.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from ..errors import PlanError
 from ..files.convert import from_json
-from .schema import Schema
+from .analyses import listed, needed
+from .options import Wanted
+from .schema import MAX_NAMED, Schema
 
 __all__ = ["Workload"]
 
@@ -24,10 +28,10 @@ __all__ = ["Workload"]
 MIN_RELEVANCE = 0.1
 
 
-class _Marginal(msgspec.Struct):
-    """A marginal of a workload as files have it."""
+class _Asked(msgspec.Struct):
+    """A part of a workload as files have it."""
 
-    attributes: tuple[str, ...]
+    asked: str
     weight: float
 
 
@@ -37,43 +41,55 @@ class Workload:
 
     Attributes:
         marginals: attributes (increasing positions) and weight of each marginal.
+        asked: what was asked for, in the user's words, with weights. The marginals follow from it.
     """
 
     marginals: tuple[tuple[tuple[int, ...], float], ...] = ()
+    asked: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(
-        cls, schema: Schema, wanted: Mapping[Sequence[str], float] | Iterable[Sequence[str]] | None
-    ) -> Workload:
-        """Make a workload from attribute names.
+    def of(cls, schema: Schema, wanted: Wanted, max_cells: float = math.inf) -> Workload:
+        """Make a workload of analyses.
 
         Args:
             schema: the attributes.
-            wanted: marginals as sequences of attribute names, either with a weight each, or all
-                with a weight of 1. None: no workload.
+            wanted: analyses as text (:mod:`.analyses`), or marginals as sequences of attribute names;
+                either with a weight each, or all with a weight of 1. None: no workload.
+            max_cells: most cells of a marginal.
 
         Raises:
-            PlanError: a marginal has no attributes or repeats one, or a weight is not above zero.
+            PlanError: an analysis is not clear, a marginal has no attributes, repeats one or has too
+                many cells, or a weight is not above zero.
             SchemaError: an unknown attribute.
         """
-        if wanted is None:
-            return cls()
-        weighted = (
-            wanted.items() if isinstance(wanted, Mapping) else [(names, 1.0) for names in wanted]
-        )
         marginals: dict[tuple[int, ...], float] = {}
-        for names, weight in weighted:
-            if isinstance(names, str) or not names or len(set(names)) < len(names):
-                raise PlanError(
-                    f"A marginal of the workload is {names!r}: name one or more different attributes, as a list."
-                )
+        asked: dict[str, float] = {}
+        for each, weight in _weighted(wanted):
+            text = _text(each)
+            if not isinstance(each, str):
+                for name in each:
+                    schema.index(name)
             if not (math.isfinite(weight) and weight > 0):
                 raise PlanError(
-                    f"The workload's weight of {', '.join(names)} must be a number above 0, not {weight}."
+                    f"The workload's weight of {text} must be a number above 0, not {weight}."
                 )
-            attributes = tuple(sorted(schema.index(name) for name in names))
-            marginals[attributes] = marginals.get(attributes, 0.0) + float(weight)
-        return cls(tuple(sorted(marginals.items())))
+            asked[text] = asked.get(text, 0.0) + float(weight)
+            for attributes in needed(text, schema):
+                cells = math.prod(schema.sizes[a] for a in attributes)
+                if cells > max_cells:
+                    raise PlanError(
+                        f"The workload's {text!r} needs the marginal {_named(schema, attributes)} of {cells:,} cells, more than "
+                        f"tau = {max_cells:,}: leave a column out, cut bins, or raise --tau."
+                    )
+                marginals[attributes] = marginals.get(attributes, 0.0) + float(weight)
+        return cls(tuple(marginals.items()), tuple(asked.items()))
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[int, int]]:
+        """The pairs of attributes within marginals."""
+        return frozenset(
+            itertools.chain(*(itertools.combinations(some, 2) for some, _ in self.marginals))
+        )
 
     def relevance(self, attributes: Sequence[int]) -> float:
         """The weight of a marginal in structure search, between MIN_RELEVANCE and 1.
@@ -109,12 +125,48 @@ class Workload:
         ]
         return Workload(tuple((attributes, weight) for attributes, weight in inside if attributes))
 
-    def to_json(self, schema: Schema) -> list[dict[str, Any]]:
+    @cached_property
+    def asked_for(self) -> frozenset[tuple[int, ...]]:
+        """The marginals, without their weights."""
+        return frozenset(attributes for attributes, _ in self.marginals)
+
+    def in_order(self) -> Iterator[tuple[int, ...]]:
+        """What enters a graph first: each marginal, and then its pairs, for where it does not fit."""
+        for attributes, _ in self.marginals:
+            yield attributes
+            yield from itertools.combinations(attributes, 2)
+
+    def across(self, schema: Schema) -> frozenset[int]:
+        """The attributes of its pairs of which no party holds both."""
+        apart = (
+            pair
+            for pair in self.pairs
+            if set(schema.holders[pair[0]]).isdisjoint(schema.holders[pair[1]])
+        )
+        return frozenset(itertools.chain(*apart))
+
+    def in_words(self, schema: Schema) -> tuple[str, ...]:
+        """A sentence on each analysis: its marginals, and the user's words."""
+        out = []
+        for text, _ in self.asked:
+            marginals = needed(text, schema)
+            named = [_named(schema, attributes) for attributes in marginals[:MAX_NAMED]]
+            more = [f"{len(marginals) - MAX_NAMED} more"] * (len(marginals) > MAX_NAMED)
+            split = [
+                some
+                for some in marginals
+                if len(some) > 2
+                and not set.intersection(*(set(schema.holders[attribute]) for attribute in some))
+            ]
+            across = "; across parties, three and more columns come from their pairs" * bool(split)
+            out.append(
+                f"Marginals that matter most: {', '.join(named + more)} (asked: {text}{across})."
+            )
+        return tuple(out)
+
+    def to_json(self) -> list[dict[str, Any]]:
         """JSON-able form."""
-        return [
-            {"attributes": [schema.names[a] for a in attributes], "weight": weight}
-            for attributes, weight in self.marginals
-        ]
+        return [{"asked": text, "weight": weight} for text, weight in self.asked]
 
     @classmethod
     def from_json(cls, data: Any, schema: Schema) -> Workload:
@@ -123,5 +175,32 @@ class Workload:
         Raises:
             PlanError: the data is no workload of this schema.
         """
-        given = from_json(data, list[_Marginal], "The workload", "have it made again", PlanError)
-        return cls.of(schema, {marginal.attributes: marginal.weight for marginal in given})
+        given = from_json(data, list[_Asked], "The workload", "have it made again", PlanError)
+        return cls.of(schema, {each.asked: each.weight for each in given})
+
+
+def _text(wanted: str | Sequence[str]) -> str:
+    """The text of an analysis, or of a list of columns.
+
+    Raises:
+        PlanError: a list is empty, or repeats a column.
+    """
+    if isinstance(wanted, str):
+        return wanted
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise PlanError(
+            f"A marginal of the workload is {wanted!r}: name one or more different attributes, as a list."
+        )
+    return listed(wanted)
+
+
+def _weighted(wanted: Wanted) -> Iterable[tuple[str | Sequence[str], float]]:
+    if isinstance(wanted, Mapping):
+        return wanted.items()
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    return [(each, 1.0) for each in wanted or ()]
+
+
+def _named(schema: Schema, attributes: Sequence[int]) -> str:
+    return " × ".join(schema.names[a] for a in attributes)

@@ -144,6 +144,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         crossing: attribute names of the cross-party marginals that the model was fitted to.
         warnings: sentences.
         verdict: how far the result was predicted to be trusted. Empty if the file does not say.
+        workload: what the result is for, and the marginals that this became; sentences.
         disagreements: on columns that several parties hold.
         overlap: people by the parties that hold them. None unless parties hold different people.
         population: which people the rows stand for. Empty unless parties hold different people.
@@ -163,6 +164,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     crossing: tuple[tuple[str, ...], ...] = msgspec.field(name="cross_party_marginals", default=())
     warnings: tuple[str, ...] = ()
     verdict: str = ""
+    workload: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = msgspec.field(name="shared_columns", default=())
     overlap: Overlap | None = None
     population: str = ""

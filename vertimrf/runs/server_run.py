@@ -27,6 +27,7 @@ from ..plan.defaults import DOMAIN_SHARE
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
+from ..plan.workload import Workload
 from .exchange import check_apart, make_place
 from .files import (
     ENVELOPES,
@@ -67,7 +68,7 @@ class ServerSettings(PlanOptions):
 
     Attributes:
         epsilon: privacy target of the run.
-        workload: as in :class:`~vertimrf.plan.options.PlanOptions`, without weights.
+        workload: analyses as text (:mod:`~vertimrf.plan.analyses`).
         rows: number of synthetic rows. Default: the noisy record count.
         seed: seed for the sampling of synthetic rows.
         out: file name of the synthetic table. Its suffix is the format.
@@ -79,7 +80,7 @@ class ServerSettings(PlanOptions):
     split: ClassVar[None] = None  # type: ignore[misc]
     domain_share: ClassVar[float] = DOMAIN_SHARE  # type: ignore[misc]
     epsilon: float
-    workload: tuple[tuple[str, ...], ...] = ()
+    workload: tuple[str, ...] = ()
     rows: int | None = None
     seed: int | None = None
     out: str = "synthetic.parquet"
@@ -150,7 +151,8 @@ class ServerRun(Run):
             raise PlanError("The schema of a run names its parties: leave split out.")
         names = {field.name for field in fields(ServerSettings)}
         given = {name: value for name, value in vars(planning).items() if name in names}
-        given["workload"] = tuple(tuple(marginal) for marginal in planning.workload or ())
+        asked = Workload.of(loaded, planning.workload, planning.tau).asked
+        given["workload"] = tuple(text for text, _ in asked)
         given["delta"] = None if planning.delta is None else float(planning.delta)
         cap = planning.collusion_epsilon
         given["collusion_epsilon"] = None if cap is None else float(cap)

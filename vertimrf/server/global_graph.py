@@ -1,9 +1,10 @@
 """GraphCom: choose the marginals that the global model's cliques contain (VertiMRF, phase 3).
 
-1. Start from a model of independent attributes and a graph of the structural zeros. 2. Score each
-marginal by its misfit to the model. 3. Add the marginals with the highest scores while the largest
-clique stays within ``max_clique_cells``: first a spanning forest
-   (Chow and Liu, 1968), then a batch at a time.
+1. Start from a model of independent attributes, and a graph of the structural zeros and of the
+   workload as far as it fits.
+2. Score each marginal by its misfit to the model.
+3. Add the marginals with the highest scores while the largest clique stays within
+   ``max_clique_cells``: first a spanning forest (Chow and Liu, 1968), then a batch at a time.
 4. Fit a rough model to the graph after each batch, and go to 2.
 
 If all marginals fit in one clique, they are all added. The paper keeps the local graphs whole and
@@ -22,6 +23,7 @@ import numpy as np
 
 from ..arrays import Floats
 from ..errors import ModelError
+from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes, compression_maps
 from ..model.evidence import stand_out
 from ..model.fit import FitOptions, fit
@@ -142,7 +144,7 @@ def _grown(
         The junction tree and the last rough model.
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
-    budget = budget_holding(sizes, plan.tau, zeros)
+    budget = _begun(plan, sizes, zeros)
     value, fitted = _values(plan, larger), independent
     scores = _misfits(larger, independent) * value
     scores[~stand_out(larger, _expected(larger, independent))] = 0.0
@@ -207,6 +209,14 @@ def _grown(
         if added < batch:
             # No marginal with a positive score is left.
             return budget.tree(), fitted
+
+
+def _begun(plan: Plan, sizes: Sequence[int], zeros: Sequence[Factor]) -> CliqueBudget:
+    """A graph of the structural zeros, and of the workload as far as it fits."""
+    budget = budget_holding(sizes, plan.tau, zeros)
+    for attributes in plan.workload.in_order():
+        budget.try_clique(attributes)
+    return budget
 
 
 def _values(plan: Plan, larger: Sequence[Measurement]) -> Floats:

@@ -158,6 +158,7 @@ class Result:
             ],
             "warnings": list(self.warnings),
             "verdict": str(self.plan.verdict() or ""),
+            "workload": list(self.plan.workload.in_words(self.plan.schema)),
             **(
                 {}
                 if self.overlap is None

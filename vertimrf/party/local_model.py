@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ..arrays import Integers
+from ..arrays import Floats, Integers
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes

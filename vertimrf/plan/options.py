@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from .defaults import (
 __all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "Wanted", "check_population", "flag"]
 
 # Analyses as text, or marginals as lists of columns; each with a weight, or all of weight 1.
-Wanted = Mapping[str, float] | Mapping[Sequence[str], float] | Iterable[str | Sequence[str]] | None
+Wanted = Mapping[str | tuple[str, ...], float] | Sequence[str | Sequence[str]] | None
 
 # Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000
@@ -130,12 +130,10 @@ class PlanOptions:
     )
     shares: tuple[float, float, float] | None = None
     local_models: bool = True
-    workload: Wanted = field(
-        default=None,
-        metadata={
-            "help": "What the result is for: 'pay ~ age + sex', 'mean(pay) by sex, year', 'pay vs sex, age', or columns "
-            "together, 'pay,sex,age'; repeat for more."
-        },
+    workload: Wanted = _option(  # noqa: RUF009
+        None,
+        "What the result is for: 'pay ~ age + sex', 'mean(pay) by sex, year', 'pay vs sex, age', or columns "
+        "together, 'pay,sex,age'; repeat for more.",
     )
     records_per_person: int = _option(1, "At most; every party leaves out further ones.")
     population: str = _option(

@@ -1612,6 +1612,13 @@ NAMED += (
         ("test_intervals.py",),
     ),
     Mutation(
+        "intervals are not corrected for the bias of the fit",
+        "intervals.py",
+        "2 * np.asarray(released, np.float64) - mean",
+        "mean",
+        ("test_intervals.py",),
+    ),
+    Mutation(
         "intervals may be shorter than sampling alone makes them",
         "intervals.py",
         "np.maximum((1 + 1 / m) * q.var(axis=0, ddof=1), u.mean(axis=0))",

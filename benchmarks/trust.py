@@ -63,6 +63,8 @@ COVERED = {
     QUICK: (20, 10, 3000, 3000),
     SMOKE: (2, 2, 500, 500),
 }
+# Rows of the model itself, as a multiple of the records.
+ITSELF = 5
 # Upper ends of the bins of hotel bookings, except for the last.
 HOTEL = {
     "adr": (40, 60, 80, 100, 120, 150, 200),
@@ -370,14 +372,16 @@ def covering(size: str, folder: Path) -> Iterator[Verdict]:
             for run in range(runs):
                 people = population.part(rng.integers(population.records, size=records))
                 model = Model.of(result_of(people, holders, 1.0, analyses.workload))
-                tables = [
+                released = model.sample(ITSELF * records, seed=run)
+                centre, *tables = [
                     analyses.estimates(
                         {name: table[name].to_numpy() * 1.0 for name in population.names}
                     )
-                    for table in model.draws(draws, records, seed=run)
+                    for table in (released, *model.draws(draws, records, seed=run))
                 ]
                 for kind, (values, _) in truth.items():
-                    low, high = combine(*np.stack([of[kind] for of in tables], axis=1)).interval()
+                    drawn = np.stack([of[kind] for of in tables], axis=1)
+                    low, high = combine(*drawn, released=centre[kind][0]).interval()
                     inside[kind] += ((low <= values) & (values <= high)).tolist()
             for kind, covered in inside.items():
                 where = f"{population.name}, {records:,} records, holders {holders}"

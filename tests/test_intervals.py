@@ -21,6 +21,13 @@ def test_the_variance_is_at_least_that_of_sampling():
     assert combine([1.0, 2.0, 3.0], [4.0, 4.0, 1.0]).standard_error == pytest.approx(3**0.5)
 
 
+def test_an_estimate_of_the_model_corrects_the_bias_that_draws_have_twice():
+    combined = combine([[1.0], [2.0], [3.0]], [[0.0]] * 3, released=[2.5])
+    assert combined.estimate == [3.0]
+    with pytest.raises(ModelError, match="other coefficients"):
+        combine([[1.0], [2.0]], [[0.0]] * 2, released=[2.5, 1.0])
+
+
 def test_coefficients_are_combined_one_by_one():
     estimates = np.array([[1.0, 10], [2, 10], [3, 10]])
     combined = combine(estimates, np.full((3, 2), 0.25))

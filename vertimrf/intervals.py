@@ -12,6 +12,10 @@ table states, which can give a negative T. Rows here follow their model more clo
 samples. Therefore nothing is subtracted, and intervals may be a little too wide.
 
 Noise only adds to the sampling error of as many people as a table has rows. So T is at least U.
+
+A fit is biased where cells have fewer records than noise, as no count falls below zero. Draws have
+this bias twice. An estimate from rows of the model itself has it once, so that the difference
+corrects it (bootstrap bias correction; Efron and Tibshirani, 1993, chapter 10).
 """
 
 from __future__ import annotations
@@ -64,7 +68,9 @@ class Combined:
 
 
 def combine(
-    estimates: Sequence[npt.ArrayLike] | Array, variances: Sequence[npt.ArrayLike] | Array
+    estimates: Sequence[npt.ArrayLike] | Array,
+    variances: Sequence[npt.ArrayLike] | Array,
+    released: npt.ArrayLike | None = None,
 ) -> Combined:
     """Combine the estimates from several draws of a model (:meth:`vertimrf.Model.draws`).
 
@@ -74,9 +80,11 @@ def combine(
     Args:
         estimates: one of each draw [shape=(m,)], or its coefficients [shape=(m, k)].
         variances: squared standard errors that the analysis of each draw states [as ``estimates``].
+        released: the estimate from several times as many rows of the model itself (its ``sample``),
+            which corrects the bias of the fit [shape=() or (k,)]. None corrects nothing.
 
     Returns:
-        The mean estimate, its standard error and degrees of freedom.
+        The estimate, its standard error and degrees of freedom.
 
     Raises:
         ModelError: fewer than two draws, shapes that differ, numbers that are not finite, or a
@@ -91,4 +99,10 @@ def combine(
         raise ModelError("Estimates must be finite, and variances finite and not negative.")
     m = len(q)
     total = np.maximum((1 + 1 / m) * q.var(axis=0, ddof=1), u.mean(axis=0))
-    return Combined(q.mean(axis=0), np.sqrt(total), m - 1)
+    mean: Array = q.mean(axis=0)
+    centre = mean if released is None else 2 * np.asarray(released, np.float64) - mean
+    if centre.shape != mean.shape or not np.isfinite(centre).all():
+        raise ModelError(
+            "The released estimate has other coefficients than the draws, or is not finite."
+        )
+    return Combined(centre, np.sqrt(total), m - 1)

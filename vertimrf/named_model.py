@@ -224,7 +224,7 @@ class Model:
 
         Each table is of a model of its own: fitted again to other people, drawn from this model, and
         other noise (:mod:`~.model.redraw`). So estimates from these tables spread by both the sampling
-        of people from a population and the noise of the measurements; :func:`~.combine` makes
+        of people from a population and the noise of the measurements; :func:`vertimrf.combine` makes
         intervals of them. This has no privacy cost. What the model itself has wrong, such as
         dependences that were not measured, is in no interval: see :meth:`trust`.
 

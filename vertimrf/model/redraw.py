@@ -65,12 +65,16 @@ class Noise:
         return cls(
             tuple(
                 replace(
-                    _blank(field, m.attributes, m.bins, factor * _typical(m)),
+                    _blank(field, m.attributes, m.bins, _typical(m, factor)),
                     contrasts=m.contrasts,
                     completed=m.completed,
                 )
                 for m, factor in zip((*local, *crossing), factors, strict=True)
-                if field.tree.covering(m.attributes) >= 0 or m.attributes in weighed
+                if (
+                    m.attributes in weighed
+                    if field.tree.covering(m.attributes) < 0
+                    else not _splits(field, m)
+                )
             )
         )
 
@@ -146,9 +150,17 @@ class Noise:
         return cls(tuple(out))
 
 
-def _typical(m: Measurement) -> float:
-    """Root mean square of a measurement's standard deviations."""
-    return float(np.sqrt(np.square(m.sigma).mean()))
+def _typical(m: Measurement, factor: float) -> float:
+    """Root mean square of a measurement's standard deviations times a factor, in four digits."""
+    return float(f"{factor * np.sqrt(np.square(m.sigma).mean()):.4g}")
+
+
+def _splits(field: MarkovRandomField, m: Measurement) -> bool:
+    """Whether a measurement parts values that the model has in one class, so that no fit used it."""
+    return any(
+        bins is not None and a in field.classes and field.classes[a].merged(bins) is None
+        for a, bins in zip(m.attributes, m.bins, strict=True)
+    )
 
 
 def _blank(

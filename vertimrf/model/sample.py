@@ -131,7 +131,11 @@ def draw_people(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
 
     Returns:
         Codes [shape=(d, rows), uint16].
+
+    Raises:
+        ModelError: ``rows`` is less than 1 or too many for one draw.
     """
+    _check(rows)
     codes = propose(model, min(max(rows, MIN_WEIGHED), MAX_PROPOSED), rng)
     weights = _weights(model, codes) if model.off_tree else None
     return np.ascontiguousarray(codes[:, rng.choice(codes.shape[1], rows, p=weights)])

@@ -407,8 +407,8 @@ class Server:
             ledger = ledger.not_private(
                 "a party fixed its noise, or does not claim what the plan does"
             )
-        measured = fitted, estimates.local, estimates.crossing
-        evidence, noise = Evidence.of(*measured), Noise.of(*measured)
+        evidence = Evidence.of(fitted, estimates.local, estimates.crossing)
+        noise = Noise.of(fitted, estimates.local, estimates.crossing if spanning else ())
         lost = dropped_pairs(plan.schema, evidence)
         warnings = (*estimates.warnings, *unheld, *doubts, *lost)
         figures = ReleasedFigures(released_by(estimates.messages), evidence, noise)

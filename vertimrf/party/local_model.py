@@ -44,7 +44,7 @@ TRIPLE_WEIGHT = 0.25
 # than this part of the error that noise will add to it.
 SCORE_ERRORS, SCORE_PART = 4.0, 0.3
 # Least share of the budget of a party's larger marginals for those of the workload.
-ASKED_SHARE = 0.3
+ASKED_SHARE = 0.25
 # Weight of a counter of three-way contrasts relative to one of a pair.
 CONTRAST_WEIGHT = 0.15
 # If cliques are not limited, marginals of every order are measured up to this number.

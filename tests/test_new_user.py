@@ -649,7 +649,7 @@ def test_a_party_name_that_the_run_does_not_have_is_refused_at_once_at_both_side
     good("run server server --schema s.toml --epsilon 1 --expected-records 3000 --exchange x")
     start = "--table hospital.csv --id key --exchange x"
     said = refused(f"run party clinic --name hospitl {start}")
-    assert "'hospitl' is no party of this run, whose parties are hospital, insurer" in said
+    assert "'hospitl' is no party of this run, whose parties are 'hospital', 'insurer'" in said
     assert "'hospitl' is no party of this run" in good("status clinic")
     # Nothing of it went to the others.
     assert not (two / "x" / "parties").exists()
@@ -972,3 +972,51 @@ def test_numbers_of_numpy_are_numbers_in_options():
     vertimrf.EvaluationOptions(ways=range(2, 4), seed=np.int32(3))
     vertimrf.RunOptions(rows=np.uint32(10))
     vertimrf.PlanOptions(workload={("a", "b"): 1, ("c",): 2.0}, shares=np.array([0.2, 0.5, 0.3]))
+
+
+def test_a_verdict_names_as_many_columns_as_there_are():
+    columns = [Attribute.integer(name, 40) for name in "abcd"]
+    for several, words in (
+        (1, "Useless: a column is predicted to be wrong"),
+        (2, "Useless: two columns together are predicted to be wrong"),
+        (4, "Useless: three columns together are predicted to be wrong"),
+    ):
+        planning = vertimrf.PlanOptions(expected_records=100, even_if_useless=True)
+        schema = Schema.of({"h": columns[:several]})
+        plan = vertimrf.make_plan(schema, epsilon=0.1, planning=planning)
+        assert str(plan.verdict()).startswith(words)
+        assert ("three columns" in " ".join(plan.verdict().errors.lines())) == (several > 2)
+
+
+def test_a_trial_without_a_schema_names_a_column_that_it_leaves_out_once(folder, caplog):
+    vertimrf.synthesize("people.csv", "key", 1.0)
+    assert sum("'note'" in line for line in caplog.messages) == 1
+
+
+def test_texts_of_another_encoding_are_named(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    town = ["Wien", "Graz"] * 120_000 + ["Köln", "Málaga"] * 20
+    pd.DataFrame({"town": town}).to_csv("t.csv", index=False, encoding="cp1252")
+    # The first megabyte does not tell.
+    (flag,) = vertimrf.draft_schema("t.csv").flags
+    assert r"has texts such as 'K\\xf6ln', with bytes of another encoding" in str(flag)
+    good("schema draft t.csv --encoding cp1252 --out s.toml")
+    said = refused("check t.csv --schema s.toml")
+    assert r"40 texts of column 'town' have bytes of another encoding, read as \xNN" in said
+    assert "of another encoding" not in good("check t.csv --schema s.toml --encoding cp1252")
+
+
+def test_a_long_list_of_parties_does_not_fill_the_screen(two):
+    parties = "".join(
+        HOSPITAL.replace("hospital", f"clinic{i}").replace("smoker", f"x{i}") for i in range(60)
+    )
+    (two / "s.toml").write_text(parties)
+    start = "--epsilon 1 --expected-records 100000 --exchange x --even-if-useless"
+    good(f"run server server --schema s.toml {start}")
+    said = refused("run party c --name clinic --table hospital.csv --id key --exchange x")
+    assert "'clinic0', 'clinic1', 'clinic10', 'clinic11', 'clinic12' and 55 more" in said
+
+
+def test_inspect_says_of_a_model_what_its_summary_says(hotel):
+    said = good("inspect hotel.vmrf")
+    assert said == f"{hotel.summary()}\n`vertimrf sample hotel.vmrf` draws rows.\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "MALFORMED",
     "ExchangeError",
@@ -16,12 +18,21 @@ __all__ = [
     "TableError",
     "UnmatchedError",
     "VertiMRFError",
+    "some",
 ]
 
 # What reading a malformed JSON value raises.
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 # Longer messages lose their middle, because they may quote text of any length.
 LONGEST, ENDING = 1000, 300
+# Names that a message lists at most, and their longest.
+MAX_NAMES, LONGEST_NAME = 5, 200
+
+
+def some(names: Sequence[object]) -> str:
+    """Names for messages, at most five of up to 200 characters."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(repr(name)[:LONGEST_NAME] for name in names[:MAX_NAMES]) + more
 
 
 class VertiMRFError(ValueError):

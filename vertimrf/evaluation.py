@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .distances import FEW_CELLS, distance, tvd, usual_ways
-from .errors import SchemaError, TableError
+from .errors import SchemaError, TableError, some
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
@@ -34,7 +34,6 @@ from .tables.table import (
     encode_columns,
     encode_table,
     extra_columns,
-    some,
 )
 from .utility.figures import utility
 

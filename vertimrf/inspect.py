@@ -17,7 +17,7 @@ from .named_model import Model
 from .party.secret import Secret
 from .plan.plan import Plan
 from .plan.schema import Schema
-from .privacy.ledger import Kind, Ledger
+from .privacy.ledger import Ledger
 from .privacy.standing import Standing
 from .tables.arrow import open_pieces, read_standing
 
@@ -114,20 +114,6 @@ def _table(path: Path) -> str:
     )
 
 
-def _model(model: Model, where: str) -> str:
-    """Describe a model: its columns, the number of records, and from which releases it was made."""
-    kinds = dict.fromkeys(
-        entry.released if entry.kind is Kind.OTHER else entry.kind.value
-        for entry in model.ledger.entries
-    )
-    made = f"Made of {len(model.ledger.entries)} noisy releases ({', '.join(kinds)}), epsilon {model.ledger.epsilon:.4g} in all."
-    head = (
-        f"A model of {len(model.schema.names):,} columns and {model.records:,.0f} records, as noisy figures tell; "
-        f"`vertimrf sample {where}` draws rows."
-    )
-    return "\n".join([head, *_parties(model.schema), made, str(model.ledger.standing)])
-
-
 def _listed(names: Sequence[str]) -> str:
     """The first names, separated by commas."""
     more = [f"and {len(names) - MAX_LISTED:,} more"] * (len(names) > MAX_LISTED)
@@ -171,7 +157,7 @@ def _binary(data: bytes, where: str) -> str:
     if kind == "model":
         # A file that only says that it is a model is described like other containers.
         with suppress(VertiMRFError):
-            return _model(Model.load(where), where)
+            return f"{Model.load(where).summary()}\n`vertimrf sample {where}` draws rows."
     lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
     lines += [f"  {name}: {_short(value)}" for name, value in header.items() if name != "standing"]
     lines += [
@@ -191,19 +177,11 @@ def _schema(schema: Schema) -> str:
     ]
     if schema.ids is not None:
         lines.append(f"  ids: of the form {schema.ids!r} at every party.")
-    lines += _parties(schema)
+    lines += schema.lines()
     lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
     if len(schema.impossible) > 12:
         lines.append(f"  … and {len(schema.impossible) - 12} more.")
     return "\n".join(lines)
-
-
-def _parties(schema: Schema) -> list[str]:
-    """By party, its attributes with their sizes."""
-    return [
-        f"  {party}: {', '.join(f'{a.name} ({a.size})' for a in schema.part(party))}"
-        for party in schema.party_names
-    ]
 
 
 def _report(report: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from .model.trust import MEAN_ABSOLUTE, UNKNOWN, Evidence
 from .plan.defaults import HOLDERS_COLUMN
 from .plan.impossible import contradiction
 from .plan.schema import Schema
-from .privacy.ledger import Ledger
+from .privacy.ledger import Kind, Ledger
 from .server.parts import PartModel, sample_parts
 from .server.released_figures import dropped_pairs
 from .server.rows import decode_rows, shares_inside
@@ -39,6 +39,8 @@ Array = npt.NDArray[np.float64]
 KIND = "model"
 # A Gaussian is within so many standard deviations in 95 % of cases.
 NORMAL_95 = 1.96
+# Groups of columns that a description lists.
+MAX_LISTED = 40
 
 
 @dataclass(frozen=True)
@@ -344,14 +346,22 @@ class Model:
         return Trust(names, evidence.kind(wanted), min(wrong, 1.0), largest, *map(float, known))
 
     def summary(self) -> str:
-        """A description for people: attributes, cliques, size and standing."""
-        names = self.schema.names
-        size = self.field.summarize()
+        """A description for people: columns, releases, cliques, size and standing."""
+        names, ledger = self.schema.names, self.ledger
+        size, cliques = self.field.summarize(), self.field.tree.cliques
+        kinds = dict.fromkeys(
+            entry.released if entry.kind is Kind.OTHER else entry.kind.value
+            for entry in ledger.entries
+        )
         lines = [
-            f"{len(names)} attributes, {self.records:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
-            f"attributes, {size.cells:,} cells."
+            f"A model of {len(names):,} columns and {self.records:,.0f} records, as noisy figures tell.",
+            *self.schema.lines(),
+            f"Made of {len(ledger.entries)} noisy releases ({', '.join(kinds)}), epsilon {ledger.epsilon:.4g} in all.",
+            f"It keeps {size.cliques} groups of up to {size.treewidth + 1} columns together, {size.cells:,} cells.",
         ]
-        lines += [f"  {', '.join(names[a] for a in clique)}" for clique in self.field.tree.cliques]
+        lines += [f"  {', '.join(names[a] for a in clique)}" for clique in cliques[:MAX_LISTED]]
+        if len(cliques) > MAX_LISTED:
+            lines.append(f"  … and {len(cliques) - MAX_LISTED:,} more.")
         if self.others:
             counts = ", ".join(
                 f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts

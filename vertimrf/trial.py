@@ -146,12 +146,13 @@ def open_tables(
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
     tables = [open_pieces(source, read) for source in sources]
     if schema is None:
-        draft = draft_schema(
-            tables, id, drop=() if read.person is None else [read.person], read=read
-        )
+        dropped = () if read.person is None else [read.person]
+        draft = draft_schema(tables, id, drop=dropped, read=read)
         schema = draft.schema
         for flag in draft.flags:
             LOG.warning("%s", flag)
+        kept = {*schema.names, id, read.person}  # A flag has named each other column.
+        tables = [replace(t, names=tuple(n for n in t.names if n in kept)) for t in tables]
     if isinstance(schema, OpenSchema):
         whole = [table.whole() for table in tables] if schema.wanted else []
         schema = with_domains(schema, whole, names, domains, read.person, records_per_person)

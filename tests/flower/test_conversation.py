@@ -194,7 +194,7 @@ def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(
     assert not registered.asked
     assert [parcel.files for parcel in claims.asked] == [{}]
     assert (
-        "Node 2 is refused: 'bank' is no party of this run, whose parties are hospital, insurer."
+        "Node 2 is refused: 'bank' is no party of this run, whose parties are 'hospital', 'insurer'."
         in caplog.text
     )
 

@@ -108,7 +108,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
         assert ended(network, again) == "finished:completed", network.run_log(again)
         assert (folders.server / "result" / "synthetic.parquet").read_bytes() == result
     assert (
-        "is refused: 'bank' is no party of this run, whose parties are hospital, insurer, registry."
+        "is refused: 'bank' is no party of this run, whose parties are 'hospital', 'insurer', 'registry'."
         in log
     )
     assert "query.exchange" not in network.log_of("bank")

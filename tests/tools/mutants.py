@@ -373,6 +373,27 @@ NAMED = (
         ("files/test_atomic.py", "runs/test_exchange.py::test_no_link_is_read_through"),
     ),
     Mutation(
+        "a schema of another party reads through a link beside it",
+        "plan/value_files.py",
+        "left, links=False",
+        "left, links=True",
+        ("test_new_user.py::test_a_schema_of_another_party_names_no_file_of_its_reader",),
+    ),
+    Mutation(
+        "a schema of another party names any file of its reader's folder",
+        "plan/value_files.py",
+        'not name.startswith(f"{path.stem}.")',
+        "False",
+        ("test_new_user.py::test_a_schema_of_another_party_names_no_file_of_its_reader",),
+    ),
+    Mutation(
+        "a form of ids that was read off data needs no sign-off",
+        "plan/schema.py",
+        "DRAFTED in (self.ids_source, *(",
+        "DRAFTED in (None, *(",
+        ("test_new_user.py::test_ids_written_in_two_ways_are_refused_before_there_is_a_plan",),
+    ),
+    Mutation(
         "an exchange reads and writes through a link in the place of a folder",
         "files/shared_folder.py",
         "        return os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=at)\n    except",

@@ -19,7 +19,7 @@ from typing import Any
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from ..errors import MessageError, RunError
+from ..errors import MessageError, RunError, some
 from ..runs.server_run import ServerRun
 from ..runs.state import RunState
 from .parcel import Parcel
@@ -143,7 +143,7 @@ class Conversation:
         if node.name and node.name != party:
             why = f"it is registered as {node.name!r} and says that it is {party!r}."
         elif party not in self._run.parties:
-            why = f"{party[:200]!r} is no party of this run, whose parties are {', '.join(self._run.parties)}."
+            why = f"{party[:200]!r} is no party of this run, whose parties are {some(self._run.parties)}."
         elif self._party_of(node) not in ("", party):
             why = f"it spoke for {self._party_of(node)!r} and says now that it is {party!r}."
         elif self._seats.setdefault(party, node.node_id) != node.node_id:

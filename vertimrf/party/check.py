@@ -13,17 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Int32s
-from ..errors import PlanError, SchemaError, TableError
+from ..errors import PlanError, SchemaError, TableError, some
 from ..plan.attribute import DRAFTED
 from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..tables.arrow import Pieces, Source, open_pieces
+from ..tables.formats import UNDECODED
 from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, Encoded, column_numbers, extra_columns, some
+from ..tables.table import Columns, Encoded, column_numbers, extra_columns
 from .persons import beyond, unnamed
 
 __all__ = ["Check", "check_memory", "check_table"]
@@ -167,6 +168,8 @@ class _Watched:
     def __init__(self, columns: Columns, form: str | None) -> None:
         self.columns, self._form = columns, form
         self._unfit = 0
+        # Texts with bytes of another encoding, by column.
+        self._undecoded: Counter[str] = Counter()
         self._records = 0
         # Rows: cells with a number, cells outside the bounds, and cells that count as `other`.
         self._counts = np.zeros((3, len(columns.attributes)), np.int64)
@@ -202,6 +205,9 @@ class _Watched:
                     counts[1] += np.count_nonzero(
                         (present < attribute.edges[0]) | (present > attribute.edges[-1])
                     )
+            elif pa.types.is_string(piece[attribute.name].type):
+                odd = pc.match_substring_regex(piece[attribute.name], UNDECODED)
+                self._undecoded[attribute.name] += pc.sum(odd).as_py() or 0
             if attribute.other is not None:
                 counts[2] += np.count_nonzero(
                     column_codes == attribute.values.index(attribute.other)
@@ -232,6 +238,12 @@ class _Watched:
                 out.append(
                     f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."
                 )
+        out += [
+            f"{count:,} texts of column {name!r} have bytes of another encoding, read as \\xNN: give the file's --encoding, perhaps "
+            "cp1252."
+            for name, count in self._undecoded.items()
+            if count
+        ]
         revealed = []
         for a, (low, high) in zip(self.columns.attributes, self._extremes.T, strict=True):
             if a.kind == "numeric":

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Flags, Floats, Integers
-from ..errors import PrivacyError
+from ..errors import PrivacyError, some
 from ..plan.attribute import MISSING_TEXT, Attribute
 from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
 from ..plan.schema import Schema
@@ -27,7 +27,7 @@ from ..privacy.ledger import Kind, LedgerEntry
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..tables.dropped import Tally
 from ..tables.ids import shown
-from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, some
+from ..tables.table import by_dictionary, canonical, cell_values, column_numbers
 from .number_range import find_edges
 
 __all__ = ["Finding", "close", "find_domains", "unfit"]

@@ -541,14 +541,7 @@ def is_text(value: str) -> bool:
 
 def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
     """Edges of bins of equal width between two bounds."""
-    if (
-        not isinstance(bounds, Sequence)
-        or len(bounds) != 2
-        or not all(isinstance(b, int | float) for b in bounds)
-    ):
-        raise SchemaError(
-            f"Attribute {name!r}: bounds is {bounds!r}; write the two public bounds, as in bounds = [0, 100]."
-        )
+    _check_bounds(name, bounds, "the two public bounds, as in bounds = [0, 100]", int | float)
     if type(bins) is not int or not 1 <= bins <= MAX_SIZE:
         raise SchemaError(
             f"Attribute {name!r}: bins is {bins!r}; write how many equally wide bins, as in bins = 20."
@@ -568,10 +561,7 @@ def calendar_edges(
     """Edges between two dates or times: bins of equal width, in whole days or seconds, or units of
     the calendar.
     """
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise SchemaError(
-            f"Attribute {name!r}: bounds is {bounds!r}; write the first and the last {calendar}."
-        )
+    _check_bounds(name, bounds, f"the first and the last {calendar}", object)
     low, high = _instants(name, calendar, bounds, timezone)
     if bins in UNITS:
         try:
@@ -583,6 +573,12 @@ def calendar_edges(
             f"Attribute {name!r}: bins is {bins!r}; write a number, or one of {', '.join(UNITS)}."
         )
     return tuple(float(round(edge)) for edge in equal_edges(name, (low, high), bins))
+
+
+def _check_bounds(name: str, bounds: Any, remedy: str, kind: Any) -> None:
+    pair = isinstance(bounds, Sequence) and not isinstance(bounds, str) and len(bounds) == 2
+    if not pair or not all(isinstance(bound, kind) for bound in bounds):
+        raise SchemaError(f"Attribute {name!r}: bounds is {bounds!r}; write {remedy}.")
 
 
 def _check_zone(name: str, timezone: Any) -> None:

@@ -432,6 +432,13 @@ class Schema:
         """
         return tuple(self.attributes[i] for i in self.party_attributes(party))
 
+    def lines(self) -> list[str]:
+        """By party, its attributes with their sizes, for people."""
+        return [
+            f"  {party}: {', '.join(f'{a.name} ({a.size})' for a in self.part(party))}"
+            for party in self.party_names
+        ]
+
     def split(self, counts: Sequence[int]) -> Schema:
         """Deal the same attributes, in order, to parties "party1", "party2", ...
 

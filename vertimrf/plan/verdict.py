@@ -53,6 +53,7 @@ class Errors:
         mean: error of a column's mean, in its standard deviations.
         comparison_within, comparison_across: error of the difference of a mean between two groups,
             in standard deviations; the group is a column of the same or of another party.
+        ways: the number of columns of ``three``.
     """
 
     column: float
@@ -62,6 +63,7 @@ class Errors:
     mean: float
     comparison_within: float
     comparison_across: float
+    ways: int = 3
 
     def lines(self) -> list[str]:
         """The figures as a table for people."""
@@ -69,7 +71,7 @@ class Errors:
             "one column": (self.column, self.mean, "a mean"),
             "two columns of a party": (self.within, self.comparison_within, "groups compared"),
             "of two parties": (self.across, self.comparison_across, "groups compared"),
-            "three columns": (self.three, math.nan, ""),
+            "three columns": (self.three if self.ways == 3 else math.nan, math.nan, ""),
         }
         return ["Predicted error:         of the records   in standard deviations"] + [
             f"  {name:22s} {_percent(distance):>14s}"
@@ -97,8 +99,9 @@ class Verdict:
     remedies: tuple[tuple[str, float], ...]
 
     def __str__(self) -> str:
+        columns = ("a column is", "two columns together are", "three columns together are")
         out = (
-            f"{self.word.capitalize()}: three columns together are predicted to be wrong for "
+            f"{self.word.capitalize()}: {columns[self.errors.ways - 1]} predicted to be wrong for "
             f"{_percent(self.errors.three)} of the records"
         )
         if self.word == "useless":
@@ -223,7 +226,7 @@ def _errors(outlook: Outlook, shares: Shares) -> Errors:
     root = float((1 / np.sqrt(sizes)).mean())
     inside, between = pair(within), pair(across)
     comparisons = (COMPARISON * root * inside, COMPARISON * root * between)
-    return Errors(column, inside, between, three, MEAN * root * column, *comparisons)
+    return Errors(column, inside, between, three, MEAN * root * column, *comparisons, k)
 
 
 def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:

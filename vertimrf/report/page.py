@@ -112,10 +112,8 @@ def write_page(
         The privacy label of the page.
 
     Raises:
-        PlanError: Jinja is not installed.
         OSError: the file cannot be written.
     """
-    check_tools()
     write_text(out, page(run, truth, label))
     return standing_of(run, truth is not None)
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError
+from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError, some
 from ..files.atomic import MAX_JSON
 from ..files.canonical import canonical, json_of
 from ..files.shared_folder import SharedFolder
@@ -226,7 +226,7 @@ class Exchange:
             parties = None
         if isinstance(parties, list) and name not in parties:
             raise RunError(
-                f"{name!r} is no party of this run, whose parties are {', '.join(map(str, parties))}: start in a new folder with the "
+                f"{name!r} is no party of this run, whose parties are {some(parties)}: start in a new folder with the "
                 "party's name, or have the schema corrected."
             )
 
@@ -246,7 +246,7 @@ class Exchange:
         # Party's file names have no dot; those of other programs often do.
         strange = sorted({n for n in names if "." not in n} - {file_name(party) for party in known})
         return [
-            f"{self.place}/parties/{name[:200]} is of no party of this run, whose parties are {', '.join(known)}: that party has to "
+            f"{self.place}/parties/{name[:200]} is of no party of this run, whose parties are {some(known)}: that party has to "
             "start with its name, or the schema to be corrected."
             for name in strange[:MAX_STRANGERS]
         ]

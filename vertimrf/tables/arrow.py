@@ -29,8 +29,8 @@ __all__ = [
     "Pieces",
     "Source",
     "check_output",
+    "csv_delimiter",
     "csv_head",
-    "csv_header",
     "file_kind",
     "name_of",
     "open_pieces",
@@ -454,12 +454,13 @@ def _open_csv(
     types: dict[str, pa.DataType],
     columns: list[str],
 ) -> pa.csv.CSVStreamingReader:
-    delimiter = read.delimiter or header_delimiter(csv_header(path, read))
     return pa.csv.open_csv(
         pa.PythonFile(_Decoded(_unpacked(path), read.encoding), "r"),
         read_options=pa.csv.ReadOptions(block_size=block_size),
         parse_options=pa.csv.ParseOptions(
-            newlines_in_values=True, delimiter=delimiter, invalid_row_handler=invalid
+            newlines_in_values=True,
+            delimiter=csv_delimiter(path, read),
+            invalid_row_handler=invalid,
         ),
         convert_options=pa.csv.ConvertOptions(
             column_types=types,
@@ -471,9 +472,15 @@ def _open_csv(
     )
 
 
-def csv_header(path: Path, read: ReadOptions) -> str:
-    """The first line of a CSV file. It has column names, which are public, and no record."""
-    return (csv_head(path).decode(read.encoding, "replace").splitlines() or [""])[0]
+def csv_delimiter(path: Path, read: ReadOptions) -> str:
+    """What separates the cells of a CSV file: as stated, or else as in the first line.
+
+    The first line has column names, which are public, and no record.
+    """
+    if read.delimiter:
+        return read.delimiter
+    lines = csv_head(path).decode(read.encoding, "replace").splitlines()
+    return header_delimiter((lines or [""])[0])
 
 
 def csv_head(path: Path) -> bytes:

@@ -28,6 +28,8 @@ TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
 DELIMITERS = ",;\t|"
+# How bytes are read that are invalid in a file's encoding.
+UNDECODED = r"\\x[89a-f][0-9a-f]"
 
 
 def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value, folded
 from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
-from .arrow import Source, csv_head, csv_header, file_kind, read_arrow, several
+from .arrow import Source, csv_delimiter, csv_head, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
-from .formats import DateOrder, dates_written, encoding_of, header_delimiter, plain_numbers
+from .formats import UNDECODED, DateOrder, dates_written, encoding_of, plain_numbers
 from .read_options import DEFAULT, ReadOptions
 
 __all__ = ["Draft", "Flag", "draft_schema"]
@@ -373,7 +373,7 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     ):
         LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
         read = replace(read, encoding=encoding)
-    if not read.delimiter and (delimiter := header_delimiter(csv_header(path, read))) != ",":
+    if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
         LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
     return read
 
@@ -453,6 +453,11 @@ def drafted_text(
     if many and sum(map(len, texts)) > PROSE * len(texts):
         raise _Excluded(
             f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
+        )
+    if odd := [text for text in texts if re.search(UNDECODED, text)]:
+        flag(
+            f"has texts such as {odd[0]!r}, with bytes of another encoding",
+            "kept as they are; give the file's --encoding, perhaps cp1252",
         )
     if merged:
         flag(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Codes, Flags, Floats, Int32s, Integers, Words
-from ..errors import SchemaError, TableError, VertiMRFError
+from ..errors import SchemaError, TableError, VertiMRFError, some
 from ..plan.attribute import MISSING_TEXT, Attribute, Value, folded
 from ..plan.calendar import to_number
 from ..plan.impossible import Combination
@@ -665,13 +665,6 @@ def remedy(attribute: Attribute) -> str:
     if attribute.kind == "integer":
         return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
     return f"the bounds are {attribute.bounds_text}: correct the values, widen the bounds, or set clamp = true"
-
-
-def some(names: Sequence[str]) -> str:
-    """Names for messages, at most five."""
-    return ", ".join(repr(name) for name in names[:5]) + (
-        f" and {len(names) - 5} more" if len(names) > 5 else ""
-    )
 
 
 def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers]:

@@ -18,7 +18,7 @@ ONLY = {
     "model": {"model", "files", "kernels", "errors"},
     "privacy": {"privacy", "arrays", "errors", "files"},
     "encrypted": {"encrypted", "arrays", "errors", "files", "kernels", "progress"},
-    "utility": {"utility", "distances", "plan", "errors"},
+    "utility": {"utility", "arrays", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},
     "adapters": {"adapters", "model", "errors", "synthesizer", "plan"},
 }

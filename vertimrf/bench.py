@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import xxhash
 from numba import prange
 
+from .arrays import Codes, Words
 from .errors import PlanError
 from .kernels import warmup
 from .kernels.dense import encode_dense
@@ -198,7 +198,7 @@ def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped
                 row[key] = max(row[key], np.uint8(word[a] & np.uint64(15)))
 
 
-def additions_work(plan: CountSketchPlan, codes: npt.NDArray[np.uint16]) -> Callable[[], None]:
+def additions_work(plan: CountSketchPlan, codes: Codes) -> Callable[[], None]:
     """Only the additions of encoding some groups' values [shape=(groups, records)], at places that
     need no hash.
     """
@@ -226,9 +226,7 @@ def _add(places, codes, state):  # type: ignore[no-untyped-def]
                     )
 
 
-def _dense(
-    digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int
-) -> float:
+def _dense(digests: Words, codes: Codes, values: int, keys: int) -> float:
     """(record, key) pairs per second of the dense kernel."""
     records = min(max(DENSE_PAIRS // keys, 1), len(digests))
     few, codes = digests[:records], np.ascontiguousarray(codes[:, :records])
@@ -243,9 +241,7 @@ def _dense(
     return records * keys / seconds
 
 
-def python_work(
-    digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int
-) -> Callable[[], None]:
+def python_work(digests: Words, codes: Codes, values: int, keys: int) -> Callable[[], None]:
     """The usual hash: xxhash called from Python for every record and key, and the level from a
     logarithm.
     """

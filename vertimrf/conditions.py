@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from .arrays import Floats, Integers
 from .errors import PlanError, SchemaError
 from .plan.attribute import Attribute, plain
 from .plan.defaults import HOLDERS_COLUMN
@@ -84,8 +84,8 @@ def _limit(attribute: Attribute, text: str) -> str | float:
 
 
 def allowed(
-    attribute: Attribute, value: Any, counts: Callable[[], npt.NDArray[np.float64]]
-) -> tuple[npt.NDArray[np.int64], Span | None]:
+    attribute: Attribute, value: Any, counts: Callable[[], Floats]
+) -> tuple[Integers, Span | None]:
     """The codes that a condition allows, and the limits of numbers inside bins.
 
     Args:
@@ -118,7 +118,7 @@ def allowed(
     return codes, span
 
 
-def _codes(attribute: Attribute, value: Any) -> npt.NDArray[np.int64]:
+def _codes(attribute: Attribute, value: Any) -> Integers:
     """Codes of a value, or of a list of values [int64]."""
     name, many = (
         attribute.name,

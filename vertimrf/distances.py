@@ -7,15 +7,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Codes, Integers
 from .errors import PlanError
 from .kernels.contingency import contingency
 from .kernels.jit import for_each
 
 __all__ = ["FEW_CELLS", "distance", "occupied_counts", "random_marginals", "tvd", "usual_ways"]
 
-Codes = npt.NDArray[np.uint16]
 
 # Marginals with at most this many cells, or at most one per record, are counted cell by cell.
 # Larger ones go record by record.
@@ -50,7 +49,7 @@ def distance(
 
 def occupied_counts(
     real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Counts of the cells that occur in either table.
 
     Memory grows with the records, not with the domain.

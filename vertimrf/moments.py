@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from .arrays import Codes, Floats
 from .plan.attribute import Attribute
 from .tables.table import column_numbers
 
 __all__ = ["compare_correlations", "compare_numbers", "original_numbers"]
 
-Numbers = Mapping[str, npt.NDArray[np.float64]]
+Numbers = Mapping[str, Floats]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def original_numbers(
-    attributes: tuple[Attribute, ...], table: pa.Table, codes: npt.NDArray[np.uint16], where: str
-) -> dict[str, npt.NDArray[np.float64]]:
+    attributes: tuple[Attribute, ...], table: pa.Table, codes: Codes, where: str
+) -> dict[str, Floats]:
     """The numbers in columns of a table, by name. Missing ones are NaN; dates and times are days
     and seconds.
 
@@ -57,7 +57,7 @@ def compare_numbers(real: Numbers, synthetic: Numbers) -> dict[str, Any]:
     return out
 
 
-def _moments(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _moments(values: Floats) -> dict[str, Any]:
     quantiles = dict(zip(map(str, QUANTILES), np.quantile(values, QUANTILES).tolist(), strict=True))
     return {"mean": float(values.mean()), "deviation": float(values.std()), "quantiles": quantiles}
 
@@ -74,7 +74,7 @@ def compare_correlations(real: Numbers, synthetic: Numbers) -> list[dict[str, An
     return sorted(pairs, key=lambda pair: -abs(pair["real"] - pair["synthetic"]))
 
 
-def _correlation(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float | None:
+def _correlation(one: Floats, other: Floats) -> float | None:
     both = ~(np.isnan(one) | np.isnan(other))
     a, b = one[both], other[both]
     if len(a) < 2 or not (np.ptp(a) and np.ptp(b)):

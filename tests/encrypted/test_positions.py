@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vertimrf.encrypted.positions import align, place, population_digest
+from vertimrf.encrypted.positions import place, population_digest
 
 KEY = bytes(range(16))
 
@@ -17,25 +17,24 @@ def digests(count: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("capacity", [1, 40, 50, 60])
 def test_two_tables_of_the_same_ids_are_aligned(capacity: int) -> None:
     ids, shuffled = digests(50), np.random.default_rng(2).permutation(50)
-    one, other = align(ids, capacity), align(ids[shuffled], capacity)
-    assert (one[shuffled] == other).all()
-    kept = np.sort(one[one >= 0])
-    assert kept.tolist() == list(range(min(capacity, 50)))
     values = np.arange(50)[None]
-    placed = place(values, one, capacity)
+    placed = place(values, ids, capacity)
     assert placed.dtype == np.int32
-    assert (placed == place(values[:, shuffled], other, capacity)).all()
+    assert placed.shape == (1, capacity)
+    assert (placed == place(values[:, shuffled], ids[shuffled], capacity)).all()
+    # Every record has one position, and those without one are the last.
+    assert len(set(placed[placed >= 0])) == min(capacity, 50)
+    assert (placed[0, 50:] == -1).all()
 
 
 def test_the_lowest_digests_are_kept_in_order() -> None:
     ids = np.array([30, 10, 1 << 63, 20], np.uint64)
-    assert align(ids, 3).tolist() == [2, 0, -1, 1]
-    assert place(np.array([[7, -1, 9, 8]]), align(ids, 3), 5).tolist() == [[-1, 8, 7, -1, -1]]
+    assert place(np.array([[7, -1, 9, 8]]), ids, 3).tolist() == [[-1, 8, 7]]
+    assert place(np.array([[7, -1, 9, 8]]), ids, 5).tolist() == [[-1, 8, 7, 9, -1]]
 
 
 def test_no_records_have_no_positions() -> None:
-    assert align(digests(0), 3).tolist() == []
-    assert place(np.empty((2, 0), int), align(digests(0), 3), 3).tolist() == [[-1] * 3] * 2
+    assert place(np.empty((2, 0), int), digests(0), 3).tolist() == [[-1] * 3] * 2
 
 
 def test_equal_sets_of_ids_have_equal_digests_in_any_order() -> None:

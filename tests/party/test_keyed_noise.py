@@ -171,9 +171,9 @@ def test_the_noise_of_sketches_is_bound_to_their_exact_numbers(plan, monkeypatch
     first, seen = seen, []
     encoded = InMemory.encoded
 
-    def otherwise(self, make, composites, progress=None, words=None):
+    def otherwise(self, make, composites, *others, **named):
         other = changed(self.table, composites[0].places[0], range(0, ROWS, 2))
-        return encoded(InMemory(other), make, composites, progress, words)
+        return encoded(InMemory(other), make, composites, *others, **named)
 
     monkeypatch.setattr(InMemory, "encoded", otherwise)
 

@@ -7,7 +7,6 @@ import pytest
 from builders import counted_groups
 from oracles import crossed
 
-from vertimrf.errors import MessageError
 from vertimrf.sketches.count_intersections import (
     CORRELATIONS,
     CountedGroup,
@@ -170,16 +169,3 @@ def test_tables_of_other_records_are_told_from_the_codes():
     error = np.sqrt(np.prod(20_000 + cells.noise) / plan.numbers)
     assert abs(cells.common[0, 1] - 5_000) < 4 * error < 5_000
     assert cells.counts[:U, U:].sum() == pytest.approx(20_000, rel=0.02)
-
-
-def test_messages_that_do_not_fit_are_refused():
-    rng = np.random.default_rng(8)
-    plan = CountSketchPlan(4, 256, 18.0, 2, (U,) * 2)
-    groups, _ = counted(plan, table(500, 2, rng), rng)
-    for bad, said in (
-        (replace(groups[0], codes=groups[0].codes[:, 1:]), "do not fit"),
-        (replace(groups[0], sizes=np.ones(3)), "do not fit"),
-        (replace(groups[0], codes=groups[0].codes + np.uint8(1)), "beyond 2 bits"),
-    ):
-        with pytest.raises(MessageError, match=said):
-            estimate_cells(plan, [bad, groups[1]], 500)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -181,7 +182,9 @@ class ClusterRecords:
             encoders.append(encoder)
         merged = self._tree("sketches", encoders, functools.partial(work.merge, make))
         out = make()
-        out.merge_state(self._answer(self._submit("sketches", work.state, merged)))
+        out.merge_state(
+            self._answer(self._submit("sketches", operator.methodcaller("state"), merged))
+        )
         progress.advance(1, 1)
         return out
 

@@ -21,9 +21,9 @@ from ..party.persons import kept_records
 from ..party.records import Composite, count_marginals, take_in
 from ..plan.impossible import Combination
 from ..sketches.encoder import Encoder
+from ..tables import impossible
 from ..tables.arrow import Source, open_pieces
 from ..tables.ids import repeated, shown
-from ..tables.impossible import breaking
 from ..tables.read_options import ReadOptions
 from ..tables.table import Columns, Encoded, one_per_id
 
@@ -44,7 +44,6 @@ __all__ = [
     "original",
     "possible",
     "run",
-    "state",
     "those_of",
     "twice",
 ]
@@ -196,10 +195,7 @@ def keep(number: int, part: Part, dropped: Sequence[Sequence[Integers]]) -> Part
 
 def possible(combinations: Sequence[Combination], part: Part) -> Part:
     """The records of a partition that have none of these combinations of codes."""
-    kept = np.ones(len(part.digests), bool)
-    for combination in combinations:
-        kept &= ~breaking(part.rows, combination)
-    return some_of(part, kept)
+    return some_of(part, impossible.possible(part.rows, combinations))
 
 
 def some_of(part: Part, kept: Flags) -> Part:
@@ -250,8 +246,3 @@ def merge(make: Callable[[], Encoder], encoders: Sequence[Encoder]) -> Encoder:
     for encoder in encoders:
         out.merge_state(encoder.state())
     return out
-
-
-def state(encoder: Encoder) -> bytes:
-    """State of an encoder, for the party's process."""
-    return encoder.state()

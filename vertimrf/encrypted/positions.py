@@ -9,44 +9,29 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Int32s, Integers, Words
+from ..arrays import Int32s, Words
 from ..kernels.multiset import record_sum
 
-__all__ = ["align", "place", "population_digest"]
+__all__ = ["place", "population_digest"]
 
 
-def align(digests: Words, capacity: int) -> Integers:
-    """Positions of records, by the rank of their digests.
+def place(values: npt.NDArray[np.integer], digests: Words, capacity: int) -> Int32s:
+    """Values by position: in the order of the records' digests, -1 where there is no record.
 
     Of more records than ``capacity``, those with the lowest digests are kept. They are a random
     sample, since the digests are keyed, and the same one at all parties with the same ids.
 
     Args:
+        values: values of the records' groups, -1 for a blank [shape=(groups, n), integer].
         digests: keyed digests of the ids [shape=(n,), uint64].
         capacity: number of positions.
 
     Returns:
-        Positions below ``capacity``, -1 for a record that is left out [shape=(n,), int64].
-    """
-    positions = np.full(digests.size, -1, np.int64)
-    kept = np.argsort(digests, kind="stable")[:capacity]
-    positions[kept] = np.arange(kept.size)
-    return positions
-
-
-def place(values: npt.NDArray[np.integer], positions: Integers, capacity: int) -> Int32s:
-    """Values in the order of positions, -1 where there is no record.
-
-    Args:
-        values: values of the records' groups, -1 for a blank [shape=(groups, n), integer].
-        positions: positions of the records, as from :func:`align` [shape=(n,), int64].
-        capacity: number of positions.
-
-    Returns:
-        Values by position [shape=(groups, capacity), int32].
+        [shape=(groups, capacity), int32]
     """
     out = np.full((len(values), capacity), -1, np.int32)
-    out[:, positions[positions >= 0]] = values[:, positions >= 0]
+    kept = np.argsort(digests, kind="stable")[:capacity]
+    out[:, : kept.size] = values[:, kept]
     return out
 
 

@@ -21,7 +21,7 @@ from ..arrays import Bytes, Int32s, Integers, Words
 from ..encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
 from ..encrypted.packing import Layout
 from ..encrypted.paillier import PrivateKey, PublicKey
-from ..encrypted.positions import align, place, population_digest
+from ..encrypted.positions import place, population_digest
 from ..errors import MessageError
 from ..files import container
 from ..plan.plan import Plan
@@ -86,8 +86,7 @@ class Steps:
         chosen = np.ones(len(self.digests), bool)
         if share < 1:
             chosen = self.digests < np.uint64(int(share * 2**64))
-        positions = align(self.digests[chosen], self.sketch.capacity)
-        return place(self.values[:, chosen], positions, self.sketch.capacity)
+        return place(self.values[:, chosen], self.digests[chosen], self.sketch.capacity)
 
     @cached_property
     def people(self) -> str:

@@ -22,7 +22,7 @@ from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import SILENT, Progress
 from ..sketches.encoder import Encoder
-from ..tables.impossible import breaking
+from ..tables.impossible import possible
 from ..tables.table import Table
 from .persons import limited
 
@@ -154,9 +154,7 @@ class InMemory:
 
     def possible(self, combinations: Sequence[Combination]) -> InMemory:
         """See :class:`Records`."""
-        kept = np.ones(self.count, bool)
-        for combination in combinations:
-            kept &= ~breaking(self.table.codes, combination)
+        kept = possible(self.table.codes, combinations)
         return self if kept.all() else InMemory(self.table.only(kept))
 
     def marginals(

@@ -38,7 +38,6 @@ import numpy as np
 from scipy import sparse, special
 
 from ..arrays import Bytes, Floats, Integers
-from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
 from ..progress import SILENT, Progress
 from .count_sketch import STEPS, adding, code_steps, number_sigmas
@@ -313,9 +312,6 @@ def estimate_cells(
 
     Returns:
         The cells.
-
-    Raises:
-        MessageError: codes or sizes that do not fit the plan or each other.
     """
     products = _products(plan, groups, progress)
     everybody = _Populations(
@@ -348,9 +344,6 @@ def estimate_overlapping(
     Returns:
         The cells, over the records that both parties hold; and how many records parties have in
         common, where a party without groups counts as having all.
-
-    Raises:
-        MessageError: codes or sizes that do not fit the plan or each other.
     """
     products = _products(plan, groups, progress)
     of_group = np.eye(len(records))[list(parties)]
@@ -419,22 +412,7 @@ def _shared_records(
 def _products(
     plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress
 ) -> _Products:
-    """Check groups and compute their products; raises as :func:`estimate_cells`."""
-    for number, group in enumerate(groups):
-        lengths = {
-            len(group.codes) + group.contrasted,
-            len(group.released),
-            len(group.sizes),
-            len(group.sizes_sigma),
-        }
-        if len(lengths) > 1 or group.codes.ndim != 2 or group.codes.shape[1] != plan.numbers:
-            raise MessageError(
-                f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan."
-            )
-        if group.codes.size and group.codes.max() >= 1 << plan.bits:
-            raise MessageError(
-                f"Group {number} has codes beyond {plan.bits} bits: the message does not follow the plan."
-            )
+    """The products of all groups."""
     gains, powers = (
         np.concatenate(each)
         for each in zip(*(code_moments(plan, group) for group in groups), strict=True)

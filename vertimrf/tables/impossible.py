@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from ..arrays import Codes, Flags
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 
-__all__ = ["breaking", "ruled_out"]
+__all__ = ["breaking", "possible", "ruled_out"]
 
 
 def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
@@ -25,6 +25,16 @@ def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
         str(schema.impossible[number]): combination
         for number, combination in schema.combinations_at(party).items()
     }
+
+
+def possible(
+    codes: Codes | Sequence[npt.NDArray[np.integer]], combinations: Iterable[Combination]
+) -> Flags:
+    """Which records have none of some impossible combinations; arguments as :func:`breaking`."""
+    kept = np.ones(len(codes[0]), bool)
+    for combination in combinations:
+        kept &= ~breaking(codes, combination)
+    return kept
 
 
 def breaking(codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination) -> Flags:

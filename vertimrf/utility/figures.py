@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes
 from ..errors import SchemaError, TableError
 from ..plan.attribute import Attribute
 from .scores import k_marginal, quality
@@ -15,7 +15,6 @@ from .trees import CATBOOST, SCIKIT, learners, predict, propensity
 
 __all__ = ["utility"]
 
-Codes = npt.NDArray[np.uint16]
 
 # Largest number of values of a label, and of records that trees are trained or tested on.
 MAX_CLASSES = 50

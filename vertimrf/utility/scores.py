@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes
 from ..distances import tvd
 from ..plan.attribute import Attribute
 
 __all__ = ["BEST", "k_marginal", "quality"]
 
-Codes = npt.NDArray[np.uint16]
 
 # The k-marginal score of equal tables.
 BEST = 1000.0
@@ -105,7 +105,7 @@ def quality(
     return {name: score for name, score in scores.items() if math.isfinite(score)}
 
 
-def _column(row: npt.NDArray[np.uint16], attribute: Attribute) -> npt.NDArray[Any]:
+def _column(row: Codes, attribute: Attribute) -> npt.NDArray[Any]:
     """A column in the form for SDMetrics. Missing values of ordered attributes are NaN."""
     if attribute.ordered and attribute.missing:
         return np.where(row == attribute.size - 1, np.nan, row.astype(np.float64))

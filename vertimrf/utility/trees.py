@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Floats
 from ..errors import PlanError
 from ..plan.attribute import Attribute
 
 __all__ = ["CATBOOST", "SCIKIT", "Learner", "learners", "predict", "propensity"]
 
-Codes = npt.NDArray[np.uint16]
-Floats = npt.NDArray[np.float64]
 # Makes an unfitted classifier from the positions of categories among the inputs, and a seed.
 Learner = Callable[[Sequence[int], int], Any]
 

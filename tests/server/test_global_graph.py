@@ -8,11 +8,12 @@ from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import FitOptions, fit
+from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.server import global_graph
-from vertimrf.server.global_graph import _spanning_forest, combine_graphs
+from vertimrf.server.global_graph import _spanning_forest, combine_graphs, used_in
 
 N = 10_000.0
 
@@ -88,8 +89,6 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     assert edges >= {(i, i + 1) for i in range(7)}
     assert tree.largest <= 27
     assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
-    # The fit starts from the model on the way.
-    assert graph.start is not None
 
 
 def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
@@ -125,10 +124,8 @@ def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
     )
     graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
     assert graph.tree.largest <= 64
-    assert graph.start is not None
-    assert graph.start.tree == graph.tree
-    # Independent attributes, a forest, and what has room then.
-    assert [options.get("options", FitOptions()).steps for options in fits] == [50, 50, 1]
+    # Independent attributes, and a forest.
+    assert [options.get("options", FitOptions()).steps for options in fits] == [50, 50]
     # Direct neighbours stand first and entered first.
     assert all(graph.tree.covering((i, i + 1)) >= 0 for i in range(8))
 
@@ -281,3 +278,16 @@ def test_what_a_first_pair_explains_does_not_enter_with_it():
     assert {clique for clique in graph.tree.cliques if len(clique) == 2} >= {(3, 4)}
     edges = {pair for clique in graph.tree.cliques for pair in itertools.combinations(clique, 2)}
     assert len(edges & {(0, 1), (0, 2), (1, 2)}) == 2
+
+
+def test_pairs_without_a_clique_still_tell_their_one_way_margins():
+    sizes = (3, 3, 3)
+    local, crossing = everything(chain(sizes, 0.3), sizes, 2)
+    tree = junction_tree(sizes, {(1, 2)})
+    used = used_in(tree, local, (*local, *crossing))
+    assert sorted(m.attributes for m in used) == [(0,), (1,), (1, 2), (2,)]
+    # The pair (0, 1) of the first party is outside the tree: a margin of three cells.
+    precision = {m.attributes: float(np.mean(np.square(m.sigma))) ** -1 for m in used}
+    alone = 1 / 25
+    assert precision[0,] == pytest.approx(alone * (1 + 1 / 3))
+    assert precision[2,] == pytest.approx(alone)

@@ -20,6 +20,7 @@ __all__ = [
     "binned_sizes",
     "by_measurement",
     "contrasted",
+    "one_way_margins",
     "padded",
 ]
 
@@ -218,3 +219,47 @@ def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
         if m.attributes not in best or noise < best[m.attributes][0]:
             best[m.attributes] = noise, m
     return [m for _, m in best.values()]
+
+
+def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Every attribute's counts: the mean of its margins of most values in the same bins, weighted
+    by their precision.
+
+    Args:
+        measurements: noisy marginals. Those with unknown means are left out.
+
+    Returns:
+        One measurement for each measured attribute.
+    """
+    margins: dict[int, list[Measurement]] = {}
+    for m in measurements:
+        if m.unknown:
+            continue
+        variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
+        for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
+            others = tuple(k for k in range(m.counts.ndim) if k != axis)
+            spread = np.sqrt(variance.sum(axis=others))
+            margin = Measurement((a,), (bins,), m.counts.sum(axis=others), spread, m.source)
+            finest = margins.setdefault(a, [])
+            if finest and finest[0].counts.size < margin.counts.size:
+                finest.clear()
+            if not finest or _same_bins(finest[0], margin):
+                finest.append(margin)
+    return [_mean(of) for of in margins.values()]
+
+
+def _mean(measurements: Sequence[Measurement]) -> Measurement:
+    """The mean of measurements of the same cells, weighted by their precision."""
+    precisions = [1 / np.square(m.sigma) for m in measurements]
+    precision = np.sum(precisions, axis=0)
+    weighted = [p * m.counts for p, m in zip(precisions, measurements, strict=True)]
+    return replace(
+        measurements[0], counts=np.sum(weighted, axis=0) / precision, sigma=precision**-0.5
+    )
+
+
+def _same_bins(one: Measurement, other: Measurement) -> bool:
+    """Whether two one-way marginals of an attribute have the same cells."""
+    count = one.counts.size
+    first, second = (np.arange(count) if m.bins[0] is None else m.bins[0] for m in (one, other))
+    return count == other.counts.size and np.array_equal(first, second)

@@ -6,6 +6,8 @@ clique stays within ``max_clique_cells``: first a spanning forest
    (Chow and Liu, 1968), then a batch at a time.
 4. Fit a rough model to the graph after each batch, and go to 2.
 
+The rough models follow noise, so they only score; the final fit starts afresh.
+
 If all marginals fit in one clique, they are all added. The paper keeps the local graphs whole and
 adds cross-party edges by their R-scores; here local and cross-party marginals compete.
 """
@@ -27,14 +29,14 @@ from ..model.evidence import stand_out
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement, best_measured, padded
+from ..model.measurement import BinMap, Measurement, best_measured, one_way_margins, padded
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
 from ..progress import Progress, Silent, towards
 from .shared_columns import local_tree
 
-__all__ = ["GlobalGraph", "combine_graphs"]
+__all__ = ["GlobalGraph", "combine_graphs", "used_in"]
 
 # A marginal's misfit is divided by its cells to this power, because wide marginals use up the
 # cliques.
@@ -51,8 +53,6 @@ MAX_CELLS = 1 << 22
 # `min_improvement` and `tolerance` of the rough fits.
 ROUGH_IMPROVEMENT = 0.5
 ROUGH_TOLERANCE = 0.3
-# `tolerance` of the last rough fit, which has one step and is only the start of the final fit.
-LAST_TOLERANCE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +62,12 @@ class GlobalGraph:
     Attributes:
         kept: the cross-party measurements within its cliques, in the given order.
         tree: the junction tree.
-        start: the last rough model, to start the fit from; None if all marginals fit in one clique.
         classes: domain compression: by attribute, the map value -> class. The tree is of classes.
         warnings: sentences about cliques above the plan's ``tau``.
     """
 
     kept: tuple[Measurement, ...]
     tree: JunctionTree
-    start: MarkovRandomField | None
     classes: Mapping[int, BinMap]
     warnings: tuple[str, ...]
 
@@ -94,14 +92,13 @@ def combine_graphs(
         progress: where the growth of the graph is reported.
 
     Returns:
-        The graph and a model to start the final fit from.
+        The graph.
     """
     zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
     classes = compression_maps((*local, *crossing), kept_apart(plan.schema))
     sizes = compressed_sizes(plan.schema.sizes, classes)
     if not crossing:
-        return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
-    one_way = [m for m in local if len(m.attributes) == 1]
+        return GlobalGraph((), local_tree(plan, local, zeros, classes), classes, ())
     larger = [
         m
         for m in (*local, *crossing)
@@ -115,32 +112,48 @@ def combine_graphs(
             f"The schema's impossible combinations alone need cliques of {budget.limit:,.0f} cells, more than tau = {plan.tau:,}."
         )
     if budget.try_clique({a for m in larger for a in m.attributes}):
-        tree, start = budget.tree(), None
+        tree = budget.tree()
     else:
+        one_way = one_way_margins(local)
         independent = fit(plan.schema.sizes, one_way, total, zeros=zeros, classes=classes)
         pairs = [m for m in larger if len(m.attributes) == 2]
         if len(larger) > MANY_MARGINALS:
             larger = pairs
         batch = max(len(pairs) // STEPS, 1)
-        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress or Silent())
+        tree = _grown(plan, local, larger, zeros, independent, batch, progress or Silent())
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
-    return GlobalGraph(kept, tree, start, classes, tuple(warnings))
+    return GlobalGraph(kept, tree, classes, tuple(warnings))
+
+
+def used_in(
+    tree: JunctionTree, local: Sequence[Measurement], larger: Sequence[Measurement]
+) -> list[Measurement]:
+    """What a model of a tree is fitted to: the marginals that its cliques contain, and the one-way
+    margins of the parties' others.
+
+    Args:
+        tree: the junction tree.
+        local: the parties' local marginals.
+        larger: marginals of several attributes.
+    """
+
+    def inside(m: Measurement) -> bool:
+        return len(m.attributes) > 1 and tree.covering(m.attributes) >= 0
+
+    alone = one_way_margins([m for m in local if not inside(m)])
+    return [*alone, *filter(inside, larger)]
 
 
 def _grown(
     plan: Plan,
-    one_way: Sequence[Measurement],
+    local: Sequence[Measurement],
     larger: Sequence[Measurement],
     zeros: Sequence[Factor],
     independent: MarkovRandomField,
     batch: int,
     progress: Progress,
-) -> tuple[JunctionTree, MarkovRandomField]:
-    """Grow a graph to the limit; see the module.
-
-    Returns:
-        The junction tree and the last rough model.
-    """
+) -> JunctionTree:
+    """Grow a graph to the limit; see the module."""
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
     value, fitted = _values(plan, larger), independent
@@ -180,25 +193,19 @@ def _grown(
         if refused > added:
             # The graph is nearly full, so marginals that no longer fit are removed.
             waiting = {i for i in waiting if budget.has_room(larger[i].attributes)}
-        ending = len(waiting) < batch
-        if ending:
+        if len(waiting) < batch:
             enter(order(), batch)
+            return budget.tree()
         tree = budget.tree()
-        used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
-        rough = functools.partial(
-            fit,
+        fitted = fit(
             plan.schema.sizes,
-            used,
+            used_in(tree, local, larger),
             independent.total,
             tree=tree,
             warm=fitted,
             zeros=zeros,
             classes=classes,
-        )
-        if ending:
-            return tree, rough(options=FitOptions(steps=1, tolerance=LAST_TOLERANCE))
-        fitted = rough(
-            options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
+            options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE),
         )
         # A better model mostly has smaller misfits, so only marginals with high scores are scored
         # again.
@@ -206,7 +213,7 @@ def _grown(
         added, refused = enter(order(), batch)
         if added < batch:
             # No marginal with a positive score is left.
-            return budget.tree(), fitted
+            return budget.tree()
 
 
 def _values(plan: Plan, larger: Sequence[Measurement]) -> npt.NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """GraphCom: marginals compete for cliques, those that the model misses most come first."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,8 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     assert edges >= {(i, i + 1) for i in range(7)}
     assert tree.largest <= 27
     assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
+    # The fit starts from the model on the way.
+    assert graph.start is not None
 
 
 def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
@@ -124,8 +127,10 @@ def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
     )
     graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
     assert graph.tree.largest <= 64
-    # Independent attributes, and a forest.
-    assert [options.get("options", FitOptions()).steps for options in fits] == [50, 50]
+    assert graph.start is not None
+    assert graph.start.tree == graph.tree
+    # Independent attributes, a forest, and what has room then.
+    assert [options.get("options", FitOptions()).steps for options in fits] == [50, 50, 1]
     # Direct neighbours stand first and entered first.
     assert all(graph.tree.covering((i, i + 1)) >= 0 for i in range(8))
 
@@ -291,3 +296,15 @@ def test_pairs_without_a_clique_still_tell_their_one_way_margins():
     alone = 1 / 25
     assert precision[0,] == pytest.approx(alone * (1 + 1 / 3))
     assert precision[2,] == pytest.approx(alone)
+
+
+def test_the_fit_starts_afresh_if_pairs_are_mostly_noise():
+    sizes = (4,) * 6
+    local, crossing = everything(chain(sizes, 0.9), sizes, 3)
+    rng = np.random.default_rng(2)
+    noisy = [
+        replace(m, counts=m.counts + 200 * rng.normal(size=m.counts.shape), sigma=200.0)
+        for m in crossing
+    ]
+    assert combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).start is not None
+    assert combine_graphs(plan_of(sizes, 3, tau=16), local, noisy, N).start is None

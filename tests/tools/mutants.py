@@ -926,8 +926,8 @@ NAMED = (
     Mutation(
         "the last fit forgets what cannot be",
         "server/server.py",
-        "tree=graph.tree, zeros=zeros, classes=graph.classes, options=FitOptions(progress=report),",
-        "tree=graph.tree, classes=graph.classes, options=FitOptions(progress=report),",
+        "warm=graph.start, zeros=zeros, classes=graph.classes,",
+        "warm=graph.start, classes=graph.classes,",
         ("test_impossible_runs.py",),
     ),
     Mutation(

@@ -143,7 +143,12 @@ class Measurement:
             expectation if the model is right.
         """
         apart = np.abs(self.contrasted(self.counts - expected)).sum()
-        return float(0.5 * (apart - np.sqrt(2 / np.pi) * self.errors.sum()))
+        return float(0.5 * apart) - self.misfit_by_noise
+
+    @property
+    def misfit_by_noise(self) -> float:
+        """Half the expected L1 norm of the noise, in records."""
+        return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
 
     def squares(self, expected: Array) -> float:
         """Sum of a model's squared residuals, in units of sigma.

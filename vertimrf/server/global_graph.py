@@ -6,7 +6,8 @@ clique stays within ``max_clique_cells``: first a spanning forest
    (Chow and Liu, 1968), then a batch at a time.
 4. Fit a rough model to the graph after each batch, and go to 2.
 
-The rough models follow noise, so they only score; the final fit starts afresh.
+Rough models follow noise. The final fit starts from the last one only if the pairs' misfits to
+independent attributes are above what noise adds to them.
 
 If all marginals fit in one clique, they are all added. The paper keeps the local graphs whole and
 adds cross-party edges by their R-scores; here local and cross-party marginals compete.
@@ -53,6 +54,8 @@ MAX_CELLS = 1 << 22
 # `min_improvement` and `tolerance` of the rough fits.
 ROUGH_IMPROVEMENT = 0.5
 ROUGH_TOLERANCE = 0.3
+# `tolerance` of the last rough fit, which has one step and is only the start of the final fit.
+LAST_TOLERANCE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +65,15 @@ class GlobalGraph:
     Attributes:
         kept: the cross-party measurements within its cliques, in the given order.
         tree: the junction tree.
+        start: the last rough model, to start the fit from; None if all marginals fit in one clique,
+            or if pairs are mostly noise.
         classes: domain compression: by attribute, the map value -> class. The tree is of classes.
         warnings: sentences about cliques above the plan's ``tau``.
     """
 
     kept: tuple[Measurement, ...]
     tree: JunctionTree
+    start: MarkovRandomField | None
     classes: Mapping[int, BinMap]
     warnings: tuple[str, ...]
 
@@ -92,13 +98,13 @@ def combine_graphs(
         progress: where the growth of the graph is reported.
 
     Returns:
-        The graph.
+        The graph and a model to start the final fit from.
     """
     zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
     classes = compression_maps((*local, *crossing), kept_apart(plan.schema))
     sizes = compressed_sizes(plan.schema.sizes, classes)
     if not crossing:
-        return GlobalGraph((), local_tree(plan, local, zeros, classes), classes, ())
+        return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
     larger = [
         m
         for m in (*local, *crossing)
@@ -112,7 +118,7 @@ def combine_graphs(
             f"The schema's impossible combinations alone need cliques of {budget.limit:,.0f} cells, more than tau = {plan.tau:,}."
         )
     if budget.try_clique({a for m in larger for a in m.attributes}):
-        tree = budget.tree()
+        tree, start = budget.tree(), None
     else:
         one_way = one_way_margins(local)
         independent = fit(plan.schema.sizes, one_way, total, zeros=zeros, classes=classes)
@@ -120,9 +126,11 @@ def combine_graphs(
         if len(larger) > MANY_MARGINALS:
             larger = pairs
         batch = max(len(pairs) // STEPS, 1)
-        tree = _grown(plan, local, larger, zeros, independent, batch, progress or Silent())
+        tree, start = _grown(plan, local, larger, zeros, independent, batch, progress or Silent())
+        if _misfits(pairs, independent).sum() < sum(m.misfit_by_noise for m in pairs):
+            start = None
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
-    return GlobalGraph(kept, tree, classes, tuple(warnings))
+    return GlobalGraph(kept, tree, start, classes, tuple(warnings))
 
 
 def used_in(
@@ -152,8 +160,12 @@ def _grown(
     independent: MarkovRandomField,
     batch: int,
     progress: Progress,
-) -> JunctionTree:
-    """Grow a graph to the limit; see the module."""
+) -> tuple[JunctionTree, MarkovRandomField]:
+    """Grow a graph to the limit; see the module.
+
+    Returns:
+        The junction tree and the last rough model.
+    """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
     value, fitted = _values(plan, larger), independent
@@ -193,11 +205,12 @@ def _grown(
         if refused > added:
             # The graph is nearly full, so marginals that no longer fit are removed.
             waiting = {i for i in waiting if budget.has_room(larger[i].attributes)}
-        if len(waiting) < batch:
+        ending = len(waiting) < batch
+        if ending:
             enter(order(), batch)
-            return budget.tree()
         tree = budget.tree()
-        fitted = fit(
+        rough = functools.partial(
+            fit,
             plan.schema.sizes,
             used_in(tree, local, larger),
             independent.total,
@@ -205,7 +218,11 @@ def _grown(
             warm=fitted,
             zeros=zeros,
             classes=classes,
-            options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE),
+        )
+        if ending:
+            return tree, rough(options=FitOptions(steps=1, tolerance=LAST_TOLERANCE))
+        fitted = rough(
+            options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
         )
         # A better model mostly has smaller misfits, so only marginals with high scores are scored
         # again.
@@ -213,7 +230,7 @@ def _grown(
         added, refused = enter(order(), batch)
         if added < batch:
             # No marginal with a positive score is left.
-            return budget.tree()
+            return budget.tree(), fitted
 
 
 def _values(plan: Plan, larger: Sequence[Measurement]) -> npt.NDArray[np.float64]:

@@ -451,6 +451,7 @@ class Server:
                     used,
                     total,
                     tree=graph.tree,
+                    warm=graph.start,
                     zeros=zeros,
                     classes=graph.classes,
                     options=FitOptions(progress=report),

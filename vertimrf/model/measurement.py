@@ -236,7 +236,7 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
     Returns:
         One measurement for each measured attribute.
     """
-    margins: dict[int, list[Measurement]] = {}
+    margins: dict[int, dict[bytes, list[Measurement]]] = {}
     for m in measurements:
         if m.unknown:
             continue
@@ -245,26 +245,13 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
             others = tuple(k for k in range(m.counts.ndim) if k != axis)
             spread = np.sqrt(variance.sum(axis=others))
             margin = Measurement((a,), (bins,), m.counts.sum(axis=others), spread, m.source)
-            finest = margins.setdefault(a, [])
-            if finest and finest[0].counts.size < margin.counts.size:
-                finest.clear()
-            if not finest or _same_bins(finest[0], margin):
-                finest.append(margin)
-    return [_mean(of) for of in margins.values()]
-
-
-def _mean(measurements: Sequence[Measurement]) -> Measurement:
-    """The mean of measurements of the same cells, weighted by their precision."""
-    precisions = [1 / np.square(m.sigma) for m in measurements]
-    precision = np.sum(precisions, axis=0)
-    weighted = [p * m.counts for p, m in zip(precisions, measurements, strict=True)]
-    return replace(
-        measurements[0], counts=np.sum(weighted, axis=0) / precision, sigma=precision**-0.5
-    )
-
-
-def _same_bins(one: Measurement, other: Measurement) -> bool:
-    """Whether two one-way marginals of an attribute have the same cells."""
-    count = one.counts.size
-    first, second = (np.arange(count) if m.bins[0] is None else m.bins[0] for m in (one, other))
-    return count == other.counts.size and np.array_equal(first, second)
+            cells = np.arange(margin.counts.size) if bins is None else bins
+            margins.setdefault(a, {}).setdefault(cells.tobytes(), []).append(margin)
+    out = []
+    for by_bins in margins.values():
+        finest = max(by_bins.values(), key=lambda some: some[0].counts.size)
+        weights = [np.square(m.sigma) ** -1 for m in finest]
+        precision = np.sum(weights, axis=0)
+        counts = np.sum([w * m.counts for w, m in zip(weights, finest, strict=True)], axis=0)
+        out.append(replace(finest[0], counts=counts / precision, sigma=precision**-0.5))
+    return out

@@ -144,12 +144,9 @@ def used_in(
         local: the parties' local marginals.
         larger: marginals of several attributes.
     """
-
-    def inside(m: Measurement) -> bool:
-        return len(m.attributes) > 1 and tree.covering(m.attributes) >= 0
-
-    alone = one_way_margins([m for m in local if not inside(m)])
-    return [*alone, *filter(inside, larger)]
+    inside = {m for m in larger if len(m.attributes) > 1 and tree.covering(m.attributes) >= 0}
+    alone = one_way_margins([m for m in local if m not in inside])
+    return [*alone, *filter(inside.__contains__, larger)]
 
 
 def _grown(

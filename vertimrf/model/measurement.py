@@ -236,7 +236,7 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
     Returns:
         One measurement for each measured attribute.
     """
-    margins: dict[int, dict[bytes, list[Measurement]]] = {}
+    margins: dict[int, dict[tuple[int, bytes], list[Measurement]]] = {}
     for m in measurements:
         if m.unknown:
             continue
@@ -245,8 +245,9 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
             others = tuple(k for k in range(m.counts.ndim) if k != axis)
             spread = np.sqrt(variance.sum(axis=others))
             margin = Measurement((a,), (bins,), m.counts.sum(axis=others), spread, m.source)
-            cells = np.arange(margin.counts.size) if bins is None else bins
-            margins.setdefault(a, {}).setdefault(cells.tobytes(), []).append(margin)
+            count = margin.counts.size
+            cells = count, (np.arange(count) if bins is None else bins).tobytes()
+            margins.setdefault(a, {}).setdefault(cells, []).append(margin)
     out = []
     for by_bins in margins.values():
         finest = max(by_bins.values(), key=lambda some: some[0].counts.size)

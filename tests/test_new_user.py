@@ -910,6 +910,12 @@ def test_a_long_list_of_values_is_a_file_beside_the_draft(tmp_path, monkeypatch)
     (tmp_path / "s.Town_city.txt").rename("kept.txt")
     assert "Elsewhere" in Schema.load("all.toml").attributes[0].values
     assert "Cannot read the list of values s.Town_city.txt" in refused("inspect s.toml")
+    # SDV's metadata names no value, so no list is written; nor is one that a reader would change.
+    good("schema draft p.csv --out bare.sdv.json")
+    assert not list(tmp_path.glob("bare*.txt"))
+    marked = Schema.of({"a": [Attribute.categorical("c", ["\ufeffx", *map(str, range(200))])]})
+    marked.save("marked.toml", lists_apart=True)
+    assert Schema.load("marked.toml") == marked
     # A draft does not replace a list that may be edited.
     (tmp_path / "t.Town_city.txt").write_text("mine\n")
     assert "t.Town_city.txt exists" in refused("schema draft p.csv --out t.toml")

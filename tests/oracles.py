@@ -16,9 +16,8 @@ def cdf(levels, records, ceiling):
 
 def crossed(columns, sizes):
     """How many records have each combination of values [shape=sizes]."""
-    counts = np.zeros(sizes, np.int64)
-    np.add.at(counts, tuple(columns), 1)
-    return counts
+    cells = np.ravel_multi_index(tuple(columns), tuple(sizes))
+    return np.bincount(cells, minlength=np.prod(sizes)).reshape(sizes)
 
 
 def highest_levels(rng, records, keys):

@@ -56,7 +56,7 @@ def test_what_analyses_need(text, marginals):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("pay ~ yeear", "there is no column 'yaer'; near it: year"),
+        ("pay ~ yearr", "there is no column 'yearr'; near it: year"),
         ("mean(Pay) by sex", "there is no column 'Pay'; near it: pay"),
         (
             "pay vs zzz",

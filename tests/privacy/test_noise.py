@@ -13,6 +13,7 @@ from scipy import special, stats
 
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy import sampler
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent
 from vertimrf.privacy.noise import FixedNoise, KeyedNoise, SystemNoise
 from vertimrf.privacy.sampler import Stream, discrete_gaussian, two_sided_geometric
 
@@ -194,6 +195,26 @@ def test_noise_of_hardly_any_scale_is_none():
 def test_gaussian_noise_survives_large_values():
     values = np.array([0, 1 << 40, -(1 << 40)], np.int64)
     assert (np.abs(SystemNoise().gaussian(values, 2.0) - values) < 40).all()
+
+
+def test_opendp_states_the_zcdp_that_the_ledger_does():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
+    assert (space >> dp.m.then_gaussian(scale=7.0)).map(d_in=2) == pytest.approx(
+        GaussianEvent(7.0, 2).rho, rel=1e-9
+    )
+
+
+def test_opendp_states_the_epsilon_of_geometric_noise_that_the_ledger_does():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+    assert (space >> dp.m.then_laplace(scale=7.0)).map(d_in=2) == pytest.approx(
+        GeometricEvent(7.0, 2).pure_epsilon, rel=1e-9
+    )
 
 
 VALUES = np.arange(600).reshape(20, 30)

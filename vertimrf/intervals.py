@@ -80,7 +80,7 @@ def combine(
     Args:
         estimates: one of each draw [shape=(m,)], or its coefficients [shape=(m, k)].
         variances: squared standard errors that the analysis of each draw states [as ``estimates``].
-        released: the estimate from several times as many rows of the model itself (its ``sample``),
+        released: recommended: the estimate from several times as many rows of the model itself (its ``sample``),
             which corrects the bias of the fit [shape=() or (k,)]. None corrects nothing.
 
     Returns:

@@ -17,7 +17,7 @@ from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRF
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.redraw import Noise
-from .model.sample import expected_marginals, expected_records, sample
+from .model.sample import expected_marginals, expected_records, marginals_of_rows, sample
 from .model.structural_zeros import ruling_out
 from .model.trust import MEAN_ABSOLUTE, UNKNOWN, Evidence
 from .plan.defaults import HOLDERS_COLUMN
@@ -319,13 +319,22 @@ class Model:
         """
         return self.trusts([(columns,) if isinstance(columns, str) else tuple(columns)])[0]
 
-    def trusts(self, wanted: Sequence[tuple[str, ...]] | None = None) -> list[Trust]:
-        """As :meth:`trust`, of many marginals; by default of every column and every pair."""
+    def trusts(
+        self, wanted: Sequence[tuple[str, ...]] | None = None, *, by_rows: bool = False
+    ) -> list[Trust]:
+        """As :meth:`trust`, of many marginals.
+
+        Args:
+            wanted: the columns of each; by default every column and every pair.
+            by_rows: estimate the marginals from rows of the model. Exact ones of three columns may
+                take long, or more memory than is allowed.
+        """
         names = self.schema.names
         if wanted is None:
             wanted = [(name,) for name in names] + list(itertools.combinations(names, 2))
         places = [[self.schema.index(name) for name in some] for some in wanted]
-        tables = expected_marginals(self.field, places)
+        marginals = marginals_of_rows if by_rows else expected_marginals
+        tables = marginals(self.field, places)
         return [self._trust(at, table) for at, table in zip(places, tables, strict=True)]
 
     def _errors(self, wanted: Sequence[int], counts: Array) -> Array:

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
-from vertimrf.model.measurement import Measurement, best_measured, bin_table, by_measurement
+from vertimrf.model.measurement import (
+    Measurement,
+    best_measured,
+    bin_table,
+    by_measurement,
+    one_way_margins,
+)
 
 
 def test_misfit_of_independence_is_near_zero_and_of_equality_large():
@@ -104,3 +110,24 @@ def test_flat_cells_are_taken_apart_by_measurement():
     assert [part.shape for part in parts] == list(shapes)
     np.testing.assert_array_equal(np.concatenate([part.ravel() for part in parts]), np.arange(12.0))
     assert by_measurement(np.empty(0), []) == []
+
+
+def test_one_way_margins_are_weighted_by_precision_and_leave_coarser_bins_out():
+    table = np.arange(6.0).reshape(2, 3)
+    halves = np.array([0, 0, 1])
+    measured = [
+        Measurement((1,), (None,), np.full(3, 10.0), 1.0),
+        Measurement((0, 1), (None, None), table, 1.0),
+        Measurement((0, 1), (None, halves), np.ones((2, 2)), 1.0),
+        Measurement((2, 3), (None, None), np.ones((2, 2)), 1.0, contrasts=(0,)),
+    ]
+    one, other = sorted(one_way_margins(measured), key=lambda m: m.attributes)
+    assert (one.attributes, other.attributes) == ((0,), (1,))
+    # Margins of three and of two cells.
+    weights = np.array([1 / 3, 1 / 2])
+    expected = (weights[0] * table.sum(axis=1) + weights[1] * 2.0) / weights.sum()
+    np.testing.assert_allclose(one.counts, expected)
+    np.testing.assert_allclose(one.sigma, weights.sum() ** -0.5)
+    # One marginal of variance 1, and a margin of variance 2.
+    np.testing.assert_allclose(other.counts, (10.0 + 0.5 * table.sum(axis=0)) / 1.5)
+    np.testing.assert_allclose(other.sigma, 1.5**-0.5)

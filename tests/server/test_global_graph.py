@@ -1,6 +1,7 @@
 """GraphCom: marginals compete for cliques, those that the model misses most come first."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import FitOptions, fit
+from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.server import global_graph
-from vertimrf.server.global_graph import _spanning_forest, combine_graphs
+from vertimrf.server.global_graph import _spanning_forest, combine_graphs, used_in
 
 N = 10_000.0
 
@@ -281,3 +283,28 @@ def test_what_a_first_pair_explains_does_not_enter_with_it():
     assert {clique for clique in graph.tree.cliques if len(clique) == 2} >= {(3, 4)}
     edges = {pair for clique in graph.tree.cliques for pair in itertools.combinations(clique, 2)}
     assert len(edges & {(0, 1), (0, 2), (1, 2)}) == 2
+
+
+def test_pairs_without_a_clique_still_tell_their_one_way_margins():
+    sizes = (3, 3, 3)
+    local, crossing = everything(chain(sizes, 0.3), sizes, 2)
+    tree = junction_tree(sizes, {(1, 2)})
+    used = used_in(tree, local, (*local, *crossing))
+    assert sorted(m.attributes for m in used) == [(0,), (1,), (1, 2), (2,)]
+    # The pair (0, 1) of the first party is outside the tree: a margin of three cells.
+    precision = {m.attributes: float(np.mean(np.square(m.sigma))) ** -1 for m in used}
+    alone = 1 / 25
+    assert precision[0,] == pytest.approx(alone * (1 + 1 / 3))
+    assert precision[2,] == pytest.approx(alone)
+
+
+def test_the_fit_starts_afresh_if_pairs_are_mostly_noise():
+    sizes = (4,) * 6
+    local, crossing = everything(chain(sizes, 0.9), sizes, 3)
+    rng = np.random.default_rng(2)
+    noisy = [
+        replace(m, counts=m.counts + 200 * rng.normal(size=m.counts.shape), sigma=200.0)
+        for m in crossing
+    ]
+    assert combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).start is not None
+    assert combine_graphs(plan_of(sizes, 3, tau=16), local, noisy, N).start is None

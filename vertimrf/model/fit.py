@@ -37,13 +37,11 @@ from .domain_compression import Compression, compress, compressed_sizes, value_s
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField
-from .measurement import BinMap, Measurement, by_measurement
+from .measurement import BinMap, Measurement, by_measurement, one_way_margins
 from .proximal_step import Dual, LogFactors
 
 __all__ = ["FitOptions", "fit"]
 
-# Counts of an attribute's values, their variances and their bins.
-Margin = tuple[Array, Array, BinMap | None]
 # Least weight of a marginal that shows no more than independent attributes do.
 MIN_FOLLOWED = 0.02
 # Noise moves a step in fewer directions than there are cells, because marginals share margins.
@@ -318,41 +316,18 @@ def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
-    """Centred logs of every measured attribute's counts: the mean of its margins of most values in
-    the same bins, weighted by their precision.
-    """
-    margins: dict[int, list[Margin]] = {}
-    for m in measurements:
-        if m.unknown:
-            continue
-        variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
-        for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
-            others = tuple(k for k in range(m.counts.ndim) if k != axis)
-            margin = m.counts.sum(axis=others), variance.sum(axis=others), bins
-            finest = margins.setdefault(a, [])
-            if finest and len(finest[0][0]) < len(margin[0]):
-                finest.clear()
-            if not finest or _same_bins(finest[0], margin):
-                finest.append(margin)
+    """Centred logs of every measured attribute's counts."""
     logs: dict[int, Array] = {}
-    for a, of in margins.items():
-        precision = np.sum([1 / variance for _, variance, _ in of], axis=0)
-        mean = np.sum([margin / variance for margin, variance, _ in of], axis=0) / precision
+    for m in one_way_margins(measurements):
         # Counts are at least half a standard deviation. A bin's count is spread equally over its
         # values.
-        counts = np.maximum(mean, 0.5 / np.sqrt(precision))
-        bins = of[0][2]
+        counts, (bins,) = np.maximum(m.counts, 0.5 * m.errors), m.bins
         if bins is not None:
-            counts = (counts / np.maximum(np.bincount(bins, minlength=len(mean)), 1))[bins]
-        logs[a] = np.log(counts) - float((counts * np.log(counts)).sum() / counts.sum())
+            counts = (counts / np.maximum(np.bincount(bins, minlength=counts.size), 1))[bins]
+        logs[m.attributes[0]] = np.log(counts) - float(
+            (counts * np.log(counts)).sum() / counts.sum()
+        )
     return logs
-
-
-def _same_bins(one: Margin, other: Margin) -> bool:
-    """Whether two margins of an attribute have the same cells."""
-    count = len(one[0])
-    first, second = (np.arange(count) if bins is None else bins for _, _, bins in (one, other))
-    return count == len(other[0]) and np.array_equal(first, second)
 
 
 def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:

@@ -20,6 +20,7 @@ __all__ = [
     "binned_sizes",
     "by_measurement",
     "contrasted",
+    "one_way_margins",
     "padded",
 ]
 
@@ -142,7 +143,12 @@ class Measurement:
             expectation if the model is right.
         """
         apart = np.abs(self.contrasted(self.counts - expected)).sum()
-        return float(0.5 * (apart - np.sqrt(2 / np.pi) * self.errors.sum()))
+        return float(0.5 * apart) - self.misfit_by_noise
+
+    @property
+    def misfit_by_noise(self) -> float:
+        """Half the expected L1 norm of the noise, in records."""
+        return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
 
     def squares(self, expected: Array) -> float:
         """Sum of a model's squared residuals, in units of sigma.
@@ -218,3 +224,34 @@ def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
         if m.attributes not in best or noise < best[m.attributes][0]:
             best[m.attributes] = noise, m
     return [m for _, m in best.values()]
+
+
+def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Every attribute's counts: the mean of its margins of most values in the same bins, weighted
+    by their precision.
+
+    Args:
+        measurements: noisy marginals. Those with unknown means are left out.
+
+    Returns:
+        One measurement for each measured attribute.
+    """
+    margins: dict[int, dict[bytes, list[Measurement]]] = {}
+    for m in measurements:
+        if m.unknown:
+            continue
+        variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
+        for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
+            others = tuple(k for k in range(m.counts.ndim) if k != axis)
+            spread = np.sqrt(variance.sum(axis=others))
+            margin = Measurement((a,), (bins,), m.counts.sum(axis=others), spread, m.source)
+            cells = np.arange(margin.counts.size) if bins is None else bins
+            margins.setdefault(a, {}).setdefault(cells.tobytes(), []).append(margin)
+    out = []
+    for by_bins in margins.values():
+        finest = max(by_bins.values(), key=lambda some: some[0].counts.size)
+        weights = [np.square(m.sigma) ** -1 for m in finest]
+        precision = np.sum(weights, axis=0)
+        counts = np.sum([w * m.counts for w, m in zip(weights, finest, strict=True)], axis=0)
+        out.append(replace(finest[0], counts=counts / precision, sigma=precision**-0.5))
+    return out

@@ -222,7 +222,8 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
 def _trust(model: Model, places: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Trust]:
     """How far columns and pairs can be trusted, by their positions."""
     names = [tuple(model.schema.names[a] for a in some) for some in places]
-    return dict(zip(places, model.trusts(names), strict=True))
+    by_rows = max(map(len, places), default=0) > 2
+    return dict(zip(places, model.trusts(names, by_rows=by_rows), strict=True))
 
 
 def _samples(model: Model) -> dict[str, list[Trust]]:
@@ -238,7 +239,8 @@ def _samples(model: Model) -> dict[str, list[Trust]]:
                 name += " at one party" if schema.at_one_party(some) else " across parties"
             if math.prod(schema.sizes[a] for a in some) <= MAX_CELLS:
                 groups.setdefault(name, set()).add(some)
-    return {name: list(_trust(model, sorted(some)).values()) for name, some in groups.items()}
+    known = _trust(model, sorted(set().union(*groups.values())))
+    return {name: [known[some] for some in sorted(places)] for name, places in groups.items()}
 
 
 def _first(matrix: Array) -> list[tuple[int, int]]:

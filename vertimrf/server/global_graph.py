@@ -7,6 +7,9 @@
    ``max_clique_cells``: first a spanning forest (Chow and Liu, 1968), then a batch at a time.
 4. Fit a rough model to the graph after each batch, and go to 2.
 
+Rough models follow noise. The final fit starts from the last one only if the pairs' misfits to
+independent attributes are above what noise adds to them.
+
 If all marginals fit in one clique, they are all added. The paper keeps the local graphs whole and
 adds cross-party edges by their R-scores; here local and cross-party marginals compete.
 """
@@ -29,14 +32,14 @@ from ..model.evidence import stand_out
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement, best_measured, padded
+from ..model.measurement import BinMap, Measurement, best_measured, one_way_margins, padded
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
 from ..progress import SILENT, Progress, towards
 from .shared_columns import local_tree
 
-__all__ = ["GlobalGraph", "combine_graphs"]
+__all__ = ["GlobalGraph", "combine_graphs", "used_in"]
 
 # A marginal's misfit is divided by its cells to this power, because wide marginals use up the
 # cliques.
@@ -64,7 +67,8 @@ class GlobalGraph:
     Attributes:
         kept: the cross-party measurements within its cliques, in the given order.
         tree: the junction tree.
-        start: the last rough model, to start the fit from; None if all marginals fit in one clique.
+        start: the last rough model, to start the fit from; None if all marginals fit in one clique,
+            or if pairs are mostly noise.
         classes: domain compression: by attribute, the map value -> class. The tree is of classes.
         warnings: sentences about cliques above the plan's ``tau``.
     """
@@ -103,7 +107,6 @@ def combine_graphs(
     sizes = compressed_sizes(plan.schema.sizes, classes)
     if not crossing:
         return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
-    one_way = [m for m in local if len(m.attributes) == 1]
     larger = [
         m
         for m in (*local, *crossing)
@@ -119,19 +122,38 @@ def combine_graphs(
     if budget.try_clique({a for m in larger for a in m.attributes}):
         tree, start = budget.tree(), None
     else:
+        one_way = one_way_margins(local)
         independent = fit(plan.schema.sizes, one_way, total, zeros=zeros, classes=classes)
         pairs = [m for m in larger if len(m.attributes) == 2]
         if len(larger) > MANY_MARGINALS:
             larger = pairs
         batch = max(len(pairs) // STEPS, 1)
-        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress)
+        tree, start = _grown(plan, local, larger, zeros, independent, batch, progress)
+        if _misfits(pairs, independent).sum() < sum(m.misfit_by_noise for m in pairs):
+            start = None
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
 
 
+def used_in(
+    tree: JunctionTree, local: Sequence[Measurement], larger: Sequence[Measurement]
+) -> list[Measurement]:
+    """What a model of a tree is fitted to: the marginals that its cliques contain, and the one-way
+    margins of the parties' others.
+
+    Args:
+        tree: the junction tree.
+        local: the parties' local marginals.
+        larger: marginals of several attributes.
+    """
+    inside = {m for m in larger if len(m.attributes) > 1 and tree.covering(m.attributes) >= 0}
+    alone = one_way_margins([m for m in local if m not in inside])
+    return [*alone, *filter(inside.__contains__, larger)]
+
+
 def _grown(
     plan: Plan,
-    one_way: Sequence[Measurement],
+    local: Sequence[Measurement],
     larger: Sequence[Measurement],
     zeros: Sequence[Factor],
     independent: MarkovRandomField,
@@ -186,11 +208,10 @@ def _grown(
         if ending:
             enter(order(), batch)
         tree = budget.tree()
-        used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
         rough = functools.partial(
             fit,
             plan.schema.sizes,
-            used,
+            used_in(tree, local, larger),
             independent.total,
             tree=tree,
             warm=fitted,

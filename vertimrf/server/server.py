@@ -43,7 +43,7 @@ from ..privacy.ledger import Ledger
 from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .cross_party import RecordCount, cross_party_marginals
-from .global_graph import combine_graphs
+from .global_graph import combine_graphs, used_in
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
     Overlap,
@@ -278,12 +278,11 @@ class Server:
             zeros = ruling_out(schema.sizes, apart(schema)[0])
             classes = compression_maps(local, kept_apart(schema))
             tree = local_tree(self._plan, local, zeros, classes)
-            known = [m for m in local if tree.covering(m.attributes) >= 0]
             report = fitting(self._options.progress)
             alone = self._plan.sketch is None and all(len(m.attributes) == 1 for m in local)
             return fit(
                 schema.sizes,
-                known,
+                used_in(tree, local, local),
                 total,
                 tree=tree,
                 zeros=zeros,
@@ -449,7 +448,7 @@ class Server:
 
         options.progress.step("global model")
         with clock("OptMRF"):
-            used = [m for m in (*local, *graph.kept) if graph.tree.covering(m.attributes) >= 0]
+            used = used_in(graph.tree, local, (*local, *graph.kept))
             fitted, off_tree = initial, frozenset[tuple[int, ...]]()
             if graph.kept or apart(plan.schema)[1]:
                 report = fitting(options.progress)

@@ -44,6 +44,8 @@ def test_coefficients_are_combined_one_by_one():
         ([1.0, np.nan], [1.0, 1.0]),
         ([1.0, 2.0], [1.0, -1.0]),
         (np.zeros((2, 2, 2)), np.zeros((2, 2, 2))),
+        ([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0]]),
+        (["a", "b"], [1.0, 1.0]),
     ],
 )
 def test_what_cannot_be_combined_is_refused(estimates, variances):

@@ -15,7 +15,9 @@ from commands import good, refused, run
 import vertimrf
 from vertimrf import Attribute, Schema, Synthesizer
 from vertimrf.conditions import allowed
+from vertimrf.errors import SchemaError
 from vertimrf.model.fit import FitOptions
+from vertimrf.plan import value_files
 
 NOTE = "the schema does not have it: column 'note'"
 
@@ -910,6 +912,16 @@ def test_a_long_list_of_values_is_a_file_beside_the_draft(tmp_path, monkeypatch)
     (tmp_path / "s.Town_city.txt").rename("kept.txt")
     assert "Elsewhere" in Schema.load("all.toml").attributes[0].values
     assert "Cannot read the list of values s.Town_city.txt" in refused("inspect s.toml")
+    # SDV's metadata names no value, so no list is written; nor is one that a reader would change.
+    good("schema draft p.csv --out bare.sdv.json")
+    assert not list(tmp_path.glob("bare*.txt"))
+    marked = Schema.of({"a": [Attribute.categorical("c", ["\ufeffx", *map(str, range(200))])]})
+    marked.save("marked.toml", lists_apart=True)
+    # Columns whose names give the same file name have a file each.
+    columns = [Attribute.categorical(n, [f"{n}{i}" for i in range(200)]) for n in ("d d", "d/d")]
+    Schema.of({"a": columns}).save("two.toml", lists_apart=True)
+    assert Schema.load("two.toml") == Schema.of({"a": columns})
+    assert Schema.load("marked.toml") == marked
     # A draft does not replace a list that may be edited.
     (tmp_path / "t.Town_city.txt").write_text("mine\n")
     assert "t.Town_city.txt exists" in refused("schema draft p.csv --out t.toml")
@@ -939,6 +951,21 @@ def test_a_schema_of_another_party_names_no_file_of_its_reader(tmp_path, monkeyp
         (tmp_path / "part" / "h.toml").write_text(section)
         assert words in refused("schema merge part/h.toml --out s.toml"), name
     assert not (tmp_path / "s.toml").exists()
+
+
+def test_the_lists_of_a_schema_are_limited_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(value_files, "MAX_JSON", 5)
+    attributes = [{"name": name, "values": "h.v.txt"} for name in "ab"]
+    (tmp_path / "h.json").write_text(
+        json.dumps({"party": [{"name": "p", "attribute": attributes}]})
+    )
+    for content, fits in (("x\n", True), ("x\ny\n", False)):
+        (tmp_path / "h.v.txt").write_text(content)
+        if fits:
+            assert Schema.load(tmp_path / "h.json").sizes == (1, 1)
+        else:
+            with pytest.raises(SchemaError, match="has more than"):
+                Schema.load(tmp_path / "h.json")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def combine(
         ModelError: fewer than two draws, shapes that differ, numbers that are not finite, or a
             negative variance.
     """
-    q, u = (np.asarray(values, np.float64) for values in (estimates, variances))
+    q, u = (_numbers(values) for values in (estimates, variances))
     if q.shape != u.shape or q.ndim not in (1, 2) or len(q) < 2:
         raise ModelError(
             f"Estimates have the shape {q.shape} and variances {u.shape}; give both of two or more draws, as (m,) or (m, k)."
@@ -100,9 +100,18 @@ def combine(
     m = len(q)
     total = np.maximum((1 + 1 / m) * q.var(axis=0, ddof=1), u.mean(axis=0))
     mean: Array = q.mean(axis=0)
-    centre = mean if released is None else 2 * np.asarray(released, np.float64) - mean
+    centre = mean if released is None else 2 * _numbers(released) - mean
     if centre.shape != mean.shape or not np.isfinite(centre).all():
         raise ModelError(
             "The released estimate has other coefficients than the draws, or is not finite."
         )
     return Combined(centre, np.sqrt(total), m - 1)
+
+
+def _numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike]) -> Array:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(
+            "Estimates and variances must be numbers, as many of every draw: give arrays of them."
+        ) from None

@@ -228,7 +228,8 @@ class Model:
         other noise (:mod:`~.model.redraw`). So estimates from these tables spread by both the sampling
         of people from a population and the noise of the measurements; :func:`vertimrf.combine` makes
         intervals of them. This has no privacy cost. What the model itself has wrong, such as
-        dependences that were not measured, is in no interval: see :meth:`trust`.
+        dependences that were not measured, is in no interval: see :meth:`trust`. Records are drawn
+        one by one: where a person has several, sampling spreads more than these tables.
 
         Args:
             m: number of tables, 2 or more.

@@ -161,6 +161,7 @@ def test_a_file_whose_noise_does_not_fit_is_refused(tmp_path, monkeypatch):
         {"noise.axes": parts["noise.axes"] + [0, 0, 1, 0]},
         {"noise": -parts["noise"]},
         {"noise": parts["noise"][:1]},
+        {"noise": np.repeat(parts["noise"][:, None], 2, axis=1)},
         {"noise.axes": parts["noise.axes"] - 1, "noise.bins0": np.zeros(2, np.int64)},
     ]
     for change in wrong:

@@ -8,6 +8,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.sdv import sections_of
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
 
@@ -151,3 +152,15 @@ def test_a_part_without_private_domains_is_itself():
     for spent in ("no", [], 3, [1]):
         with pytest.raises((SchemaError, Exception), match=r"spent|ledger entry"):
             Schema.from_json(plain | {"spent": spent})
+
+
+def test_sdvs_metadata_keeps_no_personal_column_and_tells_timestamps_from_dates():
+    columns = {
+        "name": {"sdtype": "categorical", "pii": True},
+        "at": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M"},
+        "day": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
+        "hour": {"sdtype": "datetime", "datetime_format": "%H:%M"},
+    }
+    (party,) = sections_of({"columns": columns})["party"]
+    calendars = {one["name"]: one["calendar"] for one in party["attribute"]}
+    assert calendars == {"at": "timestamp", "day": "date", "hour": "time"}

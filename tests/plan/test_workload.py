@@ -18,7 +18,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
 from vertimrf.plan.weights import ASKED
-from vertimrf.plan.workload import MIN_RELEVANCE, Workload
+from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
 from vertimrf.sketches.parameters import MAX_WEIGHT
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
@@ -41,13 +41,39 @@ def test_relevance_by_hand():
 
 
 @pytest.mark.parametrize(
-    "wrong", [["ab"], [[]], [["a", "a"]], {("a", "b"): 0.0}, {("a", "b"): float("nan")}]
+    "wrong",
+    [
+        ["ab"],
+        [[]],
+        [["a", "a"]],
+        {("a", "b"): 0.0},
+        {("a", "b"): float("nan")},
+        # Sums of such weights overflow.
+        {"a ~ b": 1e308, "a vs b": 1e308},
+        {("a", "b"): 1e-9},
+        ["a ~ b"] * (MAX_ANALYSES + 1),
+    ],
 )
 def test_what_is_refused(wrong):
     with pytest.raises(PlanError, match="workload"):
         plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=wrong)
     with pytest.raises(SchemaError, match="no attribute 'z'"):
         Workload.of(SCHEMA, [["z"]])
+
+
+def test_a_marginal_of_columns_without_choice_is_limited_by_their_number():
+    """Its cells say nothing, and its subsets are 2 to the power of its columns."""
+    columns = [f"c{i}" for i in range(MAX_COLUMNS + 1)]
+    schema = schema_of(one=dict.fromkeys(columns, 1))
+    data = [{"asked": ", ".join(columns), "weight": 1.0}]
+    with pytest.raises(PlanError, match="leave columns out"):
+        Workload.from_json(data, schema)
+    data[0]["asked"] = ", ".join(columns[1:])
+    wanted = Workload.from_json(data, schema)
+    sizes = (1,) * len(columns)
+    plan = plan_local(sizes, 0.5, 100, False)
+    tree = junction_tree(sizes, itertools.combinations(range(len(columns)), 2))
+    assert tuple(range(1, len(columns))) in dict(choose_marginals(tree, 1e3, plan, wanted))
 
 
 def test_plans_carry_it_and_those_without_are_as_before():

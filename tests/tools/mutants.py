@@ -1677,7 +1677,7 @@ NAMED += (
     Mutation(
         "intervals are not corrected for the bias of the fit",
         "intervals.py",
-        "2 * np.asarray(released, np.float64) - mean",
+        "2 * _numbers(released) - mean",
         "mean",
         ("test_intervals.py",),
     ),

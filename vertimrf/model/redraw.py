@@ -136,7 +136,7 @@ class Noise:
         Raises:
             ModelError, KeyError, ValueError: the parts are not the noise of this model.
         """
-        axes, sigma = arrays["noise.axes"].reshape(-1, 4), arrays["noise"].tolist()
+        axes, sigma = arrays["noise.axes"].reshape(-1, 4), arrays["noise"].reshape(-1).tolist()
         ends = np.searchsorted(axes[:, 0], np.arange(len(sigma)), side="right")
         out, (*groups, beyond) = [], np.split(axes, ends)
         if beyond.size:

@@ -168,12 +168,9 @@ def choose_marginals(
     repeats: collections.Counter[tuple[int, ...]] = collections.Counter()
     asked = {marginal for marginal in wanted.asked_for if tree.covering(marginal) >= 0}
     for k in range(2, max([largest, *map(len, asked)]) + 1):
-        candidates = {
-            marginal
-            for clique in tree.cliques
-            for marginal in itertools.combinations(clique, k)
-            if k <= largest or marginal in asked
-        }
+        candidates = {marginal for marginal in asked if len(marginal) == k}
+        if k <= largest:
+            candidates.update(*(itertools.combinations(clique, k) for clique in tree.cliques))
         for marginal in sorted(
             candidates, key=lambda marginal: (math.prod(sizes[a] for a in marginal), marginal)
         ):

@@ -29,8 +29,9 @@ __all__ = ["listed", "needed"]
 Marginal = tuple[int, ...]
 
 QUOTED = r"`(?:[^`]|``)+`"
-MEAN = re.compile(rf"mean\(\s*({QUOTED}|[^()`]*)\s*\)(?:\s+by\s+(.*))?", re.DOTALL)
-CATEGORICAL = re.compile(r"C\(\s*(.*?)\s*\)", re.DOTALL)
+# No two neighbours match the same characters, or text of a stranger takes cubic time.
+MEAN = re.compile(rf"mean\((\s*{QUOTED}\s*|[^()`]*)\)(?:\s+by\s+(.*))?", re.DOTALL)
+CATEGORICAL = re.compile(r"C\((.*)\)", re.DOTALL)
 FORMS = "write y ~ a + b, mean(y) by a, b, y vs a, b, or a, b"
 # Limits of an analysis: characters, columns of an interaction, and terms of a regression.
 MAX_LENGTH, MAX_TOGETHER, MAX_TERMS = 4000, 4, 60

@@ -25,8 +25,8 @@ from .defaults import (
 
 __all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "Wanted", "check_population", "flag"]
 
-# Analyses as text, or marginals as lists of columns; each with a weight, or all of weight 1.
-Wanted = Mapping[str | tuple[str, ...], float] | Sequence[str | Sequence[str]] | None
+# One analysis as text; or analyses, or marginals as lists of columns, with weights or all of weight 1.
+Wanted = str | Mapping[str | tuple[str, ...], float] | Sequence[str | Sequence[str]] | None
 
 # Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000

@@ -561,7 +561,8 @@ class Schema:
             OSError: a file cannot be written.
         """
         path = Path(path)
-        content = self.to_json()
+        bare = path.name.endswith(".sdv.json")
+        content = metadata_of(self.attributes) if bare else self.to_json()
         lists = take_lists_out(content, path) if lists_apart else {}
         if there := [file for file in lists if file.exists()]:
             raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")
@@ -569,8 +570,6 @@ class Schema:
             write_text(file, text)
         if path.suffix != ".json":
             return write_text(path, self._toml(content))
-        if path.name.endswith(".sdv.json"):
-            content = metadata_of(self.attributes)
         write_text(path, json.dumps(content, indent=1) + "\n")
 
     def to_toml(self) -> str:

@@ -77,7 +77,7 @@ def take_lists_out(data: Any, path: Path) -> dict[Path, str]:
     for section in _attributes(data):
         values = section.get("values", ())
         if len(values) <= LONG_LIST or any(
-            type(v) is not str or re.search(r"[\r\n]", v) for v in values
+            type(v) is not str or re.search(r"[\r\n\ufeff]", v) for v in values
         ):
             continue
         column = re.sub(r"[^\w-]+", "_", section["name"])[:40]

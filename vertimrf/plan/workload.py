@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,9 @@ __all__ = ["Workload"]
 # Relevance of a marginal that shares no pair of attributes with the workload. It keeps the
 # remaining columns usable. Not tuned.
 MIN_RELEVANCE = 0.1
+# Limits that keep a plan of somebody else quick to read: analyses, columns of a marginal, and
+# weights from 1 / MAX_WEIGHT to MAX_WEIGHT.
+MAX_ANALYSES, MAX_COLUMNS, MAX_WEIGHT = 100, 24, 1e6
 
 
 class _Asked(msgspec.Struct):
@@ -59,19 +62,24 @@ class Workload:
 
         Raises:
             PlanError: an analysis is not clear, a marginal has no attributes, repeats one or has too
-                many cells, or a weight is not above zero.
+                many cells or columns, a weight is out of range, or there are too many analyses.
             SchemaError: an unknown attribute.
         """
         marginals: dict[tuple[int, ...], float] = {}
         asked: dict[str, float] = {}
-        for each, weight in _weighted(wanted):
+        weighted = _weighted(wanted)
+        if len(weighted) > MAX_ANALYSES:
+            raise PlanError(
+                f"The workload has {len(weighted):,} analyses, and {MAX_ANALYSES} are the most: leave some out."
+            )
+        for each, weight in weighted:
             text = _text(each)
             if not isinstance(each, str):
                 for name in each:
                     schema.index(name)
-            if not (math.isfinite(weight) and weight > 0):
+            if not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
                 raise PlanError(
-                    f"The workload's weight of {text} must be a number above 0, not {weight}."
+                    f"The workload's weight of {text} must be from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:,.0f}, not {weight}."
                 )
             asked[text] = asked.get(text, 0.0) + float(weight)
             for attributes in needed(text, schema):
@@ -80,6 +88,10 @@ class Workload:
                     raise PlanError(
                         f"The workload's {text!r} needs the marginal {_named(schema, attributes)} of {cells:,} cells, more than "
                         f"tau = {max_cells:,}: leave a column out, cut bins, or raise --tau."
+                    )
+                if len(attributes) > MAX_COLUMNS:
+                    raise PlanError(
+                        f"The workload's {text!r} needs a marginal of {len(attributes)} columns, and {MAX_COLUMNS} are the most: leave columns out."
                     )
                 marginals[attributes] = marginals.get(attributes, 0.0) + float(weight)
         return cls(tuple(marginals.items()), tuple(asked.items()))
@@ -194,9 +206,9 @@ def _text(wanted: str | Sequence[str]) -> str:
     return listed(wanted)
 
 
-def _weighted(wanted: Wanted) -> Iterable[tuple[str | Sequence[str], float]]:
+def _weighted(wanted: Wanted) -> Sequence[tuple[str | Sequence[str], float]]:
     if isinstance(wanted, Mapping):
-        return wanted.items()
+        return tuple(wanted.items())
     if isinstance(wanted, str):
         wanted = [wanted]
     return [(each, 1.0) for each in wanted or ()]

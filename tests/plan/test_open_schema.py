@@ -154,13 +154,11 @@ def test_a_part_without_private_domains_is_itself():
             Schema.from_json(plain | {"spent": spent})
 
 
-def test_sdvs_metadata_keeps_no_personal_column_and_tells_timestamps_from_dates():
+def test_sdvs_metadata_keeps_no_personal_column_and_tells_timestamps():
     columns = {
         "name": {"sdtype": "categorical", "pii": True},
         "at": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M"},
-        "day": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
-        "hour": {"sdtype": "datetime", "datetime_format": "%H:%M"},
     }
     (party,) = sections_of({"columns": columns})["party"]
-    calendars = {one["name"]: one["calendar"] for one in party["attribute"]}
-    assert calendars == {"at": "timestamp", "day": "date", "hour": "time"}
+    (kept,) = party["attribute"]
+    assert (kept["name"], kept["calendar"]) == ("at", "timestamp")

@@ -131,3 +131,9 @@ def test_one_way_margins_are_weighted_by_precision_and_leave_coarser_bins_out():
     # One marginal of variance 1, and a margin of variance 2.
     np.testing.assert_allclose(other.counts, (10.0 + 0.5 * table.sum(axis=0)) / 1.5)
     np.testing.assert_allclose(other.sigma, 1.5**-0.5)
+
+
+def test_margins_with_a_bin_of_no_value_are_not_pooled_with_those_without():
+    together = np.zeros(2, np.int64)
+    one, two = (Measurement((0,), (together,), np.full(n, 10.0), 1.0) for n in (1, 2))
+    assert [m.counts.tolist() for m in one_way_margins([one, two])] == [[10.0, 10.0]]

@@ -249,6 +249,11 @@ def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(
     monkeypatch.setattr(sample_module.kernels, "thin", watched)
     sample(with_beyond(4), 500, np.random.default_rng(0))
     assert again == [0] * (sample_module.HALVINGS - 1) + [sample_module.AGAIN]
+    # Each of several batches is halved once less.
+    again.clear()
+    monkeypatch.setattr(sample_module, "BATCH", 250)
+    sample(with_beyond(4), 500, np.random.default_rng(0))
+    assert sorted(again) == [0] * 2 * (sample_module.HALVINGS - 2) + [sample_module.AGAIN] * 2
 
 
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])

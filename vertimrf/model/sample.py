@@ -45,9 +45,10 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
 
-# Most rows of a batch, for which 2^HALVINGS times as many rows are proposed. At least MIN_WEIGHED
-# rows are weighted, because resampling from fewer is inaccurate.
-BATCH, HALVINGS, MIN_WEIGHED = 1 << 16, 2, 1 << 12
+# Most rows of a batch. For one batch 2^HALVINGS times as many rows are proposed, and half as many for
+# each of several. At least MIN_WEIGHED rows are weighted, because resampling from fewer is
+# inaccurate.
+BATCH, HALVINGS, MIN_WEIGHED = 1 << 16, 3, 1 << 12
 # Most rows from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
 # Rows from which a marginal is computed.
@@ -101,16 +102,17 @@ def sample(
     batches = math.ceil(rows / BATCH)
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
+    halvings = HALVINGS - (batches > 1)
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    balanced = _balanced_marginals(model.sizes, rows, batches)
+    balanced = _balanced_marginals(model.sizes, rows, batches, halvings)
     done, lock = [0], threading.Lock()
     _ = model.beliefs  # Cached before threads use it.
 
     def draw_batch(batch: int) -> None:
         begin, end = ends[batch], ends[batch + 1]
         batch_rng = np.random.default_rng(seeds[batch])
-        candidates = _candidates(model, (end - begin) << HALVINGS, batch_rng)
-        thinned = _thin(candidates, model.sizes, balanced, batch_rng, alone=batches == 1)
+        candidates = _candidates(model, (end - begin) << halvings, batch_rng)
+        thinned = _thin(candidates, model.sizes, balanced, halvings, batch_rng, alone=batches == 1)
         codes[:, begin:end] = thinned[:, batch_rng.permutation(end - begin)]
         with lock:
             done[0] += end - begin
@@ -271,6 +273,7 @@ def _thin(
     candidates: Codes,
     sizes: Sequence[int],
     balanced: Sequence[tuple[int, ...]],
+    halvings: int,
     rng: np.random.Generator,
     alone: bool,
 ) -> Codes:
@@ -285,12 +288,12 @@ def _thin(
         1 if alone else len(stems),
         lambda begin, end: kernels.count_rows(rows, stems, lasts, begin, end, counts),
     )
-    for halving in range(1, HALVINGS + 1):
+    for halving in range(1, halvings + 1):
         second = rng.integers(2, size=len(rows) // 2, dtype=np.uint8)
         counts *= 0.5
         gaps = np.stack([np.zeros_like(counts), 1 / (counts + 1)], axis=1).astype(np.float32)
         kernels.thin(
-            rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == HALVINGS else 0)
+            rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == halvings else 0)
         )
         counts += gaps[:, 0]
         rows = rows[2 * np.arange(second.size) + second]
@@ -347,7 +350,9 @@ def add_counts(
     )
 
 
-def _balanced_marginals(sizes: Sequence[int], rows: int, batches: int) -> list[tuple[int, ...]]:
+def _balanced_marginals(
+    sizes: Sequence[int], rows: int, batches: int, halvings: int
+) -> list[tuple[int, ...]]:
     """Marginals that thinning balances: those of one attribute, of two and of three, smallest
     first.
     """
@@ -363,7 +368,7 @@ def _balanced_marginals(sizes: Sequence[int], rows: int, batches: int) -> list[t
         ):
             more = math.prod(sizes[a] for a in attributes)
             cells += more
-            lookups += rows * ((1 << HALVINGS) - 1 + AGAIN)
+            lookups += rows * ((1 << halvings) - 1 + AGAIN)
             if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
                 break
             out.append(attributes)

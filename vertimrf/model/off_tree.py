@@ -12,7 +12,6 @@ Domains with many values, or many attributes, leave most measured marginals outs
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ import numpy.typing as npt
 
 from ..kernels import rows as kernels
 from ..kernels.jit import in_slices
-from .evidence import stand_out
 from .fit import DEFAULT
 from .markov_random_field import Factor, MarkovRandomField
 from .measurement import UNMEASURED, BinMap, Measurement, best_measured, by_measurement
@@ -43,9 +41,9 @@ ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18
 # ROWS_PER_CELL rows.
 MAX_CELLS = 1 << 20
 MAX_LOOKUPS, MAX_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
-# A measured marginal is significant if it stands out among all of them, and if its mean squared
-# residual is this many standard deviations above that of noise: one in twenty is by chance. Other
-# marginals are constrained to the model's counts, so that they do not follow noise.
+# A measured marginal is significant if its mean squared residual is this many standard deviations
+# above that of noise: one in twenty is by chance. Other marginals are constrained to the model's
+# counts, so that they do not follow noise.
 STANDS_OUT = 1.645
 # Cells that contain fewer rows are not fitted, because too few rows limit their parameters.
 FEW_ROWS = 8
@@ -185,15 +183,12 @@ def fit_off_tree(
     by_model = _model_counts([*outside, *others], codes, model.total)
     scores = {m.attributes: _significance(m, by_model[m.attributes]) for m in outside}
     outside.sort(key=lambda m: -scores[m.attributes])
-    seen = stand_out(outside, [by_model[m.attributes] for m in outside])
-    seen &= np.array([scores[m.attributes] for m in outside]) > STANDS_OUT
-    significant = list(itertools.compress(outside, seen))
-    rest = itertools.compress(outside, ~seen)
+    significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]
     if not significant:
         return model, frozenset()
     kept = [
         replace(m, counts=by_model[m.attributes])
-        for m in (*others, *rest)
+        for m in (*others, *outside[len(significant) :])
         if len(m.attributes) <= 2
     ]
     used = _affordable([*significant, *kept], rows)

@@ -423,6 +423,7 @@ def make_plan(
         delta,
         records,
         largest if planning.message_bytes is None else planning.message_bytes,
+        Workload.of(schema, planning.workload, planning.tau),
     )
     choice = _choose(schema, planning, target)
     at = _plans(schema, planning, target, choice, Origin(nonce, tuple(prior), public_keys))
@@ -433,12 +434,15 @@ def make_plan(
 
 @dataclass(frozen=True)
 class Target:
-    """The targets of a plan: epsilon, delta, expected records, and bytes of a party's message."""
+    """The targets of a plan: epsilon, delta, expected records, bytes of a party's message, and what
+    the result is for.
+    """
 
     epsilon: float
     delta: float
     records: int
     message_bytes: int
+    workload: Workload
 
     @cached_property
     def rho(self) -> float:
@@ -550,7 +554,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
                     target.records,
                     target.message_bytes,
                     planning.keys,
-                    Workload.of(schema, planning.workload),
+                    target.workload,
                 )
             )
         else:
@@ -641,7 +645,6 @@ def _plans(
     others = (
         0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
     )
-    workload = Workload.of(schema, planning.workload, planning.tau)
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
         budget = others * rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
@@ -673,7 +676,7 @@ def _plans(
             message_bytes=target.message_bytes,
             prior=origin.prior,
             public_keys=origin.public_keys,
-            workload=workload,
+            workload=target.workload,
             agreement=tuple(agreement(attribute, shape, rho) for attribute, shape in shared),
             records_per_person=planning.records_per_person,
             population=planning.population,
@@ -721,7 +724,7 @@ def _count_sketches(
     repetitions, buckets = _hash_shape(
         math.ceil(d), rho, counters, VARIANCE_PER_GROUP * person, order, least
     )
-    asked = Workload.of(schema, planning.workload).across(schema)
+    asked = target.workload.across(schema)
     # The price for persons has no weights.
     weights = choose_weights(groups, rows, asked) if person == 1 else ()
     return CountSketches(groups, contrasts, weights, repetitions, buckets, -bits, person)

@@ -15,12 +15,12 @@ ONLY = {
     "kernels": {"kernels", "arrays"},
     "files": {"files", "arrays", "errors"},
     "keys": {"files", "errors"},
-    "model": {"model", "files", "kernels", "errors"},
+    "model": {"model", "arrays", "files", "kernels", "errors"},
     "privacy": {"privacy", "arrays", "errors", "files"},
     "encrypted": {"encrypted", "arrays", "errors", "files", "kernels", "progress"},
     "utility": {"utility", "arrays", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},
-    "adapters": {"adapters", "model", "errors", "synthesizer", "plan"},
+    "adapters": {"adapters", "arrays", "model", "errors", "synthesizer", "plan"},
 }
 # Rooms that must not import others.
 NEVER = {

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from .arrays import Codes, Floats
 from .distances import FEW_CELLS, distance, tvd, usual_ways
 from .errors import SchemaError, TableError, some
 from .kernels.contingency import pair_tables
@@ -40,7 +40,6 @@ from .utility.figures import utility
 __all__ = ["EvaluationOptions", "evaluate"]
 
 LOG = logging.getLogger(__name__)
-Codes = npt.NDArray[np.uint16]
 
 
 ALL = EvaluationOptions()
@@ -246,7 +245,7 @@ def farthest_pairs(
 
 def read_real(
     sources: Sequence[Any], id: str | None, schema: Schema, read: ReadOptions, population: str
-) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
+) -> tuple[Codes, dict[str, Floats], list[int]]:
     """Join the real tables: all attributes of the records of a population.
 
     In the outer population attributes may be missing: values of records that a table does not have.
@@ -266,7 +265,7 @@ def read_real(
     check_joined(id, sources)
     names, tables, keys = [], [], IdKeys.drawn()
     columns: list[str] = []
-    numbers: list[dict[str, npt.NDArray[np.float64]]] = []
+    numbers: list[dict[str, Floats]] = []
     # Tables in the order of the schema's parties count as theirs, as in a run.
     parts = [schema.part(party) for party in schema.party_names]
     if len(parts) != len(sources) or any(
@@ -302,7 +301,7 @@ def read_real(
             f"{' and '.join(names)} have no id in common: there is nothing to compare with."
         )
     codes = np.empty((len(schema.attributes), len(ids)), np.uint16)
-    joined: dict[str, npt.NDArray[np.float64]] = {}
+    joined: dict[str, Floats] = {}
     for table, by_name in zip(tables, numbers, strict=True):
         order = np.argsort(table.digests)
         place = np.minimum(np.searchsorted(table.digests, ids, sorter=order), table.records - 1)

@@ -26,11 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import Floats
 from .errors import ModelError
 
 __all__ = ["Combined", "combine"]
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +42,11 @@ class Combined:
         degrees_of_freedom: of the t distribution of (estimate - truth) / standard error.
     """
 
-    estimate: Array
-    standard_error: Array
+    estimate: Floats
+    standard_error: Floats
     degrees_of_freedom: int
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Limits between which the truth lies with a probability.
 
         Args:
@@ -68,8 +67,8 @@ class Combined:
 
 
 def combine(
-    estimates: Sequence[npt.ArrayLike] | Array,
-    variances: Sequence[npt.ArrayLike] | Array,
+    estimates: Sequence[npt.ArrayLike] | Floats,
+    variances: Sequence[npt.ArrayLike] | Floats,
     released: npt.ArrayLike | None = None,
 ) -> Combined:
     """Combine the estimates from several draws of a model (:meth:`vertimrf.Model.draws`).
@@ -99,7 +98,7 @@ def combine(
         raise ModelError("Estimates must be finite, and variances finite and not negative.")
     m = len(q)
     total = np.maximum((1 + 1 / m) * q.var(axis=0, ddof=1), u.mean(axis=0))
-    mean: Array = q.mean(axis=0)
+    mean: Floats = q.mean(axis=0)
     centre = mean if released is None else 2 * _numbers(released) - mean
     if centre.shape != mean.shape or not np.isfinite(centre).all():
         raise ModelError(
@@ -108,7 +107,7 @@ def combine(
     return Combined(centre, np.sqrt(total), m - 1)
 
 
-def _numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike]) -> Array:
+def _numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike]) -> Floats:
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):

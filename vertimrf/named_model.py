@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Floats
 from .conditions import allowed
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError
 from .files import container
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "Trust"]
 
-Array = npt.NDArray[np.float64]
 KIND = "model"
 # A Gaussian is within so many standard deviations in 95 % of cases.
 NORMAL_95 = 1.96
@@ -264,16 +263,16 @@ class Model:
     @overload
     def marginal(
         self, columns: str | Sequence[str], *, errors: Literal[False] = False
-    ) -> Array: ...
+    ) -> Floats: ...
 
     @overload
     def marginal(
         self, columns: str | Sequence[str], *, errors: Literal[True]
-    ) -> tuple[Array, Array]: ...
+    ) -> tuple[Floats, Floats]: ...
 
     def marginal(
         self, columns: str | Sequence[str], *, errors: bool = False
-    ) -> Array | tuple[Array, Array]:
+    ) -> Floats | tuple[Floats, Floats]:
         """Expected counts of the values of some columns.
 
         In the outer population only people count whose parties hold all these columns.
@@ -293,7 +292,7 @@ class Model:
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         wanted = [self.schema.index(name) for name in names]
-        counts: Array = functools.reduce(
+        counts: Floats = functools.reduce(
             np.add,
             (
                 expected_marginals(part.field, [wanted])[0]
@@ -337,13 +336,13 @@ class Model:
         tables = marginals(self.field, places)
         return [self._trust(at, table) for at, table in zip(places, tables, strict=True)]
 
-    def _errors(self, wanted: Sequence[int], counts: Array) -> Array:
+    def _errors(self, wanted: Sequence[int], counts: Floats) -> Floats:
         """Standard errors of a marginal's counts."""
         if self.evidence is None or self.others:
             return np.full(counts.shape, np.inf)
         return self.evidence.errors(self.field, wanted, counts)
 
-    def _trust(self, wanted: Sequence[int], counts: Array) -> Trust:
+    def _trust(self, wanted: Sequence[int], counts: Floats) -> Trust:
         names = tuple(self.schema.names[a] for a in wanted)
         errors, evidence = self._errors(wanted, counts), self.evidence
         if evidence is None or not np.isfinite(errors).all():

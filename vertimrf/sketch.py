@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import Bytes, Floats
 from .errors import MessageError, PlanError, PrivacyError
 from .kernels.geometric import encode_rows, hazards
 from .kernels.intersections import joint_histograms, solve_intersections
@@ -24,7 +25,7 @@ CEILING, MAX_KEYS = 30, 1 << 24
 
 
 @lru_cache(maxsize=1)
-def _axis() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _axis() -> tuple[Floats, Floats, Floats]:
     """The hazard axis, and the logarithm of P(level <= l) for l = 1 .. CEILING."""
     log_cdf = np.log1p(-(2.0 ** -np.arange(1, CEILING + 1)))
     # The ceiling stands for all levels above it.
@@ -56,7 +57,7 @@ class Sketch:
         MessageError: the parts are no sketch.
     """
 
-    levels: npt.NDArray[np.uint8] = field(repr=False)
+    levels: Bytes = field(repr=False)
     records: int
     mark: bytes = field(repr=False)
 

@@ -10,10 +10,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from . import __version__
+from .arrays import Floats
 from .clock import Clock
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
@@ -240,7 +238,7 @@ class Synthesizer:
         with threads(self._options.num_threads):
             return self._fit().sample(num_rows, given=given, seed=seed)
 
-    def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
+    def marginal(self, columns: str | Sequence[str]) -> Floats:
         """Expected counts of values of some columns, as from :meth:`vertimrf.Model.marginal`."""
         with threads(self._options.num_threads):
             return self._fit().marginal(columns)

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats
 from ..errors import ModelError
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import junction_tree
@@ -33,7 +33,6 @@ __all__ = [
     "warm_model",
 ]
 
-Array = npt.NDArray[np.float64]
 # Largest ratio of standard deviations that our fit can handle. It would raise the smallest of them.
 SIGMA_RANGE = 1e3
 
@@ -68,12 +67,12 @@ class Observation:
     """
 
     attributes: tuple[int, ...]
-    values: Array
+    values: Floats
     sigma: float
-    weights: Array
+    weights: Floats
 
     @classmethod
-    def of(cls, domain: Any, measurement: Any, weights: Array) -> Observation:
+    def of(cls, domain: Any, measurement: Any, weights: Floats) -> Observation:
         """The observation of mbi's measurement, given mbi's domain and the factor of every cell."""
         return cls(
             tuple(domain.attributes.index(a) for a in measurement.clique),
@@ -293,5 +292,5 @@ class EngineModel:
     def _named(self, attributes: Sequence[int]) -> tuple[Any, ...]:
         return tuple(self._domain.attributes[a] for a in attributes)
 
-    def _factor(self, clique: tuple[Any, ...], values: Array) -> Any:
+    def _factor(self, clique: tuple[Any, ...], values: Floats) -> Any:
         return self._mbi.Factor(self._domain.project(clique), values)

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..errors import ModelError
-from .measurement import Array, BinMap, Measurement, bin_table, binned_sizes
+from .measurement import BinMap, Measurement, bin_table, binned_sizes
 from .pair_marginals import merge_maps
 
 __all__ = ["Compression", "compress", "compressed_sizes", "compression_maps", "value_shares"]
@@ -33,7 +33,7 @@ class Compression:
     """
 
     classes: BinMap
-    shares: Array
+    shares: Floats
 
     def merged(self, bins: BinMap | None) -> BinMap | None:
         """Convert the map value -> bin to a map class -> bin; None if it splits a class, or for
@@ -45,18 +45,16 @@ class Compression:
         out[self.classes] = bins
         return out if (out[self.classes] == bins).all() else None
 
-    def spread(self, table: Array, axis: int, bins: BinMap | None = None) -> Array:
+    def spread(self, table: Floats, axis: int, bins: BinMap | None = None) -> Floats:
         """Convert counts of classes along an axis to counts of values, or of bins of values."""
         along = [-1 if k == axis else 1 for k in range(table.ndim)]
-        out: Array = table.take(self.classes, axis=axis) * self.shares.reshape(along)
+        out: Floats = table.take(self.classes, axis=axis) * self.shares.reshape(along)
         if bins is None:
             return out
         maps = [bins if k == axis else None for k in range(out.ndim)]
         return bin_table(out, maps, binned_sizes(out.shape, maps))
 
-    def restricted(
-        self, kept: npt.NDArray[np.int64], part: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.int64], Array, Compression]:
+    def restricted(self, kept: Integers, part: Floats) -> tuple[Integers, Floats, Compression]:
         """Restrict the attribute to some values.
 
         Args:
@@ -138,13 +136,13 @@ def compress(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:
                 )
             sums.append(None)
             bins.append(merged)
-    sigma: float | Array = m.sigma
+    sigma: float | Floats = m.sigma
     if any(axis_bins is not None for axis_bins in sums):
         sigma = np.sqrt(bin_table(np.broadcast_to(np.square(m.sigma), m.counts.shape), sums, shape))
     return replace(m, bins=tuple(bins), counts=bin_table(m.counts, sums, shape), sigma=sigma)
 
 
-def value_shares(classes: BinMap, records: Array, counts: Array, sigma: float) -> Compression:
+def value_shares(classes: BinMap, records: Floats, counts: Floats, sigma: float) -> Compression:
     """Estimate P(value | class) from noisy one-way counts.
 
     Each count is shrunk towards the mean of its class, by the ratio of noise to the spread of the

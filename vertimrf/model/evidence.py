@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from .measurement import Array, Measurement
+from ..arrays import Flags, Floats
+from .measurement import Measurement
 
 __all__ = ["stand_out"]
 
@@ -22,9 +22,7 @@ __all__ = ["stand_out"]
 NOISE_AMONG = 0.5
 
 
-def stand_out(
-    measurements: Sequence[Measurement], expected: Sequence[Array]
-) -> npt.NDArray[np.bool_]:
+def stand_out(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> Flags:
     """Whether each marginal stands out from a model among all of them.
 
     Args:
@@ -43,7 +41,7 @@ def stand_out(
     return out
 
 
-def _chance(m: Measurement, expected: Array) -> float:
+def _chance(m: Measurement, expected: Floats) -> float:
     """Probability that noise alone is so far from a model: the upper tail of chi-square, by the
     cube root that is nearly Gaussian (Wilson and Hilferty, 1931).
     """

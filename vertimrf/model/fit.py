@@ -31,12 +31,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import Floats
 from ..errors import ModelError
 from ..files.convert import check_types
 from .domain_compression import Compression, compress, compressed_sizes, value_shares
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
-from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField
+from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, by_measurement, one_way_margins
 from .proximal_step import Dual, LogFactors
 
@@ -231,10 +232,10 @@ def _covering(
 def _descend(
     dual: Dual,
     measurements: Sequence[Measurement],
-    expected: Array,
+    expected: Floats,
     warm: bool,
     options: FitOptions,
-) -> Array:
+) -> Floats:
     """Take proximal steps until they gain too little; see :func:`fit`.
 
     Returns:
@@ -273,7 +274,7 @@ def _descend(
     return expected
 
 
-def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> Compression:
+def _spread(classes: BinMap, records: Floats, alone: Sequence[Measurement]) -> Compression:
     """Shares of values within their classes, by their attribute's one-way measurements; equal
     shares without one.
     """
@@ -285,12 +286,12 @@ def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> Co
     return value_shares(classes, records, counts, sum(weights) ** -0.5)
 
 
-def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Array) -> Array:
+def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Floats) -> Floats:
     """Repeat each measurement's value for its cells [flat over the cells, float64]."""
     return np.repeat(np.array(values, np.float64), [m.counts.size for m in measurements])
 
 
-def _free_parts(measurements: Sequence[Measurement]) -> Array:
+def _free_parts(measurements: Sequence[Measurement]) -> Floats:
     """Degrees of freedom of each marginal given its margins, over its cells [shape=(cells,)].
 
     A table of u by v cells has (u - 1) (v - 1) of them.
@@ -300,7 +301,7 @@ def _free_parts(measurements: Sequence[Measurement]) -> Array:
     )
 
 
-def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
+def _followed(measurements: Sequence[Measurement], expected: Floats) -> Floats:
     """Share of each marginal's distance from independence that is signal [shape=(cells,)].
 
     It is 1 for marginals of one attribute.
@@ -315,9 +316,9 @@ def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
     return _per_cell(measurements, shares)
 
 
-def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
+def _independent(measurements: Sequence[Measurement]) -> dict[int, Floats]:
     """Centred logs of every measured attribute's counts."""
-    logs: dict[int, Array] = {}
+    logs: dict[int, Floats] = {}
     for m in one_way_margins(measurements):
         # Counts are at least half a standard deviation. A bin's count is spread equally over its
         # values.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Flags
 from ..errors import ModelError
 from ..kernels import eliminate as kernels
 
@@ -216,7 +216,7 @@ def best_cliques(
     logs = np.log(np.array([sizes[v] for v in members], np.float64))
     cliques = np.empty((len(members), len(members)), np.bool_)
     cells = np.empty(len(members))
-    best: npt.NDArray[np.bool_] = cliques
+    best: Flags = cliques
     best_cost: tuple[float, float] = (math.inf, math.inf)
     for heuristic in range(kernels.HEURISTICS):
         count, filled = kernels.eliminate(joined, logs, heuristic, cliques, cells)
@@ -237,7 +237,7 @@ def best_cliques(
     ]
 
 
-def _as_rows(masks: Sequence[int], count: int) -> npt.NDArray[np.bool_]:
+def _as_rows(masks: Sequence[int], count: int) -> Flags:
     """Bit masks as rows of a matrix [shape=(masks, count), bool]."""
     length = -(-count // 8)
     packed = np.frombuffer(

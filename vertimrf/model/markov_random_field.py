@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..errors import ModelError, NoMassError
 from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
@@ -22,7 +23,6 @@ from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 
 __all__ = ["Factor", "MarkovRandomField", "Summary"]
 
-Array = npt.NDArray[np.float64]
 # Most cells of one table: half a gibibyte.
 MAX_CELLS = 1 << 26
 # Bounds on a file's cells of all cliques, records and logs of cells. No fitted model reaches them.
@@ -39,7 +39,7 @@ class Factor:
     """
 
     attributes: tuple[int, ...]
-    logs: Array
+    logs: Floats
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class MarkovRandomField:
         """The map value -> class of every compressed attribute."""
         return {a: compression.classes for a, compression in self.classes.items()}
 
-    def marginal(self, attributes: Sequence[int], max_cells: int = MAX_CELLS) -> Array:
+    def marginal(self, attributes: Sequence[int], max_cells: int = MAX_CELLS) -> Floats:
         """Expected counts of a marginal.
 
         Args:
@@ -139,7 +139,7 @@ class MarkovRandomField:
                 table = self.classes[a].spread(table, axis)
         return table
 
-    def _of_classes(self, attributes: tuple[int, ...], max_cells: int) -> Array:
+    def _of_classes(self, attributes: tuple[int, ...], max_cells: int) -> Floats:
         """As :meth:`marginal`, but of classes where attributes are compressed."""
         if not attributes:
             return np.array(self.total)
@@ -153,7 +153,7 @@ class MarkovRandomField:
         wanted: Sequence[Sequence[int]],
         bins: Sequence[Sequence[BinMap | None]] | None = None,
         max_cells: int = MAX_CELLS,
-    ) -> list[Array]:
+    ) -> list[Floats]:
         """Expected counts of many marginals: pairs in one pass over the tree, others one by one.
 
         Args:
@@ -220,7 +220,7 @@ class MarkovRandomField:
         return out
 
     @cached_property
-    def beliefs(self) -> tuple[Array, ...]:
+    def beliefs(self) -> tuple[Floats, ...]:
         """Probabilities of every clique [per clique one axis per attribute, float64]; computed
         once.
 
@@ -397,7 +397,7 @@ class MarkovRandomField:
                 f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}."
             )
 
-    def _across(self, attributes: tuple[int, ...], max_cells: int) -> Array:
+    def _across(self, attributes: tuple[int, ...], max_cells: int) -> Floats:
         """Probabilities by variable elimination over the subtree that spans the attributes."""
         tree = self.tree
         wanted = set(attributes)
@@ -418,7 +418,7 @@ class MarkovRandomField:
                 if not (wanted & set(tree.cliques[c])) - inside and (links or len(kept) > 1):
                     kept.remove(c)
                     changed = True
-        results: list[tuple[tuple[int, ...], Array]] = []
+        results: list[tuple[tuple[int, ...], Floats]] = []
         roots = [c for c in sorted(kept) if tree.parents[c] not in kept]
         for root in roots:
             results.append(self._upward(root, kept, wanted, (), max_cells))
@@ -429,7 +429,7 @@ class MarkovRandomField:
 
     def _upward(
         self, c: int, kept: set[int], wanted: set[int], separator: tuple[int, ...], max_cells: int
-    ) -> tuple[tuple[int, ...], Array]:
+    ) -> tuple[tuple[int, ...], Floats]:
         """Probabilities of the wanted attributes below c, given the separator to its parent."""
         tree = self.tree
         children = [k for k in sorted(kept) if tree.parents[k] == c]
@@ -514,7 +514,7 @@ def _fits(factor: Factor, sizes: Sequence[int]) -> bool:
     return right and bool((logs < MAX_LOG).all())
 
 
-def _taking(factor: Factor, attribute: int, codes: npt.NDArray[np.int64]) -> Factor:
+def _taking(factor: Factor, attribute: int, codes: Integers) -> Factor:
     """The slice of a factor at some values of an attribute."""
     if attribute not in factor.attributes:
         return factor
@@ -523,7 +523,7 @@ def _taking(factor: Factor, attribute: int, codes: npt.NDArray[np.int64]) -> Fac
     )
 
 
-def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Array:
+def _transposed(table: Floats, names: Sequence[int], wanted: Sequence[int]) -> Floats:
     return np.ascontiguousarray(table.transpose([names.index(a) for a in wanted]))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..errors import ModelError
 
 __all__ = [
@@ -24,8 +24,7 @@ __all__ = [
     "padded",
 ]
 
-Array = npt.NDArray[np.float64]
-BinMap = npt.NDArray[np.int64]
+BinMap = Integers
 # A cell is unmeasured if its standard deviation is at least this multiple of the record count.
 UNMEASURED = 1e3
 
@@ -56,8 +55,8 @@ class Measurement:
 
     attributes: tuple[int, ...]
     bins: tuple[BinMap | None, ...]
-    counts: npt.NDArray[np.float64]
-    sigma: float | npt.NDArray[np.float64]
+    counts: Floats
+    sigma: float | Floats
     source: str = ""
     contrasts: tuple[int, ...] = ()
     completed: bool = False
@@ -107,14 +106,14 @@ class Measurement:
         """Axes along which the mean is unknown."""
         return () if self.completed else self.contrasts
 
-    def contrasted(self, table: Array) -> Array:
+    def contrasted(self, table: Floats) -> Floats:
         """Subtract a table's means along the axes where they are unknown [shape of ``counts``,
         float64].
         """
         return contrasted(table, self.unknown)
 
     @property
-    def errors(self) -> Array:
+    def errors(self) -> Floats:
         """Standard deviation of every single count [shape of ``counts``, float64]."""
         return np.broadcast_to(self.sigma, self.counts.shape) * math.sqrt(self.freedom)
 
@@ -131,7 +130,7 @@ class Measurement:
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
         return replace(self, counts=self.counts[kept], sigma=sigma[kept])
 
-    def misfit(self, expected: Array) -> float:
+    def misfit(self, expected: Floats) -> float:
         """R-score against a model, minus its expectation under noise alone (VertiMRF, phase 3;
         PrivMRF).
 
@@ -150,7 +149,7 @@ class Measurement:
         """Half the expected L1 norm of the noise, in records."""
         return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
 
-    def squares(self, expected: Array) -> float:
+    def squares(self, expected: Floats) -> float:
         """Sum of a model's squared residuals, in units of sigma.
 
         Args:
@@ -158,7 +157,7 @@ class Measurement:
         """
         return float(np.square(self.contrasted(self.counts - expected) / self.sigma).sum())
 
-    def signal(self, expected: Array) -> float:
+    def signal(self, expected: Floats) -> float:
         """Share of a model's squared residuals that noise does not explain, plus one standard
         deviation: 0 to 1.
 
@@ -170,7 +169,7 @@ class Measurement:
         return max(1 - noise / squares, 0.0) if squares > 0 else 0.0
 
 
-def contrasted(table: Array, axes: Iterable[int]) -> Array:
+def contrasted(table: Floats, axes: Iterable[int]) -> Floats:
     """Subtract a table's means along some axes."""
     for axis in axes:
         table = table - table.mean(axis=axis, keepdims=True)
@@ -185,7 +184,7 @@ def binned_sizes(sizes: Iterable[int], maps: Iterable[BinMap | None]) -> tuple[i
     )
 
 
-def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int]) -> Array:
+def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]) -> Floats:
     """Sum counts of values over bins, axis by axis [shape=shape, float64].
 
     Args:
@@ -202,12 +201,12 @@ def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int])
     return np.ascontiguousarray(table)
 
 
-def padded(table: Array, shape: Sequence[int]) -> Array:
+def padded(table: Floats, shape: Sequence[int]) -> Floats:
     """Add empty bins at the end of each axis of a table, up to a shape."""
     return np.pad(table, [(0, n - m) for n, m in zip(shape, table.shape, strict=True)])
 
 
-def by_measurement(cells: Array, measurements: Sequence[Measurement]) -> list[Array]:
+def by_measurement(cells: Floats, measurements: Sequence[Measurement]) -> list[Floats]:
     """Split a flat array over the cells of all measurements into one table per measurement [shape
     of its ``counts``].
     """

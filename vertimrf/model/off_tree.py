@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Floats, Integers
 from ..kernels import rows as kernels
 from ..kernels.jit import in_slices
 from .fit import DEFAULT
@@ -29,9 +29,6 @@ from .sample import add_counts, lookups, propose
 
 __all__ = ["fit_off_tree"]
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.uint16]
-Integers = npt.NDArray[np.int64]
 
 # Rows drawn from the tree: a multiple of the records, and its bounds. With fewer rows, weights
 # follow the rows' sampling error.
@@ -96,7 +93,7 @@ class RowDual(StepDual):
             self.constrained[cells] = self.constrained[cells].all(axis=1, keepdims=True)
         self.sigma[~self.constrained] = UNMEASURED * total
 
-    def calibrate(self, theta: Array) -> tuple[float, Array]:
+    def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
         logs = self._logs.copy()
         arguments = self._columns, self._tables, self._terms
@@ -113,7 +110,7 @@ class RowDual(StepDual):
         add_counts(*arguments, weights, counts)
         return highest + math.log(mass / logs.size), counts
 
-    def absorb(self, theta: Array) -> Array:
+    def absorb(self, theta: Floats) -> Floats:
         """See :class:`StepDual`."""
         self._add(theta)
         return self.calibrate(np.zeros_like(theta))[1]
@@ -134,18 +131,18 @@ class RowDual(StepDual):
         )
         return min(_effective_share(self._logs), _effective_share(logs))
 
-    def undo(self, theta: Array) -> None:
+    def undo(self, theta: Floats) -> None:
         """Undo the last step, whose solution was ``theta``."""
         self._add(-theta)
 
-    def _add(self, theta: Array) -> None:
+    def _add(self, theta: Floats) -> None:
         kernels.add_logs(
             self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs
         )
         self.theta += theta
 
 
-def _effective_share(logs: Array) -> float:
+def _effective_share(logs: Floats) -> float:
     weights = np.exp(logs - logs.max())
     return float(weights.sum() ** 2 / np.square(weights).sum() / weights.size)
 
@@ -194,7 +191,7 @@ def fit_off_tree(
     used = _affordable([*significant, *kept], rows)
     dual = RowDual(codes, used, model.total, propose(model, rows, np.random.default_rng(1)))
     _descend(dual, significant[: len(used)], progress)
-    tables: dict[tuple[int, ...], Array] = {}
+    tables: dict[tuple[int, ...], Floats] = {}
     for m, full in zip(used, by_measurement(dual.theta, used), strict=True):
         for axis, bins in enumerate(m.bins):
             if bins is not None:
@@ -254,7 +251,7 @@ def _affordable(measurements: Sequence[Measurement], rows: int) -> Sequence[Meas
 
 def _model_counts(
     measurements: Sequence[Measurement], codes: Codes, total: float
-) -> dict[tuple[int, ...], Array]:
+) -> dict[tuple[int, ...], Floats]:
     """The rows' counts of the measured marginals, by attributes [each shaped as its counts]."""
     columns, tables, terms = _lookups(codes, measurements)
     counts = np.zeros(sum(m.counts.size for m in measurements))
@@ -266,7 +263,7 @@ def _model_counts(
     }
 
 
-def _significance(m: Measurement, expected: Array) -> float:
+def _significance(m: Measurement, expected: Floats) -> float:
     """Standard deviations by which the mean squared residual exceeds that of noise."""
     return (m.squares(expected) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)
 
@@ -275,7 +272,7 @@ def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, 
     """The kernels' columns (codes by attribute and bins, each once), tables and terms for some
     measurements.
     """
-    columns: list[npt.NDArray[np.uint16]] = []
+    columns: list[Codes] = []
     places: dict[tuple[int, bytes], int] = {}
 
     def place(attribute: int, bins: BinMap | None) -> int:

@@ -20,16 +20,14 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..kernels import carry as kernels
 from .junction_tree import JunctionTree, bits
 from .propagation import axis_map, merged_axes
 
 __all__ = ["Merged", "merge_maps", "pair_marginals", "summed"]
 
-Array = npt.NDArray[np.float64]
-Classes = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 Link = tuple[int, int]
 
@@ -59,7 +57,7 @@ class _Carried:
     """
 
     sources: tuple[_Source, ...]
-    given: Array
+    given: Floats
 
     def columns(self, chosen: Iterable[_Source]) -> list[tuple[int, int]]:
         """First and last column of the chosen sources, with adjacent ones joined."""
@@ -89,9 +87,9 @@ class Merged:
         classes: the map value -> class [shape=(size,), int64], or None if every value is a class.
     """
 
-    classes: Classes | None
+    classes: Integers | None
 
-    def bins_of(self, bins: Classes | None) -> Classes | None:
+    def bins_of(self, bins: Integers | None) -> Integers | None:
         """Convert one of the maps to a map class -> bin; None if classes are its bins."""
         if bins is None or self.classes is None:
             return bins
@@ -102,9 +100,9 @@ class Merged:
         )
 
 
-def merge_maps(maps: Iterable[Classes | None]) -> Merged:
+def merge_maps(maps: Iterable[Integers | None]) -> Merged:
     """The common refinement of an attribute's bin maps (value -> bin, or None for values)."""
-    different: dict[bytes, Classes] = {}
+    different: dict[bytes, Integers] = {}
     for bins in maps:
         if bins is None:
             return Merged(None)
@@ -119,10 +117,10 @@ def merge_maps(maps: Iterable[Classes | None]) -> Merged:
 
 def pair_marginals(
     tree: JunctionTree,
-    beliefs: Sequence[Array],
+    beliefs: Sequence[Floats],
     pairs: Iterable[Pair],
-    classes: Mapping[int, Classes | None],
-) -> dict[Pair, Array]:
+    classes: Mapping[int, Integers | None],
+) -> dict[Pair, Floats]:
     """Probabilities of pairs of attributes, with values summed into classes.
 
     Args:
@@ -150,7 +148,7 @@ def pair_marginals(
             inside[home].append(pair)
         else:
             across.append(pair)
-    out: dict[Pair, Array] = {}
+    out: dict[Pair, Floats] = {}
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         for tables in pool.map(lambda item: pass_.inside(*item), inside.items()):
             out.update(tables)
@@ -171,7 +169,7 @@ def pair_marginals(
     return out
 
 
-def summed(table: Array, attributes: Sequence[int], wanted: Sequence[int]) -> Array:
+def summed(table: Floats, attributes: Sequence[int], wanted: Sequence[int]) -> Floats:
     """Sum a table over ``attributes`` onto those ``wanted``, in their order."""
     sizes = dict(zip(attributes, table.shape, strict=True))
     shape = [sizes[a] for a in wanted]
@@ -189,8 +187,8 @@ class _Pass:
     def __init__(
         self,
         tree: JunctionTree,
-        beliefs: Sequence[Array],
-        classes: Mapping[int, Classes | None],
+        beliefs: Sequence[Floats],
+        classes: Mapping[int, Integers | None],
         counts: Mapping[int, int],
     ) -> None:
         self.tree, self.beliefs, self.classes, self.counts = tree, beliefs, classes, counts
@@ -238,7 +236,7 @@ class _Pass:
     def connected(self, a: int, b: int) -> bool:
         return self.roots[self.home[a]] == self.roots[self.home[b]]
 
-    def single(self, a: int) -> Array:
+    def single(self, a: int) -> Floats:
         clique = self.tree.covering((a,))
         return _binned(
             summed(self.beliefs[clique], self.tree.cliques[clique], (a,)),
@@ -246,7 +244,7 @@ class _Pass:
             self.counts[a],
         )
 
-    def inside(self, clique: int, pairs: Sequence[Pair]) -> dict[Pair, Array]:
+    def inside(self, clique: int, pairs: Sequence[Pair]) -> dict[Pair, Floats]:
         """Pairs within a clique."""
         out = {}
         for a, b in pairs:
@@ -279,7 +277,7 @@ class _Pass:
         return tiles
 
     def carry(
-        self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Array]
+        self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Floats]
     ) -> None:
         """Propagate a tile to all its partners."""
         # Sources cross a link if they are behind it and have partners beyond it.
@@ -366,7 +364,12 @@ class _Pass:
         return _Carried(sources, out)
 
     def _start(
-        self, c: int, separator: Sequence[int], mass: Array, sources: Sequence[_Source], out: Array
+        self,
+        c: int,
+        separator: Sequence[int],
+        mass: Floats,
+        sources: Sequence[_Source],
+        out: Floats,
     ) -> None:
         """P(class | cell) for attributes of the clique itself."""
         begin = 0
@@ -381,7 +384,7 @@ class _Pass:
             begin += source.width
 
     def _arrive(
-        self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Array]
+        self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Floats]
     ) -> None:
         """Sum a link's matrix onto the attributes that only its second clique contains."""
         _, d = link
@@ -411,7 +414,7 @@ class _Pass:
                     out[b, s.attribute][:, s.first : s.last] = part
 
 
-def _binned(table: Array, classes: Classes | None, count: int) -> Array:
+def _binned(table: Floats, classes: Integers | None, count: int) -> Floats:
     """Sum the rows of a table by class."""
     if classes is None:
         return table

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Floats, Int32s, Integers
 from ..kernels import propagation as kernels
 from ..kernels.carry import multiply_onto
 from .junction_tree import JunctionTree
@@ -28,7 +29,6 @@ from .junction_tree import JunctionTree
 __all__ = ["Propagation", "axis_map", "merged_axes"]
 
 Attributes = tuple[int, ...]
-Array = npt.NDArray[np.float64]
 
 # Relative costs: a cell in a contiguous loop, a cell gathered or scattered through an index map,
 # and a row. Only their ratios matter; measured on x86-64.
@@ -51,7 +51,7 @@ PARALLEL_CELLS = 1 << 19
 LARGE_TABLE, LARGE_SHARE = 1 << 14, 1 / 8
 
 
-def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int64]:
+def axis_map(shape: Sequence[int], strides: Sequence[int]) -> Integers:
     """Flat offsets, row-major over ``shape``, of an array with these strides in cells (0 on axes
     that it lacks).
     """
@@ -61,9 +61,7 @@ def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int
     return out
 
 
-def merged_axes(
-    shape: Sequence[int], strides: Sequence[int]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def merged_axes(shape: Sequence[int], strides: Sequence[int]) -> tuple[Integers, Integers]:
     """The same offsets with as few axes as possible, but at least two."""
     out: list[tuple[int, int]] = []
     for size, stride in zip(shape, strides, strict=True):
@@ -220,7 +218,7 @@ class Propagation:
         _share(self._pool, count, stage.block_cells, some_blocks)
         _share(self._pool, count, stage.cells, passes_of(kernels.FINISH))
 
-    def belief(self, clique: int) -> Array:
+    def belief(self, clique: int) -> Floats:
         """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique,
         float64].
         """
@@ -514,7 +512,7 @@ class _Walk:
         """Tables with outer attributes only, of which ``last`` is the innermost."""
         return [t for t in tables if self._rows_of(t)[-1:] == (last,) and not self._crosses(t)]
 
-    def changes(self) -> npt.NDArray[np.int32]:
+    def changes(self) -> Int32s:
         """Per run, the outermost active level whose index differs from the previous run."""
         runs = self.rows // self.run
         out = np.full(runs, max(len(self.active) - 1, 0), np.int32)
@@ -540,7 +538,7 @@ class _Program:
     children: list[list[int]] = field(default_factory=list)
     blocks: list[list[int]] = field(default_factory=list)
     stages: list[_Stage] = field(default_factory=list)
-    maps: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    maps: list[Int32s] = field(default_factory=list)
     map_cells: int = 0
     memory: int = 0
     taken: int = 0
@@ -549,7 +547,7 @@ class _Program:
     def arrays(self) -> tuple[npt.NDArray, ...]:
         """The kernels' arguments before ``memory``."""
 
-        def table(rows: list[list[int]], columns: int) -> npt.NDArray[np.int64]:
+        def table(rows: list[list[int]], columns: int) -> Integers:
             return np.array(rows, np.int64).reshape(len(rows), columns)
 
         return (
@@ -736,7 +734,7 @@ class _Program:
             self._keep(axis_map([n for n, _ in key], [s for _, s in key]).astype(np.int32))
         return self.known_maps[key]
 
-    def _keep(self, offsets: npt.NDArray[np.int32]) -> int:
+    def _keep(self, offsets: Int32s) -> int:
         self.maps.append(offsets)
         self.map_cells += offsets.size
         return self.map_cells - offsets.size
@@ -756,7 +754,7 @@ def _strides(attributes: Attributes, sizes: Sequence[int]) -> dict[int, int]:
     return strides
 
 
-def _offsets(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+def _offsets(lengths: Sequence[int]) -> Integers:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
@@ -765,7 +763,7 @@ def _padded(cells: int) -> int:
     return -(-cells // LINE) * LINE
 
 
-def _aligned(cells: int) -> Array:
+def _aligned(cells: int) -> Floats:
     """Uninitialised cells that start at a cache line."""
     space = np.empty(cells + LINE)
     first = -space.ctypes.data // space.itemsize % LINE

@@ -16,8 +16,8 @@ import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Int32s, Integers
 from ..errors import ModelError
 from ..kernels import propagation as kernels
 from ..kernels import proximal_step as descent
@@ -27,7 +27,6 @@ from .propagation import Propagation
 
 __all__ = ["Dual", "LogFactors", "StepDual"]
 
-Array = npt.NDArray[np.float64]
 Attributes = tuple[int, ...]
 
 NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."
@@ -73,14 +72,14 @@ class LogFactors:
         holding = set.intersection(*(self._holding[a] for a in attributes))
         return min(holding, key=lambda f: (self._cells[f], f))
 
-    def add(self, attributes: Attributes, logs: Array) -> None:
+    def add(self, attributes: Attributes, logs: Floats) -> None:
         """Add a table over some attributes, in the order of its axes, to the smallest factor that
         contains them.
         """
         f = self.home(attributes)
         self._table(self.logs, f)[...] += _spread(logs, attributes, self.engine.factors[f])
 
-    def rule_out(self, zeros: Sequence[tuple[Attributes, Array]]) -> None:
+    def rule_out(self, zeros: Sequence[tuple[Attributes, Floats]]) -> None:
         """Set structural zeros, and in every factor the cells whose mass they make zero. Call it
         before :meth:`add`.
 
@@ -104,7 +103,7 @@ class LogFactors:
         self.logs[:] = np.where(self.marginals == 0, FORBIDDEN, 0.0)
         self.marginals[:] = 0
 
-    def tables(self) -> list[tuple[Attributes, Array]]:
+    def tables(self) -> list[tuple[Attributes, Floats]]:
         """Every factor's attributes, sorted, and its logs."""
         out = []
         for f, attributes in enumerate(self.engine.factors):
@@ -186,7 +185,7 @@ class LogFactors:
             logs = self._table(self.logs, f)
             logs -= float((logs * self._table(self.marginals, f)).sum())
 
-    def _table(self, flat: Array, f: int) -> Array:
+    def _table(self, flat: Floats, f: int) -> Floats:
         shape = [self.engine.tree.sizes[a] for a in self.engine.factors[f]]
         return flat[self.engine.offsets[f] : self.engine.offsets[f + 1]].reshape(shape)
 
@@ -226,7 +225,7 @@ class StepDual(abc.ABC):
         self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
 
     @abc.abstractmethod
-    def calibrate(self, theta: Array) -> tuple[float, Array]:
+    def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64].
 
         Args:
@@ -234,7 +233,7 @@ class StepDual(abc.ABC):
         """
 
     @abc.abstractmethod
-    def absorb(self, theta: Array) -> Array:
+    def absorb(self, theta: Floats) -> Floats:
         """Add parameters to the distribution; returns its expected counts of the measured cells
         [shape=(n,), float64].
 
@@ -242,14 +241,14 @@ class StepDual(abc.ABC):
             ModelError: the result leaves the range of double precision.
         """
 
-    def contrasted(self, cells: Array) -> Array:
+    def contrasted(self, cells: Floats) -> Floats:
         """Subtract the means that the measurements do not know [shape=(n,), float64]."""
         out = cells.copy() if self._mean_groups else cells
         for cells_of_mean in self._mean_groups:
             out[cells_of_mean] -= out[cells_of_mean].mean(axis=1, keepdims=True)
         return out
 
-    def value(self, pull: Array, theta: Array) -> tuple[float, Array]:
+    def value(self, pull: Floats, theta: Floats) -> tuple[float, Floats]:
         """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64].
 
         Parameters of contrasts are contrasts: they start at zero and their gradient has no means.
@@ -261,12 +260,12 @@ class StepDual(abc.ABC):
 
     def step(
         self,
-        weight: float | Array,
-        theta: Array,
+        weight: float | Floats,
+        theta: Floats,
         tolerance: float,
         iterations: int,
         progress: Callable[[int, float], None] | None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Floats, Floats]:
         """Take a proximal step: minimise F, and add the solution to the distribution.
 
         Args:
@@ -327,7 +326,7 @@ class Dual(StepDual):
         begins = np.cumsum([0, *(m.counts.size for m in measurements)])
         rows: list[list[int]] = []
         terms: list[list[int]] = []
-        maps: list[npt.NDArray[np.int32]] = []
+        maps: list[Int32s] = []
         cells = 0
         for f, attributes in enumerate(engine.factors):
             first = len(terms)
@@ -348,7 +347,7 @@ class Dual(StepDual):
         self._terms = np.array(terms, np.int64).reshape(len(terms), 2)
         self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
 
-    def calibrate(self, theta: Array) -> tuple[float, Array]:
+    def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
         engine, factors = self.factors.engine, self.factors
         arguments = (self._factors, self._terms, self._maps, engine.memory)
@@ -362,7 +361,7 @@ class Dual(StepDual):
             ]
         return log_total, counts
 
-    def calibrate_at_factors(self) -> Array:
+    def calibrate_at_factors(self) -> Floats:
         """Calibrate the factors; returns the expected counts of the measured cells [shape=(n,),
         float64].
 
@@ -378,7 +377,7 @@ class Dual(StepDual):
             raise ModelError(OUT_OF_RANGE)
         return counts
 
-    def absorb(self, theta: Array) -> Array:
+    def absorb(self, theta: Floats) -> Floats:
         """See :class:`StepDual`."""
         self.calibrate(theta)
         kernels.absorb(self.factors.logs, theta, self._factors, self._terms, self._maps)
@@ -387,14 +386,14 @@ class Dual(StepDual):
 
 
 def _minimise(
-    evaluate: Callable[[Array], tuple[float, Array]],
-    theta: Array,
-    scale: Array,
-    sigma: Array,
+    evaluate: Callable[[Floats], tuple[float, Floats]],
+    theta: Floats,
+    scale: Floats,
+    sigma: Floats,
     tolerance: float,
     iterations: int,
     progress: Callable[[int, float], None] | None,
-) -> Array:
+) -> Floats:
     """Preconditioned L-BFGS with a weak Wolfe line search."""
     value, gradient = evaluate(theta)
     if not math.isfinite(value):
@@ -438,14 +437,14 @@ def _minimise(
     return theta
 
 
-def _mean_groups(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
+def _mean_groups(measurements: Sequence[Measurement]) -> list[Integers]:
     """Groups of flat cells whose mean is unknown: one matrix per order of contrast and number of
     cells, one row per mean.
 
     The matrices of all first contrasts precede those of all second ones, as the means of a
     measurement must be subtracted in turn.
     """
-    groups: dict[tuple[int, int], list[npt.NDArray[np.int64]]] = collections.defaultdict(list)
+    groups: dict[tuple[int, int], list[Integers]] = collections.defaultdict(list)
     begin = 0
     for m in measurements:
         cells = begin + np.arange(m.counts.size).reshape(m.counts.shape)
@@ -469,16 +468,14 @@ def _maximal(sets: Sequence[Attributes]) -> list[Attributes]:
     return kept
 
 
-def _spread(table: Array, axes: Attributes, attributes: Attributes) -> Array:
+def _spread(table: Floats, axes: Attributes, attributes: Attributes) -> Floats:
     """Transpose and reshape a table over ``axes`` so that it broadcasts over ``attributes``."""
     order = sorted(range(len(axes)), key=lambda i: attributes.index(axes[i]))
     shape = [table.shape[axes.index(a)] if a in axes else 1 for a in attributes]
     return table.transpose(order).reshape(shape)
 
 
-def _cell_map(
-    attributes: Attributes, sizes: Sequence[int], measurement: Measurement
-) -> npt.NDArray[np.int32]:
+def _cell_map(attributes: Attributes, sizes: Sequence[int], measurement: Measurement) -> Int32s:
     """Map every cell over ``attributes`` to the measurement's flat cell [shape=(cells,), int32]."""
     out = np.zeros(1, np.int64)
     shape = measurement.counts.shape

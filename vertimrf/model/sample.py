@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes, Floats, Integers, Words
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
@@ -40,10 +41,6 @@ __all__ = [
     "stems_of",
 ]
 
-Codes = npt.NDArray[np.uint16]
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Unsigned = npt.NDArray[np.uint64]
 
 # Most rows of a batch. For one batch 2^HALVINGS times as many rows are proposed, and half as many for
 # each of several. At least MIN_WEIGHED rows are weighted, because resampling from fewer is
@@ -147,7 +144,7 @@ def marginals_of_rows(
     model: MarkovRandomField,
     wanted: Sequence[Sequence[int]],
     bins: Sequence[Sequence[BinMap | None]] | None = None,
-) -> list[Array]:
+) -> list[Floats]:
     """Estimate marginals from weighted rows, which include off-tree factors.
 
     Args:
@@ -169,7 +166,7 @@ def marginals_of_rows(
             for a, m in zip(attributes, maps, strict=True)
         ]
         cells = np.ravel_multi_index(rows, shape)
-        counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(
+        counts: Floats = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(
             np.float64
         )
         out.append(counts.reshape(shape) * model.total)
@@ -180,7 +177,7 @@ def expected_marginals(
     model: MarkovRandomField,
     wanted: Sequence[Sequence[int]],
     bins: Sequence[Sequence[BinMap | None]] | None = None,
-) -> list[Array]:
+) -> list[Floats]:
     """Expected counts of many marginals, with off-tree factors.
 
     Marginals outside the cliques of a model with off-tree factors come from
@@ -237,7 +234,7 @@ def expected_records(
     )
 
 
-def _logs(model: MarkovRandomField, codes: Codes) -> Array:
+def _logs(model: MarkovRandomField, codes: Codes) -> Floats:
     """Log of the product of the off-tree factors at each row [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
     if model.off_tree:
@@ -247,10 +244,10 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Array:
     return logs
 
 
-def _weights(model: MarkovRandomField, codes: Codes) -> Array:
+def _weights(model: MarkovRandomField, codes: Codes) -> Floats:
     """Weights of rows by the off-tree factors, summing to 1 [shape=(n,), float64]."""
     logs = _logs(model, codes)
-    weights: Array = np.exp(logs - logs.max())
+    weights: Floats = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     return weights
 
@@ -302,7 +299,7 @@ def _thin(
 
 def stems_of(
     sizes: Sequence[int], marginals: Sequence[tuple[int, ...]]
-) -> tuple[Unsigned, Unsigned, int]:
+) -> tuple[Words, Words, int]:
     """The kernels' stems and last attributes of marginals of one to three attributes, and the
     number of cells.
 
@@ -331,7 +328,7 @@ def stems_of(
 
 
 def add_counts(
-    columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array
+    columns: Codes, tables: Integers, terms: Integers, weights: Floats, counts: Floats
 ) -> None:
     """Add the weights of rows to their cells in several marginals, on several threads.
 

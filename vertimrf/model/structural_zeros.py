@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Flags
 from .clique_budget import CliqueBudget
 from .junction_tree import junction_tree
 from .markov_random_field import Factor
@@ -16,7 +16,7 @@ from .proximal_step import FORBIDDEN
 __all__ = ["allowing", "budget_holding", "ruling_out"]
 
 
-def allowing(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Factor:
+def allowing(attributes: Sequence[int], allowed: Flags) -> Factor:
     """A factor under which only some combinations of values can occur.
 
     Args:
@@ -38,7 +38,7 @@ def ruling_out(
         combinations: each is a sequence of attributes (increasing) with codes. It rules out the
             product of the codes.
     """
-    allowed: dict[tuple[int, ...], npt.NDArray[np.bool_]] = {}
+    allowed: dict[tuple[int, ...], Flags] = {}
     for combination in combinations:
         attributes = tuple(attribute for attribute, _ in combination)
         table = allowed.setdefault(attributes, np.ones([sizes[a] for a in attributes], bool))

@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..errors import ModelError
 from .markov_random_field import MarkovRandomField
 from .measurement import Measurement, contrasted, padded
@@ -26,7 +26,6 @@ from .sample import MARGINAL_ROWS, expected_marginals
 
 __all__ = ["IMPLIED", "MEASURED", "UNKNOWN", "Evidence", "size_beneath_noise"]
 
-Array = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 # Columns of whole numbers.
 WHOLE = ("first", "second", "cells")
@@ -70,16 +69,16 @@ class Evidence:
         spread: standard error of a cell by all measurements, records.
     """
 
-    one_way: Array
-    first: npt.NDArray[np.int64]
-    second: npt.NDArray[np.int64]
-    cells: npt.NDArray[np.int64]
-    error: Array
-    noise: Array
-    distance: Array
-    dependence: Array
-    model_dependence: Array
-    spread: Array
+    one_way: Floats
+    first: Integers
+    second: Integers
+    cells: Integers
+    error: Floats
+    noise: Floats
+    distance: Floats
+    dependence: Floats
+    model_dependence: Floats
+    spread: Floats
 
     def __post_init__(self) -> None:
         pairs = self.first.shape
@@ -179,7 +178,7 @@ class Evidence:
             part = [low if label == high else label for label in part]
         return part
 
-    def errors(self, field: MarkovRandomField, attributes: Sequence[int], counts: Array) -> Array:
+    def errors(self, field: MarkovRandomField, attributes: Sequence[int], counts: Floats) -> Floats:
         """Standard errors of a marginal: the truth is within 1.96 of them in about 95 % of cells.
 
         Args:
@@ -212,10 +211,10 @@ class Evidence:
             table = counts.sum(axis=rest, keepdims=True)
             error = self._measured(pair, table, drawn)
             relative += np.square(error / np.maximum(table, 1e-9))
-        out: Array = np.sqrt(np.square(counts) * relative + (1 + drawn) * counts)
+        out: Floats = np.sqrt(np.square(counts) * relative + (1 + drawn) * counts)
         return out
 
-    def _measured(self, attributes: tuple[int, ...], counts: Array, drawn: float) -> Array:
+    def _measured(self, attributes: tuple[int, ...], counts: Floats, drawn: float) -> Floats:
         """Standard errors of a measured column or pair."""
         if len(attributes) == 1:
             sigma, misfit = float(self.one_way[attributes[0]]), 0.0
@@ -227,13 +226,13 @@ class Evidence:
         if not sigma:
             return np.zeros(counts.shape)
         size = counts + EMPTY[len(attributes) - 1] * sigma
-        out: Array = np.sqrt(
+        out: Floats = np.sqrt(
             np.square(sigma * size / (sigma + size)) + np.square(misfit * counts) + drawn * counts
         )
         return out
 
 
-def size_beneath_noise(values: Array, sigma: Array) -> Array:
+def size_beneath_noise(values: Floats, sigma: Floats) -> Floats:
     """Estimate the absolute values of numbers with Gaussian noise; results may be negative.
 
     The estimate is unbiased for numbers that are zero or much larger than the noise. Otherwise it
@@ -252,19 +251,19 @@ def size_beneath_noise(values: Array, sigma: Array) -> Array:
     )
 
 
-def _share(sizes: Array, total: float) -> float:
+def _share(sizes: Floats, total: float) -> float:
     """Half of a sum, as a share of the records."""
     return 0.5 * float(sizes.sum()) / total
 
 
 def _best(
     measurements: Sequence[Measurement], total: float
-) -> dict[Pair, tuple[Measurement, Array, Array]]:
+) -> dict[Pair, tuple[Measurement, Floats, Floats]]:
     """By pair, the measurement of least noise, with its counts of the pair and their errors.
 
     Pairs that are noise alone are left out.
     """
-    best: dict[Pair, tuple[float, Measurement, Array, Array]] = {}
+    best: dict[Pair, tuple[float, Measurement, Floats, Floats]] = {}
     for m in measurements:
         for pair, rest in _pairs_of(m):
             error = np.sqrt(np.square(m.errors).sum(axis=rest))
@@ -289,7 +288,7 @@ def _pairs_of(m: Measurement) -> list[tuple[Pair, tuple[int, ...]]]:
 
 def _precision(
     sizes: Sequence[int], local: Sequence[Measurement], crossing: Sequence[Measurement]
-) -> tuple[Array, dict[Pair, float]]:
+) -> tuple[Floats, dict[Pair, float]]:
     """Standard errors by all measurements: of each attribute's counts, and of pairs' cells.
 
     Inverse variances of measurements add up. Of a pair's cell with variance v, the interaction has

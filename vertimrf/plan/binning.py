@@ -7,12 +7,13 @@ import itertools
 import math
 
 import numpy as np
-import numpy.typing as npt
+
+from ..arrays import Floats, Integers
 
 __all__ = ["choose_bins", "merge_light"]
 
 
-def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> npt.NDArray[np.int64]:
+def choose_bins(counts: Floats, bins: int, ordered: bool) -> Integers:
     """Merge the two bins with the lowest counts again and again, until ``bins`` bins remain.
 
     Args:
@@ -29,9 +30,7 @@ def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> np
     )
 
 
-def merge_light(
-    counts: npt.NDArray[np.float64], light: float, ordered: bool
-) -> npt.NDArray[np.int64]:
+def merge_light(counts: Floats, light: float, ordered: bool) -> Integers:
     """Merge values with low counts.
 
     Without an order, all values with counts below ``light`` share a bin. With an order, the two
@@ -54,7 +53,7 @@ def merge_light(
     return _numbered(into.tolist())
 
 
-def _numbered(into: list[int]) -> npt.NDArray[np.int64]:
+def _numbered(into: list[int]) -> Integers:
     """Number bins in the order of their first value [shape=(size,), int64].
 
     ``into`` has for every value an earlier value of its bin, or the value itself.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from ..errors import PlanError
 from ..files.convert import from_json
 from .binning import choose_bins
@@ -20,8 +20,7 @@ from .schema import Schema
 
 __all__ = ["Group", "crossing_pairs", "cut_groups", "released_sizes"]
 
-Floats = npt.NDArray[np.float64]
-BinMap = npt.NDArray[np.int64]
+BinMap = Integers
 
 
 @dataclass(frozen=True)

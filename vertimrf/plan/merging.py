@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Floats, Integers
 from .binning import merge_light
 from .schema import Schema
 
@@ -54,10 +55,10 @@ def kept_apart(schema: Schema) -> frozenset[int]:
 
 
 def merged_values(
-    one_way: Mapping[int, npt.NDArray[np.integer] | npt.NDArray[np.float64]],
+    one_way: Mapping[int, npt.NDArray[np.integer] | Floats],
     sigma: float,
     long: Mapping[int, bool],
-) -> dict[int, npt.NDArray[np.int64]]:
+) -> dict[int, Integers]:
     """Merge the rare values of some attributes.
 
     Party and server get the same maps, because sums of released counts are exact.

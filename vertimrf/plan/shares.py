@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats
 from ..sketches.parameters import MAX_CAPACITY
 from .defaults import SHARES
 
@@ -38,7 +38,6 @@ __all__ = [
     "left",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
 # limited.

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arrays import Floats
 from ..errors import PlanError
 from ..privacy.accountant import gaussian_rho
 from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .defaults import MESSAGE_BYTES, PAIRS_BYTES
 from .plan import SCORE_SENSITIVITY, Plan
-from .shares import Floats, Outlook, Shares, distances, left
+from .shares import Outlook, Shares, distances, left
 
 __all__ = ["Errors", "Verdict", "useful", "verdict"]
 

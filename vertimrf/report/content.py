@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Codes, Flags, Floats, Integers
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
@@ -25,9 +25,6 @@ from .run import Released, Run
 
 __all__ = ["Column", "Content", "Dependence", "Series", "classes_of", "content"]
 
-Array = npt.NDArray[np.float64]
-Classes = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.uint16]
 # Codes of the real tables by attribute, or of those attributes that a party has.
 Truth = Mapping[int, Codes]
 
@@ -53,8 +50,8 @@ class Series:
     """
 
     party: str
-    shares: Array
-    errors: Array
+    shares: Floats
+    errors: Floats
     distance: float
     noise: float
 
@@ -79,9 +76,9 @@ class Column:
     holders: tuple[str, ...]
     labels: tuple[str, ...]
     merged: bool
-    model: Array
+    model: Floats
     released: tuple[Series, ...]
-    truth: Array | None
+    truth: Floats | None
     off: float | None
 
     @property
@@ -118,14 +115,14 @@ class Dependence:
             without real tables.
     """
 
-    model: Array
-    estimate: Array
-    beyond: Array
-    predicted: Array
-    stated: Array
-    truth: Array | None
-    off: Array | None
-    across: npt.NDArray[np.bool_]
+    model: Floats
+    estimate: Floats
+    beyond: Floats
+    predicted: Floats
+    stated: Floats
+    truth: Floats | None
+    off: Floats | None
+    across: Flags
     resampled: float | None
 
 
@@ -224,7 +221,7 @@ def _utility(run: Run, truth: Truth, label: str) -> dict[str, Any]:
     )
 
 
-def classes_of(attribute: Attribute, counts: Array, most: int = MAX_CLASSES) -> Classes | None:
+def classes_of(attribute: Attribute, counts: Floats, most: int = MAX_CLASSES) -> Integers | None:
     """Merge an attribute's values into at most ``most`` classes.
 
     Ordered values are merged with their neighbours. Of unordered values the rarest are merged.
@@ -251,7 +248,7 @@ def classes_of(attribute: Attribute, counts: Array, most: int = MAX_CLASSES) -> 
     return np.append(classes, groups) if attribute.missing else classes
 
 
-def _bars(attribute: Attribute, counts: Array) -> tuple[Classes, tuple[str, ...]]:
+def _bars(attribute: Attribute, counts: Floats) -> tuple[Integers, tuple[str, ...]]:
     """The map code -> bar of a chart, and the labels of the bars."""
     size = attribute.size
     names = [_label(attribute, code) for code in range(size)]
@@ -283,12 +280,12 @@ def _label(attribute: Attribute, code: int) -> str:
 
 
 def _column(
-    schema: Schema, a: int, model: Array, released: Sequence[Released], truth: Array | None
+    schema: Schema, a: int, model: Floats, released: Sequence[Released], truth: Floats | None
 ) -> Column:
     attribute = schema.attributes[a]
     bars, labels = _bars(attribute, model)
 
-    def summed(values: Array) -> Array:
+    def summed(values: Floats) -> Floats:
         return np.bincount(bars, weights=values, minlength=len(labels)).astype(np.float64)
 
     series = []
@@ -313,13 +310,13 @@ def _column(
     )
 
 
-def _shares(codes: Codes, size: int) -> Array:
+def _shares(codes: Codes, size: int) -> Floats:
     return np.bincount(codes, minlength=size) / max(len(codes), 1)
 
 
 def _dependence(
     run: Run,
-    classes: Sequence[Classes | None],
+    classes: Sequence[Integers | None],
     truth: Truth | None,
     edges: Collection[tuple[int, int]],
 ) -> Dependence:
@@ -371,12 +368,12 @@ def _dependence(
 
 
 def _enter(
-    matrix: Array, places: Sequence[tuple[int, int]], figures: Sequence[float] | Array
+    matrix: Floats, places: Sequence[tuple[int, int]], figures: Sequence[float] | Floats
 ) -> None:
     for (a, b), figure in zip(places, figures, strict=True):
         matrix[a, b] = matrix[b, a] = figure
 
 
-def _from_independence(shares: Array) -> float:
+def _from_independence(shares: Floats) -> float:
     """Total variation distance between a table of shares and the product of its margins."""
     return 0.5 * float(np.abs(shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))).sum())

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Flags, Floats
 from .content import Dependence
 
 __all__ = ["Graph", "Scatter", "attribute_graph", "error_chart", "labels", "shades", "shown"]
 
-Array = npt.NDArray[np.float64]
 
 # Radius of the graph's circle. Its text is at most FONT high, and lower if attributes are many.
 RADIUS, FONT, CROWDED = 100.0, 6.5, 500.0
@@ -127,7 +126,7 @@ def attribute_graph(
     )
 
 
-def map_of_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> Array:
+def map_of_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> Floats:
     """Dependence of neighbours, which is at least the lightest shade; 0 of other pairs."""
     out = np.zeros_like(dependence.model)
     model = np.nan_to_num(dependence.model)
@@ -137,7 +136,7 @@ def map_of_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> Ar
     return out
 
 
-def shades(matrix: Array, most: float) -> list[tuple[float | None, str]]:
+def shades(matrix: Floats, most: float) -> list[tuple[float | None, str]]:
     """A map of all pairs of attributes, each once, as one path for each shade.
 
     Args:
@@ -181,9 +180,7 @@ class Scatter:
     ticks: tuple[tuple[float, float], ...]
 
 
-def error_chart(
-    predicted: Array, observed: Array, across: npt.NDArray[np.bool_], off: Array | None
-) -> Scatter:
+def error_chart(predicted: Floats, observed: Floats, across: Flags, off: Floats | None) -> Scatter:
     """Errors of pairs of attributes: distances against the distances that noise alone explains.
 
     Args:
@@ -201,7 +198,7 @@ def error_chart(
     least, most = (positive.min() / 1.3, positive.max() * 1.3) if positive.size else (0.01, 1.0)
     low, high = math.log10(least), math.log10(most)
 
-    def path(values: Array, chosen: npt.NDArray[np.bool_]) -> str:
+    def path(values: Floats, chosen: Flags) -> str:
         # A subpath of length zero is a dot.
         chosen = chosen & (predicted > 0) & (values > 0)
         places = SIDE * (np.log10([predicted[chosen], values[chosen]]) - low) / (high - low)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
+from ..arrays import Floats
 from ..errors import PlanError
 from ..evaluation import read_real
 from ..files.atomic import write_text
@@ -22,7 +23,7 @@ from ..privacy.standing import EXACT, Standing
 from ..tables.arrow import Source, several
 from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
-from .content import Array, Content, Truth, content
+from .content import Content, Truth, content
 from .figures import shown
 from .run import Run
 
@@ -243,7 +244,7 @@ def _samples(model: Model) -> dict[str, list[Trust]]:
     return {name: [known[some] for some in sorted(places)] for name, places in groups.items()}
 
 
-def _first(matrix: Array) -> list[tuple[int, int]]:
+def _first(matrix: Floats) -> list[tuple[int, int]]:
     """The pairs with the largest values, largest first. NaN is left out."""
     pairs = [
         pair
@@ -253,7 +254,7 @@ def _first(matrix: Array) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -matrix[pair])[:MAX_LINES]
 
 
-def _maps(content: Content, measured: bool) -> list[tuple[str, str, Array, float, str]]:
+def _maps(content: Content, measured: bool) -> list[tuple[str, str, Floats, float, str]]:
     """Title, words, values and largest value of every map, and what grey squares are.
 
     Maps of dependence share one scale, maps of distances another.
@@ -315,9 +316,9 @@ def _errors(run: Run, content: Content) -> dict[str, Any] | None:
     }
 
 
-def _median(values: Array) -> float | None:
+def _median(values: Floats) -> float | None:
     return float(np.nanmedian(values)) if np.isfinite(values).any() else None
 
 
-def _nanmean(values: Array | None) -> float | None:
+def _nanmean(values: Floats | None) -> float | None:
     return None if values is None or not np.isfinite(values).any() else float(np.nanmean(values))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Floats
 from ..errors import MALFORMED, MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Released", "Report", "Run"]
 
-Array = npt.NDArray[np.float64]
 REMEDY = "give the JSON file that the run wrote"
 # Figures are finite. Counts have a decimal form and fit into 64 bits.
 LARGEST = 1e300
@@ -49,7 +48,7 @@ class Released:
 
     attribute: int
     party: str
-    counts: Array
+    counts: Floats
     error: float
 
 
@@ -169,7 +168,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     overlap: Overlap | None = None
     population: str = ""
     released: tuple[Released, ...] = ()
-    predicted: Array | None = None
+    predicted: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import vertimrf
 
 LIST_PACKAGES = """
 import json, sys
@@ -103,7 +106,11 @@ def compiled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compiled")
     script = folder / "script.py"
     script.write_text(TWICE)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    # A script has its own folder on its path, where `python -c` has this one: both are to import the same files.
+    path = os.pathsep.join(
+        [str(Path(vertimrf.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, env=environment, check=True
     )

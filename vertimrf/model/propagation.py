@@ -9,7 +9,6 @@ parallel.
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import math
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from ..arrays import Floats, Int32s, Integers
 from ..kernels import propagation as kernels
+from ..kernels import splits
 from ..kernels.carry import multiply_onto
 from .junction_tree import JunctionTree
 
@@ -30,14 +30,10 @@ __all__ = ["Propagation", "axis_map", "merged_axes"]
 
 Attributes = tuple[int, ...]
 
-# Relative costs: a cell in a contiguous loop, a cell gathered or scattered through an index map,
-# and a row. Only their ratios matter; measured on x86-64.
-STREAM, GATHER, ROW = 1.0, 1.5, 150.0
+# Cost of a row, in cells of a contiguous loop; measured on x86-64.
+ROW = 150.0
 # Most cells of the inner block: a few such vectors stay in the first-level cache.
 LARGEST_INNER = 512
-# For cliques of at most so many attributes, all splits are compared. At 8 this takes twice as long
-# on PISA and saves 0.2 %.
-ALL_SPLITS = 4
 # Cells of a cache line.
 LINE = 8
 # Least length of contiguous columns that get a separate loop.
@@ -308,7 +304,7 @@ def _storage_ranks(
         largest = max((_cells(t, tree.sizes) for t in tables), default=0)
         if largest >= max(LARGE_TABLE, LARGE_SHARE * tree.clique_cells[c]):
             for a in _split(
-                clique, tuple(tables), tuple(tables), tuple(tree.sizes), anyhow=True
+                clique, tuple(tables), tuple(tables), tuple(tree.sizes), any_order=True
             ).inner:
                 weight[a] += tree.clique_cells[c]
     order = sorted(range(len(weight)), key=lambda a: (weight[a], tree.sizes[a], a))
@@ -324,137 +320,47 @@ def _split(
     reads: tuple[Attributes, ...],
     writes: tuple[Attributes, ...],
     sizes: tuple[int, ...],
-    anyhow: bool = False,
+    any_order: bool = False,
 ) -> _Split:
-    """The cheapest split: of all splits for a few attributes, otherwise by local search from three
-    starts.
-
-    Splits are cached, as the cliques of a growing graph recur.
-    """
-    everything = frozenset(clique)
-    seen: dict[frozenset[int], tuple[float, Attributes]] = {}
-    tables = [(_bits(t), t, False) for t in reads] + [(_bits(t), t, True) for t in writes]
-
-    def price(inner: frozenset[int]) -> float:
-        if inner not in seen:
-            seen[inner] = _price(everything - inner, inner, tables, sizes, anyhow)
-        return seen[inner][0]
-
-    limit = max(LARGEST_INNER, max(sizes[a] for a in clique))
-    if len(clique) <= ALL_SPLITS:
-        for k in range(1, len(clique) + 1):
-            for chosen in itertools.combinations(clique, k):
-                if _cells(chosen, sizes) <= limit:
-                    price(frozenset(chosen))
-    else:
-        for start in (clique, clique[::-1], tuple(sorted(clique, key=lambda a: sizes[a]))):
-            inner = frozenset[int]()
-            for a in start:
-                if not inner or _cells(inner, sizes) * sizes[a] <= min(128, limit):
-                    inner |= {a}
-            for _ in range(2 * len(clique)):
-                # Swaps are many, so they are tried only if no single move helps.
-                for moves in (
-                    [inner ^ {a} for a in clique],
-                    [inner ^ {a, b} for a in inner for b in everything - inner],
-                ):
-                    best = min(
-                        (m for m in moves if m and _cells(m, sizes) <= limit),
-                        key=price,
-                        default=inner,
-                    )
-                    if price(best) < price(inner):
-                        break
-                else:
-                    break
-                inner = best
-    inner = min(seen, key=lambda s: (seen[s][0], sorted(s)))
-    return _Split(seen[inner][1], tuple(a for a in clique if a in inner))
-
-
-def _price(
-    outer: frozenset[int],
-    inner: frozenset[int],
-    tables: Sequence[tuple[int, Attributes, bool]],
-    sizes: Sequence[int],
-    anyhow: bool,
-) -> tuple[float, Attributes]:
-    """Cost of a split, and the best order of its outer attributes.
+    """The cheapest split. Splits are cached, as the cliques of a growing graph recur.
 
     Args:
-        outer, inner: the clique's attributes.
-        tables: per table its attributes as a bit mask and in storage order, and whether it is
-            written.
+        clique: attributes in storage order.
+        reads, writes: attributes of the tables that a pass reads and writes, in storage order.
         sizes: domain size of every attribute.
-        anyhow: whether the order of the tables' axes is still free.
+        any_order: whether the storage order is still to be chosen.
     """
-    width = _cells(inner, sizes)
-    cost = STREAM * width
-    outer_bits, inner_bits = _bits(outer), _bits(inner)
-    # Per set of outer attributes of tables with inner ones too: whether some are read or written,
-    # and how many are gathered.
-    streams_of: dict[int, set[bool]] = {}
-    gathered: collections.Counter[int] = collections.Counter()
-    scalars: collections.Counter[int] = collections.Counter()
-    carries = False
-    for bits, table, writing in tables:
-        rows = bits & outer_bits
-        if writing and not bits & ~inner_bits:
-            carries = True
-        if not rows:
-            cost += GATHER * width
-        elif rows == bits:
-            scalars[rows] += 1
-        else:
-            streams_of.setdefault(rows, set()).add(writing)
-            if inner_bits & ~bits if anyhow else not _in_place(table, inner):
-                gathered[rows] += 1
-    members = {rows: [a for a in outer if rows >> a & 1] for rows in {*streams_of, *scalars}}
-    order = _order_outer(outer, [members[rows] for rows in streams_of], sizes)
-    depth = {a: i for i, a in enumerate(order)}
-    counts = list(itertools.accumulate((sizes[a] for a in order), lambda x, y: x * y))
-    for rows, number in gathered.items():
-        cost += number * (GATHER + STREAM) * _cells(members[rows], sizes) * width
-    streams = [0] * len(order)
-    written = [False] * len(order)
-    for rows, ways in streams_of.items():
-        level = max(depth[a] for a in members[rows])
-        streams[level] += len(ways)
-        written[level] |= True in ways
-    active = max((i for i, number in enumerate(streams) if number), default=-1)
-    for i in range(active + 1):
-        cost += counts[i] * (ROW + width * STREAM * max(streams[i] + carries, 1))
-        carries = carries or written[i]
-    for rows, number in scalars.items():
-        cost += number * GATHER * counts[max(depth[a] for a in members[rows])]
-    if counts:
-        cost += 2 * STREAM * counts[-1]
-    return cost, order
-
-
-def _bits(attributes: Iterable[int]) -> int:
-    return sum(1 << a for a in attributes)
-
-
-def _order_outer(
-    outer: Iterable[int], groups: Sequence[Sequence[int]], sizes: Sequence[int]
-) -> Attributes:
-    """Order outer attributes so that levels with many rows have few groups; attributes without
-    groups come last.
-    """
-    left = set(outer)
-    pending = list(groups)
-    order: list[int] = []
-    while left:
-        carried = dict.fromkeys(left, 0)
-        for group in pending:
-            for a in group:
-                carried[a] += 1
-        last = min(left, key=lambda a: (carried[a], -sizes[a], a))
-        order.append(last)
-        left.remove(last)
-        pending = [group for group in pending if last not in group]
-    return tuple(reversed(order))
+    # Attributes of one value are loops of one round.
+    trivial = tuple(a for a in clique if sizes[a] == 1)
+    names = sorted(set(clique).difference(trivial))
+    if not names:
+        return _Split((), clique)
+    rank = {a: i for i, a in enumerate(names)}
+    ends: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
+    for tables, way in ((reads, 0), (writes, 1)):
+        for table in tables:
+            bits = [1 << rank[a] for a in table if a in rank]
+            mask = sum(bits)
+            trailing = list(itertools.accumulate(reversed(bits[1:]), initial=0))
+            ends[mask] = trailing + [0] * (len(names) + 1 - len(trailing))
+            numbers.setdefault(mask, [0, 0])[way] += 1
+    starts = (clique, clique[::-1], sorted(clique, key=lambda a: sizes[a]))
+    order = np.empty(len(names), np.int64)
+    inner = splits.cheapest(
+        np.array(list(ends), np.int64),
+        np.array(list(numbers.values()), np.int64).reshape(-1, 2),
+        np.array(list(ends.values()), np.int64).reshape(-1, len(names) + 1),
+        np.array([sizes[a] for a in names], np.int64),
+        np.array([[rank[a] for a in start if a in rank] for start in starts], np.int64),
+        any_order,
+        ROW,
+        LARGEST_INNER,
+        order,
+    )
+    inside = {a for a in names if inner >> rank[a] & 1}
+    outer = trivial + tuple(names[i] for i in order[: len(names) - len(inside)])
+    return _Split(outer, tuple(a for a in clique if a in inside))
 
 
 def _in_place(table: Attributes, inner: frozenset[int]) -> bool:

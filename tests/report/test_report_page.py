@@ -48,7 +48,7 @@ TAGS = set(
     re.findall(
         r"\w+",
         """
-    html head meta title style body div header h1 h2 h3 p nav ul ol li a main section dl dt dd strong span details summary code
+    html head meta title style body div i header h1 h2 h3 p nav ul ol li a main section dl dt dd strong span details summary code
     footer table caption thead tbody tfoot tr th td figure figcaption svg path text desc
 """,
     )

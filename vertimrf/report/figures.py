@@ -199,10 +199,10 @@ def error_chart(predicted: Floats, observed: Floats, across: Flags, off: Floats 
     low, high = math.log10(least), math.log10(most)
 
     def path(values: Floats, chosen: Flags) -> str:
-        # A subpath of length zero is a dot.
+        # A subpath of length zero is a dot. Dots at one place are one.
         chosen = chosen & (predicted > 0) & (values > 0)
         places = SIDE * (np.log10([predicted[chosen], values[chosen]]) - low) / (high - low)
-        return "".join(f"M{x:.2f} {SIDE - y:.2f}h0" for x, y in places.T)
+        return "".join(dict.fromkeys(f"M{x:.1f} {SIDE - y:.1f}h0" for x, y in places.T))
 
     ticks = [
         times * 10.0**power

@@ -20,12 +20,13 @@ from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
+from .plan.impossible import Combination
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
 from .tables.ids import IdKeys
-from .tables.impossible import breaking
+from .tables.impossible import possible
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import (
@@ -103,9 +104,13 @@ def evaluate(
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if options.party is not None:
-        inside = [schema.impossible[number] for number in schema.combinations_at(options.party)]
+        mine = schema.part(options.party)
+        inside, names = schema.combinations_at(options.party), {a.name for a in mine}
         schema = Schema.of(
-            {options.party: schema.part(options.party)}, public=schema.public, impossible=inside
+            {options.party: mine},
+            public=schema.public,
+            impossible=[stated for i, stated in enumerate(schema.impossible) if i in inside],
+            rules=[rule for rule in schema.rules if {rule.low, rule.high} <= names],
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
@@ -153,13 +158,16 @@ def _compare(
     truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions
 ) -> dict[str, Any]:
     """Figures of :func:`evaluate` that follow from codes alone."""
+    stated: dict[str, list[Combination]] = {}
+    for number, combination in enumerate(schema.combinations):
+        stated.setdefault(schema.text(number), []).append(combination)
     broken = [
         {
-            "combination": str(stated),
-            "real": int(breaking(truth, codes).sum()),
-            "synthetic": int(breaking(made, codes).sum()),
+            "combination": text,
+            "real": int((~possible(truth, combinations)).sum()),
+            "synthetic": int((~possible(made, combinations)).sum()),
         }
-        for stated, codes in zip(schema.impossible, schema.combinations, strict=True)
+        for text, combinations in stated.items()
     ]
     # Attributes of one value are always right.
     varying = [i for i, size in enumerate(schema.sizes) if size > 1]

@@ -12,6 +12,7 @@ from ..errors import SchemaError
 from ..privacy.ledger import LedgerEntry
 from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
 from .impossible import Impossible
+from .rules import Order, check_rules
 from .schema import Schema, SchemaSections, read_impossible, read_schema
 
 __all__ = ["OTHER", "OpenSchema", "PrivateDomain"]
@@ -118,12 +119,13 @@ class OpenSchema:
         schema: all attributes. Those with private domains have only what is known of them, so that
             no plan can be made with it.
         wanted: the private domains by attribute name, in schema order.
-        impossible: impossible combinations of attributes with private domains.
+        impossible, rules: those that name attributes with private domains.
     """
 
     schema: Schema
     wanted: Mapping[str, PrivateDomain]
     impossible: tuple[Impossible, ...] = ()
+    rules: tuple[Order, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -145,6 +147,7 @@ class OpenSchema:
             spent=(*schema.spent, *spent),
             public=schema.public,
             impossible=(*schema.impossible, *self.impossible),
+            rules=(*schema.rules, *self.rules),
         )
 
     @classmethod
@@ -176,7 +179,12 @@ class OpenSchema:
             sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
             for party in sections.party:
                 party.impossible = _without(party.impossible, wanted, "of a party", later)
+        rules = tuple(map(Order.parse, sections.rules))
+        sections.rules = [str(r) for r in rules if not {r.low, r.high} & wanted.keys()]
         schema = Schema.of_sections(sections)
+        known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
+        rules = tuple(rule for rule in rules if rule not in schema.rules)
+        check_rules((*schema.rules, *rules), known)
         for combination in later:
             if unknown := [
                 c.attribute for c in combination.conditions if c.attribute not in schema.names
@@ -184,8 +192,7 @@ class OpenSchema:
                 raise SchemaError(
                     f"The impossible combination ({combination}) names {unknown[0]!r}, which the schema has not."
                 )
-        known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
-        return cls(replace(schema, attributes=known), wanted, tuple(later))
+        return cls(replace(schema, attributes=known), wanted, tuple(later), rules)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OpenSchema:

@@ -10,11 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Floats, Integers
+from ..arrays import Flags, Floats, Integers
 from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
+from ..plan.rules import Order, ends, in_order, times
 from ..plan.schema import Schema
+from .ordered import keep_order
 
 __all__ = ["Span", "decode_pieces", "decode_rows", "shares_inside", "with_holders"]
 
@@ -45,6 +47,8 @@ def decode_pieces(
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
     spans: Mapping[int, Span] = NO_SPANS,
+    rules: Sequence[Order] = (),
+    absent: Flags | None = None,
 ) -> Iterator[pa.Table]:
     """Decode codes to values of the original types, in pieces, at least one.
 
@@ -55,6 +59,8 @@ def decode_pieces(
         attributes: domain of each row.
         rng: draws numbers inside bins.
         spans: by position, the limits of a numeric attribute.
+        rules: rules of the schema, which the values keep. No attribute of a rule has a limit.
+        absent: values that no rule has to consider [shape=(d, n), bool].
 
     Yields:
         Arrow tables of successive rows. Categorical attributes have their declared values, integer
@@ -83,11 +89,54 @@ def decode_pieces(
     ]
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
         rows = slice(first, first + PIECE_ROWS)
-        columns = {
-            attribute.name: _decoded(attribute, row[rows], span, rng)
+        drawn = [
+            None if span is None else _drawn(attribute, row[rows], span, rng)
             for attribute, row, span in zip(attributes, codes, inside, strict=True)
+        ]
+        if rules:
+            without = None if absent is None else absent[:, rows]
+            _keep_rules(codes[:, rows], attributes, rng, inside, rules, without, drawn)
+        columns = {
+            attribute.name: _decoded(attribute, row[rows], numbers)
+            for attribute, row, numbers in zip(attributes, codes, drawn, strict=True)
         }
         yield pa.table(columns)
+
+
+def _keep_rules(
+    codes: npt.NDArray[np.integer],
+    attributes: Sequence[Attribute],
+    rng: np.random.Generator,
+    inside: Sequence[Span | None],
+    rules: Sequence[Order],
+    absent: Flags | None,
+    drawn: list[Floats | None],
+) -> None:
+    """Change drawn numbers so that they keep the rules; other arguments as for
+    :func:`decode_pieces`.
+    """
+    names = in_order(rules)
+    places = {a.name: place for place, a in enumerate(attributes) if a.name in names}
+    values = {}
+    for name, place in places.items():
+        numbers = drawn[place]
+        if numbers is None:
+            listed = np.append(ends(attributes[place])[0], np.nan)
+            numbers = listed[codes[place]]
+        values[name] = numbers if absent is None else np.where(absent[place], np.nan, numbers)
+
+    def again(name: str, rows: Integers) -> Floats:
+        place = places[name]
+        span = inside[place]
+        if span is None:
+            return values[name][rows]
+        return numbers_inside(attributes[place], codes[place][rows], span, rng)
+
+    known = {name: attributes[place] for name, place in places.items()}
+    keep_order(values, {n: codes[p] for n, p in places.items()}, known, rules, again, rng)
+    for name, place in places.items():
+        if (numbers := drawn[place]) is not None:
+            drawn[place] = np.where(np.isnan(values[name]), numbers, values[name])
 
 
 def decode_rows(
@@ -109,26 +158,47 @@ def decode_rows(
         Arrow tables of successive rows.
     """
     first = 0
-    for piece in decode_pieces(codes, schema.attributes, rng, spans):
+    absent = None
+    if holders is not None and schema.rules:
+        absent = np.array(
+            [
+                [not names.intersection(parties) for parties in party_sets]
+                for names in (
+                    {schema.party_names[i] for i in holding} for holding in schema.holders
+                )
+            ]
+        )[:, holders]
+    for piece in decode_pieces(codes, schema.attributes, rng, spans, schema.rules, absent):
         rows = slice(first, first + piece.num_rows)
         yield piece if holders is None else with_holders(piece, schema, party_sets, holders[rows])
         first = rows.stop
 
 
-def _decoded(
+def _drawn(
     attribute: Attribute,
     row: npt.NDArray[np.integer],
-    span: Span | None,
+    span: Span,
     rng: np.random.Generator,
+) -> Floats:
+    """Numbers of a numeric attribute, NaN where they are missing [shape=(n,), float64]."""
+    numbers = np.full(len(row), np.nan)
+    known = row < len(attribute.edges) - 1
+    numbers[known] = numbers_inside(attribute, row[known].astype(np.int64), span, rng)
+    return numbers
+
+
+def _decoded(
+    attribute: Attribute, row: npt.NDArray[np.integer], numbers: Floats | None
 ) -> pa.Array:
-    """One column's values; a numeric attribute has a ``span``."""
+    """One column's values; a numeric attribute has ``numbers``."""
     missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
     # Missing cells get some valid code, with a null over it below.
     present = np.where(missing, 0, row).astype(np.int64)
     if attribute.kind == "categorical":
         return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
-    known = present[~missing]
-    values = pa.array(known) if span is None else numbers_inside(attribute, known, span, rng)
+    values = (
+        pa.array(present[~missing]) if numbers is None else _typed(attribute, numbers[~missing])
+    )
     return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
@@ -165,8 +235,8 @@ def numbers_inside(
     codes: Integers,
     span: Span,
     rng: np.random.Generator,
-) -> pa.Array:
-    """Draw numbers inside the bins of a numeric attribute, of its declared type [length n].
+) -> Floats:
+    """Draw numbers inside the bins of a numeric attribute [shape=(n,), float64].
 
     The density inside a bin is linear. It keeps the bin's count and stays between the densities of
     the neighbours; it is constant if both neighbours are higher or both are lower (van Leer's
@@ -181,18 +251,9 @@ def numbers_inside(
     if attribute.step:
         first = np.maximum(bounds[codes], span.low)
         last = np.minimum(bounds[codes + 1], span.high) - 1
-        steps = np.clip(np.floor(numbers), first, last).astype(np.int64)
-        # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
-        numbers = np.round(steps * attribute.step, 12)
-    if attribute.calendar is not None:
-        whole = pa.array(steps * int(attribute.step))
-        if attribute.calendar == "timestamp":
-            return whole.cast(pa.timestamp("s", tz=attribute.timezone))
-        return whole.cast(pa.int32()).cast(
-            pa.date32() if attribute.calendar == "date" else pa.time32("s")
-        )
-    if attribute.integral:
-        return pa.array(steps)
+        numbers = times(np.clip(np.floor(numbers), first, last), attribute.step)
+    if attribute.calendar is not None or attribute.integral:
+        return numbers
     # Rounding may reach the upper edge, which belongs to the next bin.
     edges = np.array(attribute.edges)
     last_bin = codes == len(edges) - 2
@@ -202,7 +263,20 @@ def numbers_inside(
     )
     if not attribute.step:
         first, below = np.maximum(first, span.low), np.minimum(below, span.high)
-    return pa.array(np.clip(numbers, first, below))
+    clipped: Floats = np.clip(numbers, first, below)
+    return clipped
+
+
+def _typed(attribute: Attribute, numbers: Floats) -> pa.Array:
+    """Numbers of an attribute as its declared type [length n]."""
+    if attribute.calendar is None:
+        return pa.array(numbers.astype(np.int64) if attribute.integral else numbers)
+    whole = pa.array(numbers.astype(np.int64))
+    if attribute.calendar == "timestamp":
+        return whole.cast(pa.timestamp("s", tz=attribute.timezone))
+    return whole.cast(pa.int32()).cast(
+        pa.date32() if attribute.calendar == "date" else pa.time32("s")
+    )
 
 
 def bounds_of(attribute: Attribute) -> Floats:

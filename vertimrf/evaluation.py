@@ -20,7 +20,6 @@ from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
-from .plan.impossible import Combination
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
@@ -158,16 +157,14 @@ def _compare(
     truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions
 ) -> dict[str, Any]:
     """Figures of :func:`evaluate` that follow from codes alone."""
-    stated: dict[str, list[Combination]] = {}
-    for number, combination in enumerate(schema.combinations):
-        stated.setdefault(schema.text(number), []).append(combination)
     broken = [
         {
             "combination": text,
-            "real": int((~possible(truth, combinations)).sum()),
-            "synthetic": int((~possible(made, combinations)).sum()),
+            "real": int((~possible(truth, ruled_out)).sum()),
+            "synthetic": int((~possible(made, ruled_out)).sum()),
         }
-        for text, combinations in stated.items()
+        for text, numbers in schema.stated.items()
+        for ruled_out in [[schema.combinations[number] for number in numbers]]
     ]
     # Attributes of one value are always right.
     varying = [i for i, size in enumerate(schema.sizes) if size > 1]

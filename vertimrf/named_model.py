@@ -197,14 +197,12 @@ class Model:
             for place, span in spans.items()
         }
         ruled = {name for rule in self.schema.rules for name in (rule.low, rule.high)}
-        for place in list(spans):
-            if self.schema.names[place] in ruled:
-                if (shares[place] < 1).any():
-                    raise SchemaError(
-                        f"A rule of the schema names {self.schema.names[place]!r}, so a condition on it holds for whole bins: "
-                        "put its limits at edges."
-                    )
-                del spans[place]
+        for place, share in shares.items():
+            if self.schema.names[place] in ruled and (share < 1).any():
+                raise SchemaError(
+                    f"A rule of the schema names {self.schema.names[place]!r}, so a condition on it holds for whole bins: "
+                    "put its limits at edges."
+                )
         asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
             rules = self.schema.named(together, start=False)

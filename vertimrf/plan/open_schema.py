@@ -119,7 +119,8 @@ class OpenSchema:
         schema: all attributes. Those with private domains have only what is known of them, so that
             no plan can be made with it.
         wanted: the private domains by attribute name, in schema order.
-        impossible, rules: those that name attributes with private domains.
+        impossible: impossible combinations of attributes with private domains.
+        rules: all rules, if there are private domains.
     """
 
     schema: Schema
@@ -147,7 +148,7 @@ class OpenSchema:
             spent=(*schema.spent, *spent),
             public=schema.public,
             impossible=(*schema.impossible, *self.impossible),
-            rules=(*schema.rules, *self.rules),
+            rules=schema.rules or self.rules,
         )
 
     @classmethod
@@ -179,12 +180,12 @@ class OpenSchema:
             sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
             for party in sections.party:
                 party.impossible = _without(party.impossible, wanted, "of a party", later)
-        rules = tuple(map(Order.parse, sections.rules))
-        sections.rules = [str(r) for r in rules if not {r.low, r.high} & wanted.keys()]
+        rules = tuple(map(Order.parse, sections.rules)) if wanted else ()
+        if wanted:
+            sections.rules = []
         schema = Schema.of_sections(sections)
         known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
-        rules = tuple(rule for rule in rules if rule not in schema.rules)
-        check_rules((*schema.rules, *rules), known)
+        check_rules(rules, known)
         for combination in later:
             if unknown := [
                 c.attribute for c in combination.conditions if c.attribute not in schema.names

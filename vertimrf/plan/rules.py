@@ -62,15 +62,15 @@ class Order:
             >>> str(Order.parse("departure >= arrival"))
             'arrival <= departure'
         """
-        if isinstance(text, str) and len(text) > MAX_LENGTH:
+        parts = RULE.fullmatch(str(text)[: MAX_LENGTH + 1])
+        if (
+            parts is None
+            or len(parts[0]) > MAX_LENGTH
+            or not (parts[1].strip() and parts[3].strip())
+        ):
             raise SchemaError(
-                f"A rule has {len(text):,} characters; at most {MAX_LENGTH} are possible."
-            )
-        parts = RULE.fullmatch(text) if isinstance(text, str) else None
-        if parts is None or not (parts[1].strip() and parts[3].strip()):
-            raise SchemaError(
-                f"The rule {text!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
-                "arrival <= departure."
+                f"The rule {str(text)[:200]!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
+                f"arrival <= departure, in at most {MAX_LENGTH} characters."
             )
         low, high = unquoted(parts[1]), unquoted(parts[3])
         if parts[2].startswith(">"):
@@ -188,7 +188,9 @@ def ends(attribute: Attribute) -> tuple[Floats, Floats]:
     return values, values
 
 
-def nearest(attribute: Attribute, limits: Floats, *, strict: bool, up: bool = True) -> Floats:
+def nearest(
+    attribute: Attribute, limits: Floats, *, strict: bool = False, up: bool = True
+) -> Floats:
     """The value of an attribute nearest to a limit, on one side of it. Bounds do not count.
 
     Args:
@@ -202,8 +204,8 @@ def nearest(attribute: Attribute, limits: Floats, *, strict: bool, up: bool = Tr
     """
     sign = 1.0 if up else -1.0
     limits = sign * limits
-    step = 1.0 if attribute.kind == "integer" else attribute.step
-    if attribute.values:
+    step = attribute.step
+    if attribute.kind != "numeric":
         values = np.append(np.sort(sign * ends(attribute)[0]), np.inf)
         place = np.searchsorted(values[:-1], limits, side="right" if strict else "left")
         return sign * values[place]

@@ -358,6 +358,14 @@ class Schema:
             return str(self.impossible[number])
         return self._ordered[number - stated][0]
 
+    @cached_property
+    def stated(self) -> dict[str, list[int]]:
+        """Positions in ``combinations`` by text; rules have several."""
+        out: dict[str, list[int]] = {}
+        for number in range(len(self.combinations)):
+            out.setdefault(self.text(number), []).append(number)
+        return out
+
     def combinations_at(self, party: str) -> dict[int, Combination]:
         """Impossible combinations of one party's attributes alone.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from ..arrays import Flags, Floats, Integers
+from ..arrays import Flags, Floats
 from ..plan.attribute import Attribute
 from ..plan.rules import Order, ends, in_order, nearest
 
@@ -14,79 +15,72 @@ __all__ = ["keep_order"]
 
 # Values of a record are drawn so often. Only then does their distribution inside the bins differ
 # from the one under the condition that they keep the rules.
-TRIES = 50
+TRIES = 100
 
 
 def keep_order(
-    values: dict[str, Floats],
-    codes: Mapping[str, Integers],
-    attributes: Mapping[str, Attribute],
     rules: Sequence[Order],
-    draw: Callable[[str, Integers], Floats],
+    attributes: Sequence[Attribute],
+    codes: npt.NDArray[np.integer],
+    absent: Flags,
+    numbers: Sequence[Floats | None],
+    draw: Callable[[int, npt.NDArray[np.integer]], Floats],
     rng: np.random.Generator,
 ) -> None:
-    """Change values in place so that all records keep the rules.
+    """Change numbers in place so that all records keep the rules.
 
     Args:
-        values: per column of the rules, a value per record, NaN where it is missing
-            [each shape=(n,), float64].
-        codes: the codes of the values, by column.
-        attributes: the columns of the rules, by name.
         rules: the rules. No record has codes that they rule out.
-        draw: draws values of a column again, for the given records.
-        rng: draws the values of records that the tries did not settle.
+        attributes: domain of each row.
+        codes: one row per attribute [shape=(d, n), integer].
+        absent: values that no rule has to consider [shape=(d, n), bool].
+        numbers: per numeric attribute its numbers, NaN where one is missing
+            [each shape=(n,), float64]; None for other attributes.
+        draw: draws numbers of an attribute, by position, for codes.
+        rng: draws the numbers that the tries did not settle.
     """
-    rows = np.flatnonzero(_broken(values, rules))
+    places = {attribute.name: place for place, attribute in enumerate(attributes)}
+    links = [(places[rule.low], places[rule.high], rule.strict) for rule in rules]
+    order = [places[name] for name in in_order(rules)]
+    rows = np.arange(codes.shape[1])
+
+    def values(place: int) -> Floats:
+        column = numbers[place]
+        if column is None:
+            column = np.append(ends(attributes[place])[0], np.nan)[codes[place]]
+        return np.where(absent[place, rows], np.nan, column[rows])
+
     for _ in range(TRIES):
+        broken = np.zeros(len(rows), bool)
+        for low, high, strict in links:
+            # A missing value breaks no rule: no comparison with NaN is true.
+            broken |= (np.greater_equal if strict else np.greater)(values(low), values(high))
+        rows = rows[broken]
         if not rows.size:
             return
-        for name, column in values.items():
-            here = rows[~np.isnan(column[rows])]
-            column[here] = draw(name, here)
-        rows = rows[_broken({name: column[rows] for name, column in values.items()}, rules)]
-    _settle(values, codes, attributes, rules, rows, rng)
-
-
-def _broken(values: Mapping[str, Floats], rules: Sequence[Order]) -> Flags:
-    """Which records break a rule; a missing value breaks none."""
-    broken: Flags = np.logical_or.reduce(
-        [
-            (np.greater_equal if rule.strict else np.greater)(values[rule.low], values[rule.high])
-            for rule in rules
-        ]
-    )
-    return broken
-
-
-def _settle(
-    values: Mapping[str, Floats],
-    codes: Mapping[str, Integers],
-    attributes: Mapping[str, Attribute],
-    rules: Sequence[Order],
-    rows: Integers,
-    rng: np.random.Generator,
-) -> None:
-    """Draw the values of some records column by column, each between those of the lower columns and
-    what the higher columns leave.
-    """
-    order = in_order(rules)
-    missing = {name: np.isnan(values[name][rows]) for name in order}
-    latest: dict[str, Floats] = {}
-    for name in reversed(order):
-        most = ends(attributes[name])[1][np.where(missing[name], 0, codes[name][rows])]
-        for rule in rules:
-            if rule.low == name:
-                limit = nearest(attributes[name], latest[rule.high], strict=rule.strict, up=False)
-                most = np.minimum(most, limit)
-        latest[name] = np.where(missing[name], np.inf, most)
-    for name in order:
-        attribute = attributes[name]
-        least = ends(attribute)[0][np.where(missing[name], 0, codes[name][rows])]
-        for rule in rules:
-            if rule.high == name:
-                before = np.where(missing[rule.low], -np.inf, values[rule.low][rows])
-                least = np.maximum(least, nearest(attribute, before, strict=rule.strict))
-        most = np.where(missing[name], least, latest[name])
-        drawn = least + (most - least + attribute.step) * rng.random(len(rows))
-        drawn = np.clip(nearest(attribute, drawn, strict=False, up=False), least, most)
-        values[name][rows] = np.where(missing[name], np.nan, drawn)
+        for place in order:
+            if (column := numbers[place]) is not None:
+                column[rows] = draw(place, codes[place, rows])
+    # Each is drawn between the lower columns' values and what the higher columns leave.
+    missing = {place: np.isnan(values(place)) for place in order}
+    least, most = {}, {}
+    for place in reversed(order):
+        least[place], most[place] = (
+            np.append(end, 0.0)[codes[place, rows]] for end in ends(attributes[place])
+        )
+        for low, high, strict in links:
+            if low == place:
+                limit = nearest(attributes[low], most[high], strict=strict, up=False)
+                most[low] = np.minimum(most[low], limit)
+        most[place][missing[place]] = np.inf
+    for place in order:
+        known = ~missing[place]
+        first, last, step = least[place][known], most[place][known], attributes[place].step
+        drawn = first + (last - first + step) * rng.random(len(first))
+        drawn = np.clip(nearest(attributes[place], drawn, up=False), first, last)
+        if (column := numbers[place]) is not None:
+            column[rows[known]] = drawn
+        for low, high, strict in links:
+            if low == place:
+                limit = nearest(attributes[high], drawn, strict=strict)
+                least[high][known] = np.maximum(least[high][known], limit)

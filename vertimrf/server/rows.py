@@ -14,7 +14,7 @@ from ..arrays import Flags, Floats, Integers
 from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
-from ..plan.rules import Order, ends, in_order, times
+from ..plan.rules import Order, times
 from ..plan.schema import Schema
 from .ordered import keep_order
 
@@ -76,6 +76,7 @@ def decode_pieces(
             raise TableError(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
+    absent = np.broadcast_to(np.False_, codes.shape) if absent is None else absent
     # The density inside bins follows from the counts of all rows.
     inside = [
         spans[place]
@@ -87,56 +88,27 @@ def decode_pieces(
         else None
         for place, (attribute, row) in enumerate(zip(attributes, codes, strict=True))
     ]
+
+    def again(place: int, row: npt.NDArray[np.integer]) -> Floats:
+        span = inside[place]
+        assert span is not None
+        return _drawn(attributes[place], row, span, rng)
+
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
         rows = slice(first, first + PIECE_ROWS)
+        piece = codes[:, rows]
+
         drawn = [
-            None if span is None else _drawn(attribute, row[rows], span, rng)
-            for attribute, row, span in zip(attributes, codes, inside, strict=True)
+            None if span is None else _drawn(attribute, row, span, rng)
+            for attribute, row, span in zip(attributes, piece, inside, strict=True)
         ]
         if rules:
-            without = None if absent is None else absent[:, rows]
-            _keep_rules(codes[:, rows], attributes, rng, inside, rules, without, drawn)
+            keep_order(rules, attributes, piece, absent[:, rows], drawn, again, rng)
         columns = {
-            attribute.name: _decoded(attribute, row[rows], numbers)
-            for attribute, row, numbers in zip(attributes, codes, drawn, strict=True)
+            attribute.name: _decoded(attribute, row, numbers)
+            for attribute, row, numbers in zip(attributes, piece, drawn, strict=True)
         }
         yield pa.table(columns)
-
-
-def _keep_rules(
-    codes: npt.NDArray[np.integer],
-    attributes: Sequence[Attribute],
-    rng: np.random.Generator,
-    inside: Sequence[Span | None],
-    rules: Sequence[Order],
-    absent: Flags | None,
-    drawn: list[Floats | None],
-) -> None:
-    """Change drawn numbers so that they keep the rules; other arguments as for
-    :func:`decode_pieces`.
-    """
-    names = in_order(rules)
-    places = {a.name: place for place, a in enumerate(attributes) if a.name in names}
-    values = {}
-    for name, place in places.items():
-        numbers = drawn[place]
-        if numbers is None:
-            listed = np.append(ends(attributes[place])[0], np.nan)
-            numbers = listed[codes[place]]
-        values[name] = numbers if absent is None else np.where(absent[place], np.nan, numbers)
-
-    def again(name: str, rows: Integers) -> Floats:
-        place = places[name]
-        span = inside[place]
-        if span is None:
-            return values[name][rows]
-        return numbers_inside(attributes[place], codes[place][rows], span, rng)
-
-    known = {name: attributes[place] for name, place in places.items()}
-    keep_order(values, {n: codes[p] for n, p in places.items()}, known, rules, again, rng)
-    for name, place in places.items():
-        if (numbers := drawn[place]) is not None:
-            drawn[place] = np.where(np.isnan(values[name]), numbers, values[name])
 
 
 def decode_rows(
@@ -160,14 +132,11 @@ def decode_rows(
     first = 0
     absent = None
     if holders is not None and schema.rules:
-        absent = np.array(
-            [
-                [not names.intersection(parties) for parties in party_sets]
-                for names in (
-                    {schema.party_names[i] for i in holding} for holding in schema.holders
-                )
-            ]
-        )[:, holders]
+        known = [
+            [any(schema.party_names[i] in parties for i in holding) for parties in party_sets]
+            for holding in schema.holders
+        ]
+        absent = ~np.array(known)[:, holders]
     for piece in decode_pieces(codes, schema.attributes, rng, spans, schema.rules, absent):
         rows = slice(first, first + piece.num_rows)
         yield piece if holders is None else with_holders(piece, schema, party_sets, holders[rows])

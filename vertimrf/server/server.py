@@ -561,14 +561,9 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
     Returns:
         One warning per contradicted structural zero.
     """
-    # A rule rules out several combinations, which count together.
-    stated: dict[str, list[int]] = {}
-    for number in range(len(schema.combinations)):
-        stated.setdefault(schema.text(number), []).append(number)
     worst: dict[int, tuple[float, float]] = {}
-    for (number, *_), combinations in (
-        (numbers, [dict(schema.combinations[i]) for i in numbers]) for numbers in stated.values()
-    ):
+    for number, *more in schema.stated.values():
+        combinations = [dict(schema.combinations[i]) for i in (number, *more)]
         for m in crossing:
             if m.unknown or not combinations[0].keys() <= set(m.attributes):
                 continue

@@ -23,11 +23,12 @@ def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
 
     Combinations with other parties' attributes are left out.
     """
-    out: dict[str, tuple[Combination, ...]] = {}
-    for number, combination in schema.combinations_at(party).items():
-        text = schema.text(number)
-        out[text] = (*out.get(text, ()), combination)
-    return out
+    mine = schema.combinations_at(party)
+    return {
+        text: tuple(mine[number] for number in numbers)
+        for text, numbers in schema.stated.items()
+        if numbers[0] in mine
+    }
 
 
 def possible(

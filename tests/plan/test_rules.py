@@ -25,6 +25,8 @@ OTHERS = [
     Attribute.numeric("high", [20, 30]),
     Attribute.integer("same", 4),
     Attribute.integer("again", 4),
+    Attribute.integer("long", 3000),
+    Attribute.integer("longer", 3000),
 ]
 
 
@@ -53,6 +55,7 @@ def test_a_rule_reads_its_own_text(text, rule):
         (["low <= text"], "'text' has no numbers, dates or times to compare"),
         (["low <= day"], "'low' is a number and 'day' a date; both must be of one kind"),
         (["low <= same", "same < low"], r"The rules form a circle \((low|same) <= .*leave one of them"),
+        (["long <= longer"], "Rule long <= longer: with it the rules take too long to check; use wider"),
         (["low <= low"], r"The rules form a circle \(low <= low\)"),
         (["high <= low"], r"Rule \(high <= low\) leaves no record possible; it cannot be true"),
         ([f"low <= x{i}" for i in range(101)], "The schema has 101 rules; at most 100"),

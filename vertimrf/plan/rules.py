@@ -22,8 +22,9 @@ from .names import QUOTED, unquoted, written
 
 __all__ = ["Order", "check_rules", "ends", "in_order", "nearest", "ruled_out", "times"]
 
-# Limits of rules: characters of one, chains of them, and pairs of bins of their columns.
-MAX_LENGTH, MAX_CHAINS, MAX_CELLS = 400, 1000, 1 << 22
+# Limits of rules: characters of one, chains of them, pairs of bins of two columns, and combinations
+# that are ruled out in all.
+MAX_LENGTH, MAX_CHAINS, MAX_CELLS, MAX_COMBINATIONS = 400, 1000, 1 << 22, 10_000
 SIDE = rf"(\s*{QUOTED}\s*|[^`<>=]*)"
 RULE = re.compile(f"{SIDE}(<=|<|>=|>){SIDE}", re.DOTALL)
 
@@ -108,13 +109,15 @@ def ruled_out(
     check_rules(rules, attributes)
     named = {attribute.name: attribute for attribute in attributes}
     places = {name: place for place, name in enumerate(named)}
-    out = []
+    out: list[tuple[str, Combination]] = []
     for number, chain in enumerate(_chains(rules)):
         text = " and ".join(map(str, chain))
         first, last = named[chain[0].low], named[chain[-1].high]
-        if number >= MAX_CHAINS or first.size * last.size > MAX_CELLS:
-            what = "chains are too many" if number >= MAX_CHAINS else "columns have too many values"
-            raise SchemaError(f"Rule {text}: its {what}; use wider bins, or leave rules out.")
+        cells = first.size * last.size
+        if number >= MAX_CHAINS or cells > MAX_CELLS or len(out) > MAX_COMBINATIONS:
+            raise SchemaError(
+                f"Rule {text}: with it the rules take too long to check; use wider bins, or leave rules out."
+            )
         least = ends(first)[0]
         for rule in chain:
             least = nearest(named[rule.high], least, strict=rule.strict)

@@ -15,7 +15,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order
 from vertimrf.plan.schema import Schema
-from vertimrf.server.rows import decode_pieces
+from vertimrf.server.rows import decode_pieces, decode_rows
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.table import encode_columns
 from vertimrf.trial import run_protocol
@@ -140,3 +140,16 @@ def test_values_of_one_bin_have_the_distribution_that_the_rule_leaves():
         expected = np.bincount([pair[column] for pair in pairs], minlength=20) / len(pairs)
         counts = np.bincount(kept[column, :n].astype(int), minlength=20)
         assert stats.chisquare(counts, n * expected).pvalue > 1e-6
+
+
+def test_values_that_no_party_of_a_row_has_move_no_others():
+    """Absent values have the code 0 until they are null, which the rule would not allow."""
+    a, b = (Attribute.numeric(name, [0, 10, 20, 30], integral=True) for name in "ab")
+    stated = Schema.of({"one": [a], "two": [b]}, rules=[Order("a", "b")])
+    codes = np.array([[2, 2, 1] * 50, [0, 2, 1] * 50], np.uint16)
+    holders = np.array([0, 1, 1] * 50)
+    sets = [("one",), ("one", "two")]
+    table = pa.concat_tables(decode_rows(codes, stated, np.random.default_rng(0), sets, holders))
+    assert (encode_columns(table, [a], "test") == codes[:1]).all()
+    assert table["b"].null_count == 50
+    assert True not in pc.greater(table["a"], table["b"]).to_pylist()

@@ -157,7 +157,7 @@ class Schema:
         *,
         public: bool = True,
         impossible: Iterable[Impossible] = (),
-        rules: Iterable[Order] = (),
+        rules: Iterable[str | Order] = (),
     ) -> Schema:
         """Make a schema from each party's attributes.
 
@@ -165,7 +165,7 @@ class Schema:
             parties: attributes by party name, in the order of the parties.
             public: whether the domains are public knowledge.
             impossible: combinations of values that no record can have.
-            rules: orders of the values of two columns.
+            rules: orders of the values of two columns, or their text ("arrival <= departure").
 
         Raises:
             SchemaError: as the class; or attributes of one name differ. The message lists all of
@@ -190,7 +190,7 @@ class Schema:
         parties: Sequence[tuple[str, Sequence[Attribute]]],
         public: bool,
         impossible: Iterable[Impossible],
-        rules: Iterable[Order],
+        rules: Iterable[str | Order],
     ) -> Schema:
         """As :meth:`of`, from parties whose names may repeat."""
         first: dict[str, tuple[Attribute, str]] = {}
@@ -220,7 +220,9 @@ class Schema:
             tuple((party, tuple(names)) for party, names in named),
             public,
             stated,
-            rules=tuple(dict.fromkeys(rules)),
+            rules=tuple(
+                dict.fromkeys(r if isinstance(r, Order) else Order.parse(r) for r in rules)
+            ),
         )
 
     @classmethod
@@ -560,7 +562,7 @@ class Schema:
                 parties,
                 sections.public is not False,
                 impossible,
-                map(Order.parse, sections.rules),
+                sections.rules,
             ),
             spent=sections.spent,
             ids=sections.ids,

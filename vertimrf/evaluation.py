@@ -25,7 +25,7 @@ from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
 from .tables.ids import IdKeys
-from .tables.impossible import breaking
+from .tables.impossible import possible
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import (
@@ -103,9 +103,13 @@ def evaluate(
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if options.party is not None:
-        inside = [schema.impossible[number] for number in schema.combinations_at(options.party)]
+        mine = schema.part(options.party)
+        inside, names = schema.combinations_at(options.party), {a.name for a in mine}
         schema = Schema.of(
-            {options.party: schema.part(options.party)}, public=schema.public, impossible=inside
+            {options.party: mine},
+            public=schema.public,
+            impossible=[stated for i, stated in enumerate(schema.impossible) if i in inside],
+            rules=[rule for rule in schema.rules if {rule.low, rule.high} <= names],
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
@@ -155,11 +159,12 @@ def _compare(
     """Figures of :func:`evaluate` that follow from codes alone."""
     broken = [
         {
-            "combination": str(stated),
-            "real": int(breaking(truth, codes).sum()),
-            "synthetic": int(breaking(made, codes).sum()),
+            "combination": text,
+            "real": int((~possible(truth, ruled_out)).sum()),
+            "synthetic": int((~possible(made, ruled_out)).sum()),
         }
-        for stated, codes in zip(schema.impossible, schema.combinations, strict=True)
+        for text, numbers in schema.stated.items()
+        for ruled_out in [[schema.combinations[number] for number in numbers]]
     ]
     # Attributes of one value are always right.
     varying = [i for i, size in enumerate(schema.sizes) if size > 1]

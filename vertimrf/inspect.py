@@ -178,6 +178,7 @@ def _schema(schema: Schema) -> str:
     if schema.ids is not None:
         lines.append(f"  ids: of the form {schema.ids!r} at every party.")
     lines += schema.lines()
+    lines += [f"  rule: {rule}" for rule in schema.rules[:12]]
     lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
     if len(schema.impossible) > 12:
         lines.append(f"  … and {len(schema.impossible) - 12} more.")

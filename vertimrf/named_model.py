@@ -196,6 +196,13 @@ class Model:
             place: shares_inside(self.schema.attributes[place], span)[kept[place]]
             for place, span in spans.items()
         }
+        ruled = {name for rule in self.schema.rules for name in (rule.low, rule.high)}
+        for place, share in shares.items():
+            if self.schema.names[place] in ruled and (share < 1).any():
+                raise SchemaError(
+                    f"A rule of the schema names {self.schema.names[place]!r}, so a condition on it holds for whole bins: "
+                    "put its limits at edges."
+                )
         asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
             rules = self.schema.named(together, start=False)

@@ -954,7 +954,7 @@ NAMED = (
     Mutation(
         "records that the schema calls impossible take part",
         "party/party.py",
-        "records.possible(list(ruled_out(schema, name).values())).limited",
+        "records.possible(list(schema.combinations_at(name).values())).limited",
         "records.limited",
         ("test_impossible_runs.py",),
     ),
@@ -1070,6 +1070,27 @@ NAMED = (
         "some.append(code)",
         "every.append(code)",
         ("plan/test_impossible.py",),
+    ),
+    Mutation(
+        "values inside bins do not keep the rules",
+        "server/rows.py",
+        "            keep_order(rules, attributes, piece, absent[:, rows], drawn, again, rng)",
+        "            pass",
+        ("plan/test_rules.py", "test_rules_runs.py"),
+    ),
+    Mutation(
+        "a chain of rules rules out bins of neighbours alone",
+        "plan/rules.py",
+        "chains += [(*chain, rule) for rule in rules if rule.low == chain[-1].high]",
+        "pass",
+        ("plan/test_rules.py",),
+    ),
+    Mutation(
+        "a chain rules its ends although the value between them is missing",
+        "plan/rules.py",
+        "if named[rule.low].missing",
+        "if False",
+        ("plan/test_rules.py",),
     ),
     Mutation(
         "the ledger drops the sketches of agreement",

@@ -262,7 +262,7 @@ def encode_partitions(
     *,
     name: str | None = None,
     keys: IdKeys,
-    impossible: Mapping[str, Combination] | None = None,
+    impossible: Mapping[str, Sequence[Combination]] | None = None,
 ) -> ClusterRecords:
     """Encode a party's table on the workers. Codes and digests stay in the workers' memory.
 

@@ -459,7 +459,7 @@ class Party:
                 f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}."
             )
         key = derive(self._secret, self._plan.digest(), purpose="records of a person")
-        return records.possible(list(ruled_out(schema, name).values())).limited(
+        return records.possible(list(schema.combinations_at(name).values())).limited(
             self._plan.records_per_person, key
         )
 
@@ -469,9 +469,10 @@ class Party:
         combinations = self._plan.schema.combinations_at(
             self._plan.party_names[self._index]
         ).values()
-        return [
+        sets = (
             tuple(attributes[place] for place, _ in combination) for combination in combinations
-        ]
+        )
+        return list(dict.fromkeys(sets))
 
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, Floats]:
         """Released counts of each attribute's values."""

@@ -117,7 +117,7 @@ def close(schema: OpenSchema, findings: Sequence[Finding]) -> Schema:
     """Complete a schema with the domains and their cost.
 
     An attribute whose search was without result has only missing and ``other`` values. The log
-    names it, and combinations with it rule nothing out.
+    names it, and combinations and rules with it rule nothing out.
 
     Args:
         schema: schema with private domains.
@@ -132,7 +132,8 @@ def close(schema: OpenSchema, findings: Sequence[Finding]) -> Schema:
         for combination in schema.impossible
         if names.isdisjoint(condition.attribute for condition in combination.conditions)
     ]
-    return replace(schema, impossible=tuple(kept)).closed(
+    rules = tuple(rule for rule in schema.rules if names.isdisjoint((rule.low, rule.high)))
+    return replace(schema, impossible=tuple(kept), rules=rules).closed(
         {f.domain.name: f.attribute or f.domain.unknown for f in findings},
         tuple(entry for finding in findings for entry in finding.entries),
     )

@@ -22,13 +22,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..errors import PlanError
+from .names import QUOTED, unquoted, written
 from .schema import Schema
 
 __all__ = ["listed", "needed"]
 
 Marginal = tuple[int, ...]
 
-QUOTED = r"`(?:[^`]|``)+`"
 # No two neighbours match the same characters, or text of a stranger takes cubic time.
 MEAN = re.compile(rf"mean\((\s*{QUOTED}\s*|[^()`]*)\)(?:\s+by\s+(.*))?", re.DOTALL)
 CATEGORICAL = re.compile(r"C\((.*)\)", re.DOTALL)
@@ -39,9 +39,7 @@ MAX_LENGTH, MAX_TOGETHER, MAX_TERMS = 4000, 4, 60
 
 def listed(names: Sequence[str]) -> str:
     """The text of a list of columns."""
-    return ", ".join(
-        name if re.fullmatch(r"[\w.-]+", name) else f"`{name.replace('`', '``')}`" for name in names
-    )
+    return ", ".join(map(written, names))
 
 
 def needed(text: str, schema: Schema) -> tuple[Marginal, ...]:
@@ -128,9 +126,7 @@ def _columns(text: str, schema: Schema) -> list[frozenset[int]]:
 
 def _column(text: str, schema: Schema) -> frozenset[int]:
     """The position of a column, as a set."""
-    name = text.strip()
-    if re.fullmatch(QUOTED, name):
-        name = name[1:-1].replace("``", "`")
+    name = unquoted(text)
     if name in schema.names:
         return frozenset([schema.names.index(name)])
     if not name:

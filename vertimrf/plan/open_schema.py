@@ -12,6 +12,7 @@ from ..errors import SchemaError
 from ..privacy.ledger import LedgerEntry
 from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
 from .impossible import Impossible
+from .rules import Order, check_rules
 from .schema import Schema, SchemaSections, read_impossible, read_schema
 
 __all__ = ["OTHER", "OpenSchema", "PrivateDomain"]
@@ -119,11 +120,13 @@ class OpenSchema:
             no plan can be made with it.
         wanted: the private domains by attribute name, in schema order.
         impossible: impossible combinations of attributes with private domains.
+        rules: all rules, if there are private domains.
     """
 
     schema: Schema
     wanted: Mapping[str, PrivateDomain]
     impossible: tuple[Impossible, ...] = ()
+    rules: tuple[Order, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -145,6 +148,7 @@ class OpenSchema:
             spent=(*schema.spent, *spent),
             public=schema.public,
             impossible=(*schema.impossible, *self.impossible),
+            rules=schema.rules or self.rules,
         )
 
     @classmethod
@@ -176,7 +180,12 @@ class OpenSchema:
             sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
             for party in sections.party:
                 party.impossible = _without(party.impossible, wanted, "of a party", later)
+        rules = tuple(map(Order.parse, sections.rules)) if wanted else ()
+        if wanted:
+            sections.rules = []
         schema = Schema.of_sections(sections)
+        known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
+        check_rules(rules, known)
         for combination in later:
             if unknown := [
                 c.attribute for c in combination.conditions if c.attribute not in schema.names
@@ -184,8 +193,7 @@ class OpenSchema:
                 raise SchemaError(
                     f"The impossible combination ({combination}) names {unknown[0]!r}, which the schema has not."
                 )
-        known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
-        return cls(replace(schema, attributes=known), wanted, tuple(later))
+        return cls(replace(schema, attributes=known), wanted, tuple(later), rules)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OpenSchema:

@@ -614,12 +614,14 @@ class Plan:
             )
             lines.append(f"  {self.schema.names[attribute]} is one column that {holders} hold.")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
-        if self.schema.impossible:
-            stated = [str(combination) for combination in self.schema.impossible]
-            more = [f"and {len(stated) - MAX_NAMED:,} more"] * (len(stated) > MAX_NAMED)
-            lines.append(
-                f"  impossible, and so in no row: {'; '.join([*stated[:MAX_NAMED], *more])}."
-            )
+        for what, every in (
+            ("impossible, and so in no row", self.schema.impossible),
+            ("rules that every row keeps", self.schema.rules),
+        ):
+            stated = list(map(str, every[:MAX_NAMED]))
+            more = [f"and {len(every) - MAX_NAMED:,} more"] * (len(every) > MAX_NAMED)
+            if stated:
+                lines.append(f"  {what}: {'; '.join([*stated, *more])}.")
         if self.records_per_person > 1:
             lines.append(
                 f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones."

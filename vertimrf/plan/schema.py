@@ -29,6 +29,7 @@ from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
+from .rules import Order, ruled_out
 from .sdv import VERSION, metadata_of, sections_of
 from .value_files import read_lists, take_lists_out
 
@@ -40,8 +41,8 @@ REMEDY = (
 
 # Largest TOML file that is read, in bytes. TOML takes a hundred times as long to read as JSON.
 MAX_TOML = 1 << 22
-# Limits on parties, attributes and impossible combinations. Checks take time quadratic in these.
-MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE = 1000, 10_000, 10_000
+# Limits on parties, attributes, impossible combinations and rules. Checks take time quadratic in these.
+MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE, MAX_RULES = 1000, 10_000, 10_000, 100
 # Width of the lines of a schema file, and the values of a list in it, each on a line.
 WIDTH, LISTED = 120, re.compile(r"(?:^    [^\n]*,\n)+", re.MULTILINE)
 # Number of impossible combinations that an error message lists.
@@ -66,6 +67,7 @@ class Schema:
             this schema.
         ids: the form of the record ids at every party (:mod:`vertimrf.plan.id_form`). None if it is
             not stated.
+        rules: orders of the values of two columns, which every synthetic row keeps.
 
     Raises:
         SchemaError: attributes or parties contradict each other, or the combinations leave no
@@ -78,6 +80,7 @@ class Schema:
     impossible: tuple[Impossible, ...] = ()
     spent: tuple[LedgerEntry, ...] = ()
     ids: str | None = None
+    rules: tuple[Order, ...] = ()
     ids_source: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +92,7 @@ class Schema:
             ("attributes", len(self.attributes), MAX_ATTRIBUTES),
             ("parties", len(self.parties), MAX_PARTIES),
             ("impossible combinations", len(self.impossible), MAX_IMPOSSIBLE),
+            ("rules", len(self.rules), MAX_RULES),
         ):
             if count > most:
                 raise SchemaError(
@@ -136,9 +140,10 @@ class Schema:
         if tuple(seen) != self.names:
             raise SchemaError(_DISORDER)
         if together := contradiction(self.combinations, self.sizes):
+            single = len(set(map(self.text, together))) == 1
             raise SchemaError(
-                f"{self.named(together)} leave{'s' * (len(together) == 1)} no record possible; "
-                f"{'it' if len(together) == 1 else 'one of them'} cannot be true."
+                f"{self.named(together)} leave{'s' * single} no record possible; "
+                f"{'it' if single else 'one of them'} cannot be true."
             )
 
     def __repr__(self) -> str:
@@ -152,6 +157,7 @@ class Schema:
         *,
         public: bool = True,
         impossible: Iterable[Impossible] = (),
+        rules: Iterable[str | Order] = (),
     ) -> Schema:
         """Make a schema from each party's attributes.
 
@@ -159,6 +165,7 @@ class Schema:
             parties: attributes by party name, in the order of the parties.
             public: whether the domains are public knowledge.
             impossible: combinations of values that no record can have.
+            rules: orders of the values of two columns, or their text ("arrival <= departure").
 
         Raises:
             SchemaError: as the class; or attributes of one name differ. The message lists all of
@@ -174,6 +181,7 @@ class Schema:
             [(party, tuple(attributes)) for party, attributes in parties.items()],
             public,
             impossible,
+            rules,
         )
 
     @classmethod
@@ -182,6 +190,7 @@ class Schema:
         parties: Sequence[tuple[str, Sequence[Attribute]]],
         public: bool,
         impossible: Iterable[Impossible],
+        rules: Iterable[str | Order],
     ) -> Schema:
         """As :meth:`of`, from parties whose names may repeat."""
         first: dict[str, tuple[Attribute, str]] = {}
@@ -211,6 +220,9 @@ class Schema:
             tuple((party, tuple(names)) for party, names in named),
             public,
             stated,
+            rules=tuple(
+                dict.fromkeys(r if isinstance(r, Order) else Order.parse(r) for r in rules)
+            ),
         )
 
     @classmethod
@@ -248,7 +260,10 @@ class Schema:
         sources = [part.ids_source for part in parts.values() if part.ids_source is not None]
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         merged = cls.of(
-            parties, public=all(part.public for part in parts.values()), impossible=impossible
+            parties,
+            public=all(part.public for part in parts.values()),
+            impossible=impossible,
+            rules=itertools.chain(*(part.rules for part in parts.values())),
         )
         return replace(
             merged,
@@ -320,10 +335,10 @@ class Schema:
 
     @cached_property
     def combinations(self) -> tuple[Combination, ...]:
-        """The codes that each impossible combination rules out.
+        """The codes that each impossible combination rules out, and then those that rules do.
 
         Raises:
-            SchemaError: a combination names an attribute or a value that does not exist.
+            SchemaError: a combination or a rule names an attribute or a value that does not exist.
         """
         out = []
         for number, combination in enumerate(self.impossible):
@@ -331,13 +346,33 @@ class Schema:
                 out.append(combination.combination(self.attributes))
             except SchemaError as error:
                 raise SchemaError(f"{self.named([number])}: {error}") from None
-        return tuple(out)
+        return (*out, *(codes for _, codes in self._ordered))
+
+    @cached_property
+    def _ordered(self) -> list[tuple[str, Combination]]:
+        """The codes that rules rule out, with the rules' text."""
+        return ruled_out(self.rules, self.attributes)
+
+    def text(self, number: int) -> str:
+        """The text of what rules out a combination of codes, by its position in ``combinations``."""
+        stated = len(self.impossible)
+        if number < stated:
+            return str(self.impossible[number])
+        return self._ordered[number - stated][0]
+
+    @cached_property
+    def stated(self) -> dict[str, list[int]]:
+        """Positions in ``combinations`` by text; rules have several."""
+        out: dict[str, list[int]] = {}
+        for number in range(len(self.combinations)):
+            out.setdefault(self.text(number), []).append(number)
+        return out
 
     def combinations_at(self, party: str) -> dict[int, Combination]:
         """Impossible combinations of one party's attributes alone.
 
         Returns:
-            By position in ``impossible``, the combination, with attributes numbered within the
+            By position in ``combinations``, the combination, with attributes numbered within the
             party.
 
         Raises:
@@ -351,20 +386,22 @@ class Schema:
         }
 
     def named(self, numbers: Iterable[int], start: bool = True) -> str:
-        """Name some of the impossible combinations in an error message.
+        """Name some of the impossible combinations and rules in an error message.
 
         Args:
-            numbers: their positions in ``impossible``.
+            numbers: their positions in ``combinations``.
             start: whether the text starts a sentence.
         """
-        every = list(numbers)
+        every = {self.text(number): number for number in numbers}
         parts = [
-            f"impossible combination {number + 1} ({self.impossible[number]})"
-            for number in every[:MAX_NAMED]
+            f"impossible combination {number + 1} ({text})"
+            if number < len(self.impossible)
+            else f"rule ({text})"
+            for text, number in list(every.items())[:MAX_NAMED]
         ]
         parts += [f"{len(every) - MAX_NAMED:,} more"] if len(every) > MAX_NAMED else []
         listed = " and ".join(parts)
-        return listed.replace("i", "I", 1) if start else listed
+        return listed[0].upper() + listed[1:] if start else listed
 
     def remarks(self) -> list[str]:
         """Warnings about impossible combinations.
@@ -386,7 +423,7 @@ class Schema:
             attribute = self.attributes[place]
             listed = ", ".join(attribute.code_text(code) for code in codes)
             out.append(
-                f"The impossible combinations leave no record with {attribute.name!r} {listed}."
+                f"The impossible combinations{' and rules' * bool(self.rules)} leave no record with {attribute.name!r} {listed}."
             )
         return out
 
@@ -482,6 +519,7 @@ class Schema:
                 if self.impossible
                 else {}
             ),
+            **({"rules": list(map(str, self.rules))} if self.rules else {}),
             **({"spent": [entry.to_json() for entry in self.spent]} if self.spent else {}),
         }
 
@@ -520,7 +558,12 @@ class Schema:
                     )
                 impossible.append(combination)
         schema = replace(
-            cls._of(parties, sections.public is not False, impossible),
+            cls._of(
+                parties,
+                sections.public is not False,
+                impossible,
+                sections.rules,
+            ),
             spent=sections.spent,
             ids=sections.ids,
             ids_source=sections.ids_source,
@@ -620,11 +663,13 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
         public, spent, ids, ids_source: as in :class:`Schema`.
         impossible: sections of combinations of values of several parties, for
             :meth:`Impossible.from_json`.
+        rules: texts for :meth:`Order.parse`.
     """
 
     party: Annotated[list[PartySections], msgspec.Meta(min_length=1)]
     public: bool | msgspec.UnsetType = msgspec.UNSET
     impossible: Sections = []
+    rules: Sections = []
     spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
     ids: str | None = None
     ids_source: str | None = None

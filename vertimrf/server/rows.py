@@ -10,11 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Floats, Integers
+from ..arrays import Flags, Floats, Integers
 from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
+from ..plan.rules import Order, times
 from ..plan.schema import Schema
+from .ordered import keep_order
 
 __all__ = ["Span", "decode_pieces", "decode_rows", "shares_inside", "with_holders"]
 
@@ -45,6 +47,8 @@ def decode_pieces(
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
     spans: Mapping[int, Span] = NO_SPANS,
+    rules: Sequence[Order] = (),
+    absent: Flags | None = None,
 ) -> Iterator[pa.Table]:
     """Decode codes to values of the original types, in pieces, at least one.
 
@@ -55,6 +59,8 @@ def decode_pieces(
         attributes: domain of each row.
         rng: draws numbers inside bins.
         spans: by position, the limits of a numeric attribute.
+        rules: rules of the schema, which the values keep. No attribute of a rule has a limit.
+        absent: values that no rule has to consider [shape=(d, n), bool].
 
     Yields:
         Arrow tables of successive rows. Categorical attributes have their declared values, integer
@@ -70,6 +76,7 @@ def decode_pieces(
             raise TableError(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
+    absent = np.broadcast_to(np.False_, codes.shape) if absent is None else absent
     # The density inside bins follows from the counts of all rows.
     inside = [
         spans[place]
@@ -81,11 +88,25 @@ def decode_pieces(
         else None
         for place, (attribute, row) in enumerate(zip(attributes, codes, strict=True))
     ]
+
+    def again(place: int, row: npt.NDArray[np.integer]) -> Floats:
+        span = inside[place]
+        assert span is not None
+        return _drawn(attributes[place], row, span, rng)
+
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
         rows = slice(first, first + PIECE_ROWS)
+        piece = codes[:, rows]
+
+        drawn = [
+            None if span is None else _drawn(attribute, row, span, rng)
+            for attribute, row, span in zip(attributes, piece, inside, strict=True)
+        ]
+        if rules:
+            keep_order(rules, attributes, piece, absent[:, rows], drawn, again, rng)
         columns = {
-            attribute.name: _decoded(attribute, row[rows], span, rng)
-            for attribute, row, span in zip(attributes, codes, inside, strict=True)
+            attribute.name: _decoded(attribute, row, numbers)
+            for attribute, row, numbers in zip(attributes, piece, drawn, strict=True)
         }
         yield pa.table(columns)
 
@@ -109,26 +130,44 @@ def decode_rows(
         Arrow tables of successive rows.
     """
     first = 0
-    for piece in decode_pieces(codes, schema.attributes, rng, spans):
+    absent = None
+    if holders is not None and schema.rules:
+        known = [
+            [any(schema.party_names[i] in parties for i in holding) for parties in party_sets]
+            for holding in schema.holders
+        ]
+        absent = ~np.array(known)[:, holders]
+    for piece in decode_pieces(codes, schema.attributes, rng, spans, schema.rules, absent):
         rows = slice(first, first + piece.num_rows)
         yield piece if holders is None else with_holders(piece, schema, party_sets, holders[rows])
         first = rows.stop
 
 
-def _decoded(
+def _drawn(
     attribute: Attribute,
     row: npt.NDArray[np.integer],
-    span: Span | None,
+    span: Span,
     rng: np.random.Generator,
+) -> Floats:
+    """Numbers of a numeric attribute, NaN where they are missing [shape=(n,), float64]."""
+    numbers = np.full(len(row), np.nan)
+    known = row < len(attribute.edges) - 1
+    numbers[known] = numbers_inside(attribute, row[known].astype(np.int64), span, rng)
+    return numbers
+
+
+def _decoded(
+    attribute: Attribute, row: npt.NDArray[np.integer], numbers: Floats | None
 ) -> pa.Array:
-    """One column's values; a numeric attribute has a ``span``."""
+    """One column's values; a numeric attribute has ``numbers``."""
     missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
     # Missing cells get some valid code, with a null over it below.
     present = np.where(missing, 0, row).astype(np.int64)
     if attribute.kind == "categorical":
         return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
-    known = present[~missing]
-    values = pa.array(known) if span is None else numbers_inside(attribute, known, span, rng)
+    values = (
+        pa.array(present[~missing]) if numbers is None else _typed(attribute, numbers[~missing])
+    )
     return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
@@ -165,8 +204,8 @@ def numbers_inside(
     codes: Integers,
     span: Span,
     rng: np.random.Generator,
-) -> pa.Array:
-    """Draw numbers inside the bins of a numeric attribute, of its declared type [length n].
+) -> Floats:
+    """Draw numbers inside the bins of a numeric attribute [shape=(n,), float64].
 
     The density inside a bin is linear. It keeps the bin's count and stays between the densities of
     the neighbours; it is constant if both neighbours are higher or both are lower (van Leer's
@@ -181,18 +220,9 @@ def numbers_inside(
     if attribute.step:
         first = np.maximum(bounds[codes], span.low)
         last = np.minimum(bounds[codes + 1], span.high) - 1
-        steps = np.clip(np.floor(numbers), first, last).astype(np.int64)
-        # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
-        numbers = np.round(steps * attribute.step, 12)
-    if attribute.calendar is not None:
-        whole = pa.array(steps * int(attribute.step))
-        if attribute.calendar == "timestamp":
-            return whole.cast(pa.timestamp("s", tz=attribute.timezone))
-        return whole.cast(pa.int32()).cast(
-            pa.date32() if attribute.calendar == "date" else pa.time32("s")
-        )
-    if attribute.integral:
-        return pa.array(steps)
+        numbers = times(np.clip(np.floor(numbers), first, last), attribute.step)
+    if attribute.calendar is not None or attribute.integral:
+        return numbers
     # Rounding may reach the upper edge, which belongs to the next bin.
     edges = np.array(attribute.edges)
     last_bin = codes == len(edges) - 2
@@ -202,7 +232,20 @@ def numbers_inside(
     )
     if not attribute.step:
         first, below = np.maximum(first, span.low), np.minimum(below, span.high)
-    return pa.array(np.clip(numbers, first, below))
+    clipped: Floats = np.clip(numbers, first, below)
+    return clipped
+
+
+def _typed(attribute: Attribute, numbers: Floats) -> pa.Array:
+    """Numbers of an attribute as its declared type [length n]."""
+    if attribute.calendar is None:
+        return pa.array(numbers.astype(np.int64) if attribute.integral else numbers)
+    whole = pa.array(numbers.astype(np.int64))
+    if attribute.calendar == "timestamp":
+        return whole.cast(pa.timestamp("s", tz=attribute.timezone))
+    return whole.cast(pa.int32()).cast(
+        pa.date32() if attribute.calendar == "date" else pa.time32("s")
+    )
 
 
 def bounds_of(attribute: Attribute) -> Floats:

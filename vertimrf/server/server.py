@@ -12,7 +12,7 @@ them have (:mod:`.parts`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -562,28 +562,16 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
         One warning per contradicted structural zero.
     """
     worst: dict[int, tuple[float, float]] = {}
-    for number, combination in enumerate(schema.combinations):
-        ruled_out = dict(combination)
+    for number, *more in schema.stated.values():
+        combinations = [dict(schema.combinations[i]) for i in (number, *more)]
         for m in crossing:
-            if m.unknown or not ruled_out.keys() <= set(m.attributes):
+            if m.unknown or not combinations[0].keys() <= set(m.attributes):
                 continue
-            cells = []
-            for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
-                size = schema.sizes[attribute]
-                others = [
-                    code
-                    for code in range(size)
-                    if code not in ruled_out.get(attribute, range(size))
-                ]
-                bin_of_code = np.arange(size) if bins is None else bins
-                cells.append(
-                    np.setdiff1d(np.unique(bin_of_code), bin_of_code[others])
-                    if attribute in ruled_out
-                    else np.arange(count)
-                )
-            block = np.ix_(*cells)
-            records = float(m.counts[block].sum())
-            error = float(np.sqrt(np.square(m.errors[block]).sum()))
+            marked = np.zeros(m.counts.shape, bool)
+            for ruled_out in combinations:
+                marked[_cells(schema, m, ruled_out)] = True
+            records = float(m.counts[marked].sum())
+            error = float(np.sqrt(np.square(m.errors[marked]).sum()))
             if (
                 records > max(DOUBT_ERRORS * error, DOUBTFUL * total)
                 and records > worst.get(number, (0.0, 0.0))[0]
@@ -594,3 +582,18 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
         f"{schema.named([number], start=False)}. No synthetic row has it; check whether it is true."
         for number, (records, error) in worst.items()
     )
+
+
+def _cells(schema: Schema, m: Measurement, ruled_out: Mapping[int, Sequence[int]]) -> Any:
+    """The cells of a measurement that lie wholly in a structural zero, as an index."""
+    cells = []
+    for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+        size = schema.sizes[attribute]
+        others = np.setdiff1d(np.arange(size), ruled_out.get(attribute, range(size)))
+        bin_of_code = np.arange(size) if bins is None else bins
+        cells.append(
+            np.setdiff1d(np.unique(bin_of_code), bin_of_code[others])
+            if attribute in ruled_out
+            else np.arange(count)
+        )
+    return np.ix_(*cells)

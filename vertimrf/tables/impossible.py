@@ -14,16 +14,20 @@ from ..plan.schema import Schema
 __all__ = ["breaking", "possible", "ruled_out"]
 
 
-def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
+def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
     """Impossible combinations of one party's attributes, by their text in the schema.
+
+    A rule rules out several.
 
     Attributes are numbered as the rows of the party's codes.
 
     Combinations with other parties' attributes are left out.
     """
+    mine = schema.combinations_at(party)
     return {
-        str(schema.impossible[number]): combination
-        for number, combination in schema.combinations_at(party).items()
+        text: tuple(mine[number] for number in numbers)
+        for text, numbers in schema.stated.items()
+        if numbers[0] in mine
     }
 
 

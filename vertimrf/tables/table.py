@@ -34,7 +34,7 @@ from .ids import (
     shown,
     without_id,
 )
-from .impossible import breaking
+from .impossible import possible
 from .read_options import DEFAULT, ReadOptions
 
 __all__ = [
@@ -141,7 +141,7 @@ def encode_table(
     *,
     name: str | None = None,
     keys: IdKeys,
-    impossible: Mapping[str, Combination] | None = None,
+    impossible: Mapping[str, Sequence[Combination]] | None = None,
 ) -> Table:
     """Encode the table of one party.
 
@@ -234,7 +234,7 @@ class Columns:
     where: str
     keys: IdKeys
     read: ReadOptions = DEFAULT
-    impossible: Mapping[str, Combination] = field(default_factory=dict)
+    impossible: Mapping[str, Sequence[Combination]] = field(default_factory=dict)
 
     @property
     def person(self) -> str | None:
@@ -412,7 +412,7 @@ class Columns:
                     fits &= column_codes >= 0
             if watch is not None:
                 watch(piece, rows)
-            broken = {text: fits & breaking(rows, c) for text, c in self.impossible.items()}
+            broken = {text: fits & ~possible(rows, c) for text, c in self.impossible.items()}
             for text, marked in broken.items():
                 add("impossible", text, Tally.of(marked, records))
                 fits &= ~marked

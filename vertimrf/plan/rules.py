@@ -1,0 +1,231 @@
+"""Rules of a schema that order two columns ("arrival <= departure").
+
+A rule is a structural zero for all bins of which no values keep it. Of other bins, rows get values
+that keep it (:mod:`vertimrf.server.ordered`).
+"""
+
+from __future__ import annotations
+
+import graphlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Floats
+from ..errors import SchemaError
+from .attribute import Attribute
+from .impossible import Combination
+from .names import QUOTED, unquoted, written
+
+__all__ = ["Order", "check_rules", "ends", "in_order", "nearest", "ruled_out", "times"]
+
+# Limits of rules: characters of one, chains of them, pairs of bins of two columns, and combinations
+# that are ruled out in all.
+MAX_LENGTH, MAX_CHAINS, MAX_CELLS, MAX_COMBINATIONS = 400, 1000, 1 << 22, 10_000
+SIDE = rf"(\s*{QUOTED}\s*|[^`<>=]*)"
+RULE = re.compile(f"{SIDE}(<=|<|>=|>){SIDE}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A rule: no value of one column is above that of another column in the same record.
+
+    Records without one of the values keep the rule.
+
+    Attributes:
+        low: name of the column with the lower values.
+        high: name of the column with the higher values.
+        strict: whether equal values break the rule.
+    """
+
+    low: str
+    high: str
+    strict: bool = False
+
+    def __str__(self) -> str:
+        return f"{written(self.low)} {'<' if self.strict else '<='} {written(self.high)}"
+
+    @classmethod
+    def parse(cls, text: Any) -> Order:
+        """Read a rule.
+
+        Args:
+            text: two columns with <=, <, >= or > between them; names with other characters than
+                letters and digits may stand between backticks.
+
+        Raises:
+            SchemaError: the text is no rule.
+
+        Example:
+            >>> str(Order.parse("departure >= arrival"))
+            'arrival <= departure'
+        """
+        parts = RULE.fullmatch(str(text)[: MAX_LENGTH + 1])
+        if (
+            parts is None
+            or len(parts[0]) > MAX_LENGTH
+            or not (parts[1].strip() and parts[3].strip())
+        ):
+            raise SchemaError(
+                f"The rule {str(text)[:200]!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
+                f"arrival <= departure, in at most {MAX_LENGTH} characters."
+            )
+        low, high = unquoted(parts[1]), unquoted(parts[3])
+        if parts[2].startswith(">"):
+            low, high = high, low
+        return cls(low, high, len(parts[2]) == 1)
+
+
+def in_order(rules: Iterable[Order]) -> tuple[str, ...]:
+    """The columns of rules, each after those that have lower values.
+
+    Raises:
+        SchemaError: a column would have to be lower than itself.
+    """
+    graph: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for rule in rules:
+        graph.add(rule.high, rule.low)
+    try:
+        return tuple(graph.static_order())
+    except graphlib.CycleError as error:
+        circle = " <= ".join(map(written, error.args[1]))
+        raise SchemaError(f"The rules form a circle ({circle}); leave one of them out.") from None
+
+
+def ruled_out(
+    rules: Sequence[Order], attributes: Sequence[Attribute]
+) -> list[tuple[str, Combination]]:
+    """The codes of which no values keep the rules, with the text of the rules.
+
+    Two columns at the ends of a chain (a <= b <= c) are ruled by it, in records that have all of
+    its values.
+
+    Raises:
+        SchemaError: as :func:`check_rules`; or there are too many chains or bins.
+    """
+    check_rules(rules, attributes)
+    named = {attribute.name: attribute for attribute in attributes}
+    places = {name: place for place, name in enumerate(named)}
+    out: list[tuple[str, Combination]] = []
+    for number, chain in enumerate(_chains(rules)):
+        text = " and ".join(map(str, chain))
+        first, last = named[chain[0].low], named[chain[-1].high]
+        cells = first.size * last.size
+        if number >= MAX_CHAINS or cells > MAX_CELLS or len(out) > MAX_COMBINATIONS:
+            raise SchemaError(
+                f"Rule {text}: with it the rules take too long to check; use wider bins, or leave rules out."
+            )
+        least = ends(first)[0]
+        for rule in chain:
+            least = nearest(named[rule.high], least, strict=rule.strict)
+        # How many of the sorted codes end below the least value.
+        most = ends(last)[1]
+        order = np.argsort(most, kind="stable")
+        below = np.searchsorted(most[order], least)
+        present = {
+            places[rule.low]: tuple(range(named[rule.low].size - 1))
+            for rule in chain[1:]
+            if named[rule.low].missing
+        }
+        for count in np.unique(below[below > 0]):
+            codes = {
+                places[first.name]: tuple(np.flatnonzero(below == count).tolist()),
+                places[last.name]: tuple(np.sort(order[:count]).tolist()),
+            }
+            out.append((text, tuple(sorted((codes | present).items()))))
+    return out
+
+
+def _chains(rules: Sequence[Order]) -> Iterator[tuple[Order, ...]]:
+    """Every chain of rules, each of which goes on where the one before ends; short chains first."""
+    chains: list[tuple[Order, ...]] = [(rule,) for rule in rules]
+    for chain in chains:
+        yield chain
+        chains += [(*chain, rule) for rule in rules if rule.low == chain[-1].high]
+
+
+def check_rules(rules: Sequence[Order], attributes: Sequence[Attribute]) -> None:
+    """Check that the columns of rules exist and can be compared, and that rules form no circle.
+
+    Raises:
+        SchemaError: one of these is not so.
+    """
+    named = {attribute.name: attribute for attribute in attributes}
+    for rule in rules:
+        _check(rule, named)
+    in_order(rules)
+
+
+def _check(rule: Order, named: Mapping[str, Attribute]) -> None:
+    for name in (rule.low, rule.high):
+        if name not in named:
+            raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
+        if isinstance((named[name].values or (0,))[0], str | bool):
+            raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
+    kinds = [
+        (named[name].calendar or "number") + " with a zone" * (named[name].timezone is not None)
+        for name in (rule.low, rule.high)
+    ]
+    if kinds[0] != kinds[1]:
+        raise SchemaError(
+            f"Rule {rule}: {rule.low!r} is a {kinds[0]} and {rule.high!r} a {kinds[1]}; both must be of one kind."
+        )
+
+
+def ends(attribute: Attribute) -> tuple[Floats, Floats]:
+    """The least and the greatest value of every code that is no missing value
+    [each shape=(codes,), float64].
+    """
+    if attribute.kind == "numeric" and not attribute.step:
+        edges = np.array(attribute.edges)
+        return edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
+    if attribute.kind == "numeric":
+        low, high = np.transpose(
+            [attribute.multiples(code) for code in range(len(attribute.edges) - 1)]
+        )
+        return times(low, attribute.step), times(high, attribute.step)
+    values = np.array(attribute.values or range(attribute.codes), float)
+    return values, values
+
+
+def nearest(
+    attribute: Attribute, limits: Floats, *, strict: bool = False, up: bool = True
+) -> Floats:
+    """The value of an attribute nearest to a limit, on one side of it. Bounds do not count.
+
+    Args:
+        attribute: the attribute.
+        limits: the limits [shape=(n,), float64].
+        strict: whether the limit itself is excluded.
+        up: whether values are at or above the limit, or at or below it.
+
+    Returns:
+        The values, infinite where no value is on that side [shape=(n,), float64].
+    """
+    sign = 1.0 if up else -1.0
+    limits = sign * limits
+    step = attribute.step
+    if attribute.kind != "numeric":
+        values = np.append(np.sort(sign * ends(attribute)[0]), np.inf)
+        place = np.searchsorted(values[:-1], limits, side="right" if strict else "left")
+        return sign * values[place]
+    if not step:
+        return sign * (np.nextafter(limits, np.inf) if strict else limits)
+    steps = np.floor(limits / step) - 1
+    finite = np.isfinite(limits)
+    while True:
+        values = times(steps, step)
+        short = finite & ((values <= limits) if strict else (values < limits))
+        if not short.any():
+            return sign * values
+        steps[short] += 1
+
+
+def times(steps: Any, step: float) -> Floats:
+    """Multiples of a step."""
+    # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
+    product: Floats = np.asarray(steps, float) * step
+    return product if step == int(step) else np.round(product, 12)

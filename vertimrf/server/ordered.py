@@ -1,0 +1,86 @@
+"""Draw values inside bins again until they keep the rules of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import Flags, Floats
+from ..plan.attribute import Attribute
+from ..plan.rules import Order, ends, in_order, nearest
+
+__all__ = ["keep_order"]
+
+# Values of a record are drawn so often. Only then does their distribution inside the bins differ
+# from the one under the condition that they keep the rules.
+TRIES = 100
+
+
+def keep_order(
+    rules: Sequence[Order],
+    attributes: Sequence[Attribute],
+    codes: npt.NDArray[np.integer],
+    absent: Flags,
+    numbers: Sequence[Floats | None],
+    draw: Callable[[int, npt.NDArray[np.integer]], Floats],
+    rng: np.random.Generator,
+) -> None:
+    """Change numbers in place so that all records keep the rules.
+
+    Args:
+        rules: the rules. No record has codes that they rule out.
+        attributes: domain of each row.
+        codes: one row per attribute [shape=(d, n), integer].
+        absent: values that no rule has to consider [shape=(d, n), bool].
+        numbers: per numeric attribute its numbers, NaN where one is missing
+            [each shape=(n,), float64]; None for other attributes.
+        draw: draws numbers of an attribute, by position, for codes.
+        rng: draws the numbers that the tries did not settle.
+    """
+    places = {attribute.name: place for place, attribute in enumerate(attributes)}
+    links = [(places[rule.low], places[rule.high], rule.strict) for rule in rules]
+    order = [places[name] for name in in_order(rules)]
+    rows = np.arange(codes.shape[1])
+
+    def values(place: int) -> Floats:
+        column = numbers[place]
+        if column is None:
+            column = np.append(ends(attributes[place])[0], np.nan)[codes[place]]
+        return np.where(absent[place, rows], np.nan, column[rows])
+
+    for _ in range(TRIES):
+        broken = np.zeros(len(rows), bool)
+        for low, high, strict in links:
+            # A missing value breaks no rule: no comparison with NaN is true.
+            broken |= (np.greater_equal if strict else np.greater)(values(low), values(high))
+        rows = rows[broken]
+        if not rows.size:
+            return
+        for place in order:
+            if (column := numbers[place]) is not None:
+                column[rows] = draw(place, codes[place, rows])
+    # Each is drawn between the lower columns' values and what the higher columns leave.
+    missing = {place: np.isnan(values(place)) for place in order}
+    least, most = {}, {}
+    for place in reversed(order):
+        least[place], most[place] = (
+            np.append(end, 0.0)[codes[place, rows]] for end in ends(attributes[place])
+        )
+        for low, high, strict in links:
+            if low == place:
+                limit = nearest(attributes[low], most[high], strict=strict, up=False)
+                most[low] = np.minimum(most[low], limit)
+        most[place][missing[place]] = np.inf
+    for place in order:
+        known = ~missing[place]
+        first, last, step = least[place][known], most[place][known], attributes[place].step
+        drawn = first + (last - first + step) * rng.random(len(first))
+        drawn = np.clip(nearest(attributes[place], drawn, up=False), first, last)
+        if (column := numbers[place]) is not None:
+            column[rows[known]] = drawn
+        for low, high, strict in links:
+            if low == place:
+                limit = nearest(attributes[high], drawn, strict=strict)
+                least[high][known] = np.maximum(least[high][known], limit)

@@ -1,5 +1,6 @@
 """What importing and warming up the kernels costs: NumPy and Numba, and no compilation left for later."""
 
+import ast
 import json
 import os
 import subprocess
@@ -94,6 +95,23 @@ def run(script, **environment):
 def test_kernels_import_numpy_and_numba_alone():
     alone = run(LIST_PACKAGES.format(imports="import numpy, numba"))
     assert run(LIST_PACKAGES.format(imports="import vertimrf.kernels")) == alone
+
+
+def test_kernels_that_round_freely_are_inlined_in_their_callers():
+    """Else a first run and later ones, which load them from the cache, differ in last bits."""
+    free, called = {}, set()
+    for path in Path(vertimrf.__file__).parent.glob("kernels/*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                options = {
+                    k.arg for d in function.decorator_list for k in getattr(d, "keywords", ())
+                }
+                if "fastmath" in options:
+                    free[function.name] = "forceinline" in options
+                calls = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
+                called |= {f.id for f in calls if isinstance(f, ast.Name)}
+    assert len(free) > 10
+    assert {name for name in called if not free.get(name, True)} == set()
 
 
 def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing():

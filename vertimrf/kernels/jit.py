@@ -12,6 +12,10 @@ A first run waits for compilation, so kernels are cheap to compile:
 * Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and
   their error messages.
 
+Kernels with fastmath that other kernels call are inlined. A callee that is not is compiled on its
+own and once more with its caller, and the process that compiled both runs another one than later
+processes do, with other rounding.
+
 NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels
 are loaded from it (``read_only.py``). If no cache location is writable and there is no such folder,
 kernels run uncached. VERTIMRF_JIT_CACHE=0 turns the cache off. The threading layer is not set here,

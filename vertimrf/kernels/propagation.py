@@ -112,7 +112,7 @@ def _add(memory, source, out, cells, factor):  # type: ignore[no-untyped-def]
         memory[o + j] += memory[a + j] * factor
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
@@ -132,7 +132,7 @@ def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
     return top
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def _dots(memory, above, factor, step, rows, cells, totals):  # type: ignore[no-untyped-def]
     """Row sums of ``above`` times every factor row."""
     a = np.uint64(above)
@@ -144,7 +144,7 @@ def _dots(memory, above, factor, step, rows, cells, totals):  # type: ignore[no-
         memory[totals + x] = total
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, totals):  # type: ignore[no-untyped-def]
     """As :func:`_dots`; also add each product times its row's scale to ``out``."""
     a = np.uint64(above)
@@ -159,7 +159,7 @@ def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, to
         memory[totals + x] = total
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def _dots_add_both(  # type: ignore[no-untyped-def]
     memory, above, factor, step, out, out_step, other, other_step, rows, cells, scale, totals
 ):
@@ -205,7 +205,7 @@ def _times_table(terms, maps, memory, t, offset, out, cells):  # type: ignore[no
                 memory[target + j] *= factor
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def _onto_table(terms, maps, memory, t, offset, source, cells, unit):  # type: ignore[no-untyped-def]
     """Sum a vector times ``unit`` onto a term's table, written at the columns' cells."""
     table = np.uint64(terms[t, T_TABLE] + offset)
@@ -499,7 +499,7 @@ def _carry(  # type: ignore[no-untyped-def]
         _fill(memory, source, inner, 0.0)
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # type: ignore[no-untyped-def]
     """Merge the blocks of one pass and write its results; returns the log of its scale."""
     inner = info[P_INNER]

@@ -19,7 +19,7 @@ __all__ = ["direction", "dot", "regularised", "root_mean_square"]
 VECTOR = {"reassoc", "contract", "nsz"}
 
 
-@kernel(fastmath=VECTOR)
+@kernel(fastmath=VECTOR, forceinline=True)
 def dot(a, b):  # type: ignore[no-untyped-def]
     """Inner product [both shape=(n,), float64]."""
     total = 0.0

@@ -50,13 +50,6 @@ def planned(tmp_path):
     return run
 
 
-@pytest.fixture
-def cheap(monkeypatch):
-    """Prices take half a minute to compute exactly; tests/plan/test_price.py holds them."""
-    monkeypatch.setattr("vertimrf.plan.price.price_in_words", lambda *_: "Dear.")
-    monkeypatch.setattr("vertimrf.party.party.price_in_words", lambda *_: "Dear.")
-
-
 def steps(run):
     return {step.name: step.status for step in run.state().steps}
 
@@ -89,7 +82,7 @@ def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over)
 
 
 def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(
-    over, tmp_path, cheap, state, monkeypatch
+    over, tmp_path, state, monkeypatch
 ):
     shutil.copytree(state, tmp_path / "state")
     monkeypatch.setenv(STATE, str(tmp_path / "state"))

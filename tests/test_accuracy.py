@@ -14,8 +14,8 @@ from vertimrf.trial import open_tables, run_protocol
 
 def distance(paper_data, name, split, epsilon, seed=0):
     """3-way TVD of one run."""
-    schema = Schema.load(paper_data / f"{name}-domain.json")
-    schema, parts = open_tables([paper_data / f"{name}.csv.gz"], "record_id", schema, split)
+    schema = Schema.load(paper_data / f"{name}-domain.json").split(split)
+    schema, parts = open_tables([paper_data / f"{name}.csv.gz"], "record_id", schema)
     records = parts[0].records
     plan = plan_with(
         schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}"

@@ -53,7 +53,7 @@ from .verdict import useful
 from .weights import choose_weights, least_weights
 from .workload import Workload
 
-__all__ = ["make_plan", "split_parties"]
+__all__ = ["make_plan"]
 
 # Released levels of a sketch, around the level of the phantoms. Lower levels have no information; a
 # higher one would single out one record.
@@ -258,27 +258,6 @@ def _responses_plan(groups: tuple[Group, ...], rho: float) -> Released:
     return groups, ResponsePlan(math.sqrt(rho / sum(1 / size for size in sizes)), sizes)
 
 
-def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
-    """Split the attributes of a schema without parties among parties.
-
-    Args:
-        schema: the schema.
-        counts: number of attributes of each party.
-
-    Returns:
-        The schema with parties.
-
-    Raises:
-        PlanError: the schema has parties.
-        SchemaError: see :meth:`Schema.split`.
-    """
-    if len(schema.parties) > 1:
-        raise PlanError(
-            f"The schema names its parties ({', '.join(schema.party_names)}); leave --split out."
-        )
-    return schema.split(counts)
-
-
 def make_plan(
     schema: Schema,
     epsilon: float,
@@ -314,8 +293,6 @@ def make_plan(
         raise PlanError(
             "A plan needs expected_records, a public order of magnitude of the number of records."
         )
-    if planning.split is not None:
-        schema = split_parties(schema, planning.split)
     nonce = secrets.token_hex(16) if nonce is None else nonce
     largest = PAIRS_BYTES if planning.encoder == SketchPlan.encoder else MESSAGE_BYTES
     cap = planning.collusion_epsilon
@@ -327,7 +304,7 @@ def make_plan(
         sized = partial(
             make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys
         )
-        uncapped = replace(planning, collusion_epsilon=None, split=None, even_if_useless=True)
+        uncapped = replace(planning, collusion_epsilon=None, even_if_useless=True)
         capped = within_cap(
             lambda size: sized(replace(uncapped, message_bytes=size)),
             cap,

@@ -25,11 +25,11 @@ import xxhash
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.baselines import additions_work, encode_dense, python_work, roofline_work
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
-from vertimrf.bench import additions_work, bench_plan, python_work, roofline_work
+from vertimrf.bench import bench_plan
 from vertimrf.files.bits import pack_bits
 from vertimrf.kernels import warmup
-from vertimrf.kernels.dense import encode_dense
 from vertimrf.kernels.digest import digest_integers, digest_strings
 from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads

@@ -279,15 +279,17 @@ def generated(path: Path, sizes: list[int], records: int, seed: int) -> None:
 
 
 def synthesized(folder: Path, table: Path, domain: Path, split: str, epsilon: float) -> Figures:
+    from vertimrf.plan.schema import Schema
+
+    schema = folder / "schema.json"
+    Schema.load(domain).split([int(count) for count in split.split(",")]).save(schema)
     return measured(
         "synthesize",
         table,
         "--id",
         "record_id",
         "--schema",
-        domain,
-        "--split",
-        split,
+        schema,
         "--epsilon",
         epsilon,
         "--out",

@@ -475,12 +475,12 @@ def test_a_cell_that_python_has_no_form_for_is_shown_all_the_same():
 def test_a_release_record_with_an_endless_party_is_damaged(tmp_path):
     release = Release(bytes(32), 0, bytes(32))
     releases = Releases(tmp_path)
-    assert releases.once(release, lambda: b"sent", lambda: "") == b"sent"
+    assert releases.once(release, lambda: b"sent") == b"sent"
     path = tmp_path / release.name
     header, arrays = container.unpack(path.read_bytes(), "release record", "record")
     path.write_bytes(container.pack("release record", header | {"party": float("inf")}, arrays))
     with pytest.raises(PrivacyError, match="is damaged"):
-        releases.once(release, lambda: b"again", lambda: "It costs.")
+        releases.once(release, lambda: b"again")
 
 
 # Prices of hostile events: found in plans and ledgers before anything else is looked at.

@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 from commands import good, run
 
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.schema import Schema
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -113,9 +116,11 @@ def test_synthesize_then_evaluate(folder):
 def test_one_table_is_dealt_to_parties(folder):
     left = pd.read_csv(folder / "left.csv").assign(c=0)
     left.to_csv(folder / "one.csv.gz", index=False)
-    (folder / "domain.json").write_text('{"a": 3, "b": 2, "c": 1}')
+    codes = {name: Attribute.integer(name, size) for name, size in (("a", 3), ("b", 2), ("c", 1))}
+    parties = {"one": [codes["a"], codes["b"]], "two": [codes["c"]]}
+    Schema.of(parties).save(folder / "dealt.json")
     result = synthesize(
-        folder, tables=[folder / "one.csv.gz"], schema=folder / "domain.json", split="2,1", rows=50
+        folder, tables=[folder / "one.csv.gz"], schema=folder / "dealt.json", rows=50
     )
     assert result.exit_code == 0, result.output
     assert len(pd.read_csv(folder / "out.csv")) == 50
@@ -473,7 +478,6 @@ def test_files_that_are_not_there_or_no_tables(folder):
 
 
 def test_bad_options(folder):
-    refused(synthesize(folder, split="2,x"), "--split")
     refused(synthesize(folder, encoder="magic"), "magic")
     refused(synthesize(folder, rows=0), "--rows")
     refused(synthesize(folder, tau=1), "tau")
@@ -525,7 +529,6 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
         ("--epsilon nan", "above 0"),
         ("--epsilon 1 --message-mb nan", "--message-mb"),
         ("--epsilon 1 --message-mb inf", "--message-mb"),
-        ("--epsilon 1 --split 2,2", "names its parties"),
         ("--epsilon 1 --out .", "is a folder"),
     ],
 )

@@ -991,7 +991,7 @@ def test_an_option_of_a_wrong_type_is_told_in_a_sentence(options, wrong, words):
 
 
 def test_numbers_of_numpy_are_numbers_in_options():
-    vertimrf.PlanOptions(expected_records=np.int64(3000), delta=np.float64(1e-9), split=[1, 2])
+    vertimrf.PlanOptions(expected_records=np.int64(3000), delta=np.float64(1e-9))
     vertimrf.EvaluationOptions(ways=range(2, 4), seed=np.int32(3))
     vertimrf.RunOptions(rows=np.uint32(10))
     vertimrf.PlanOptions(workload={("a", "b"): 1, ("c",): 2.0}, shares=np.array([0.2, 0.5, 0.3]))

@@ -224,7 +224,6 @@ def test_the_command_for_one_table(frame, tmp_path):
     assert "(--message-mb) has no meaning for one holder" in refused(
         fitted, f"--out {out} --message-mb 2"
     )
-    assert "500 synthetic rows" in good(fitted, f"--out {out} --split 2,1 --rows 500")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +231,6 @@ def test_the_command_for_one_table(frame, tmp_path):
     [
         ("keys", 100, "keys has no meaning"),
         ("message_bytes", 10_000, "message_bytes (--message-mb) has no meaning"),
-        ("split", (1, 1), "split (--split) has no meaning"),
         ("population", "outer", "population (--population) has no meaning"),
     ],
 )

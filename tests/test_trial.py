@@ -265,12 +265,8 @@ def test_parties_with_other_records_altogether_are_warned_of(caplog):
     assert "table 1 and table 2 have no id in common" in caplog.text
 
 
-def test_splits_must_match():
+def test_columns_are_dealt_by_the_tables_that_have_them():
     left, right = correlated_tables(100)
-    with pytest.raises(PlanError, match="split"):
-        open_tables([left, right], "id", None, split=[1, 1])
-    with pytest.raises(SchemaError):
-        open_tables([left], "id", None, split=[1, 5])
     flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
     with pytest.raises(SchemaError, match="Party 'party2' has no attributes"):
         open_tables([left, right], "id", flat)

@@ -47,7 +47,6 @@ ACROSS = (
     "message_bytes",
     "collusion_epsilon",
     "population",
-    "split",
 )
 
 
@@ -64,7 +63,7 @@ def check_alone(planning: PlanOptions) -> None:
             # Options without help are not on the command line.
             name = option.name + (f" ({flag(option.name)})" if option.metadata else "")
             raise PlanError(
-                f"{name} has no meaning for one holder of all columns: leave it out, or deal the columns to parties (--split)."
+                f"{name} has no meaning for one holder of all columns: leave it out, or name the parties in the schema."
             )
 
 

@@ -30,7 +30,7 @@ from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions
 from .plan.plan import Plan, check_target
-from .plan.planner import make_plan, split_parties
+from .plan.planner import make_plan
 from .plan.schema import Schema
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
@@ -107,7 +107,6 @@ def open_tables(
     sources: Sequence[Any],
     id: str | None,
     schema: Schema | OpenSchema | None = None,
-    split: Sequence[int] | None = None,
     read: ReadOptions = DEFAULT,
     domains: tuple[float, float] | None = None,
     records_per_person: int = 1,
@@ -115,11 +114,10 @@ def open_tables(
     """Read the parties' tables and encode them by a schema.
 
     Args:
-        sources: files, or objects that pyarrow can read; one per party, or a single one whose
-            columns ``split`` deals to parties.
+        sources: files, or objects that pyarrow can read; one per party, or a single one with the
+            columns of all.
         id: the record id column. A single table needs none.
         schema: domains and parties. None infers them from the data, which is not private.
-        split: number of columns of each party, in order. For a single source.
         read: how the tables are read.
         domains: epsilon and delta for finding the schema's private domains. None if it has none.
         records_per_person: largest number of records of one person, for private domains.
@@ -135,10 +133,6 @@ def open_tables(
         raise PlanError("Give at least one table.")
     check_joined(id, sources)
     alone = len(sources) == 1
-    if split is not None and not alone:
-        raise PlanError(
-            f"--split deals one table's columns to parties, but there are {len(sources)} tables."
-        )
     names = [
         name_of(source, "The table" if alone else f"table {i + 1}")
         for i, source in enumerate(sources)
@@ -156,8 +150,6 @@ def open_tables(
     if isinstance(schema, OpenSchema):
         whole = [table.whole() for table in tables] if schema.wanted else []
         schema = with_domains(schema, whole, names, domains, read.person, records_per_person)
-    if split is not None:
-        schema = split_parties(schema, split)
     keys = IdKeys.drawn()
     if alone and len(schema.parties) > 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
@@ -312,12 +304,12 @@ def read_and_plan(
         if several > 1 and read.person is None:
             raise unnamed(several)
         domains = domain_budget(epsilon, planning)
-        schema, parts = open_tables(tables, id, schema, planning.split, read, domains, several)
+        schema, parts = open_tables(tables, id, schema, read, domains, several)
     options.progress.step("planning")
     with clock("planning"):
         # One person changes the number of records that take part by no more than ``several``.
         records = limited(parts[0], several, secrets.token_bytes(16)).records
-        plan = plan_for(schema, records, epsilon, replace(planning, split=None))
+        plan = plan_for(schema, records, epsilon, planning)
     return plan, parts
 
 

@@ -14,13 +14,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import structs
+
 from vertimrf.errors import PrivacyError
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Release, Releases
 from vertimrf.party.secret import Secret
-from vertimrf.plan.price import ledger_of_releases
 from vertimrf.privacy.accountant import epsilon as composed
+from vertimrf.privacy.events import CountSketchEvent, Event, GaussianEvent, SketchEvent
 
 from ..verdict import Verdict
 from .deployment import NAMES, plan_for, tables_for
@@ -61,7 +63,7 @@ def run(folder, out):
     for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
         setattr(os, name, step(getattr(os, name)))
     release = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
-    atomic.write_bytes(out, Releases(folder).once(release, step(fresh), lambda: "dear."))
+    atomic.write_bytes(out, Releases(folder).once(release, step(fresh)))
 
 for folder, out, kill_at in zip(map(Path, runs[::3]), map(Path, runs[1::3]), map(int, runs[2::3])):
     read, write = os.pipe()
@@ -103,6 +105,18 @@ def killed_at(folder: Path, count: int) -> list[tuple[Path, Path, int]]:
     return [(*place, int(code)) for place, code in zip(places, codes, strict=True)]
 
 
+def _released(event: Event, times: int) -> Event:
+    """The event of so many releases by all parties under one plan's hashes."""
+    match event:
+        case GaussianEvent():
+            return structs.replace(event, count=times * event.count)
+        case SketchEvent():
+            return structs.replace(event, attributes_per_key=times * event.attributes_per_key)
+        case CountSketchEvent():
+            return structs.replace(event, groups=times * event.groups)
+    return event
+
+
 def rows() -> Iterator[Verdict]:
     """What gets out with and without records, and what it would cost."""
     ring = KeyRing.new(NAMES)
@@ -133,7 +147,8 @@ def rows() -> Iterator[Verdict]:
                 [entry.event for entry in priced_plan.entries()] * max(times), priced_plan.delta
             ).epsilon
             try:
-                dear = ledger_of_releases(priced_plan, times).epsilon
+                events = [_released(entry.event, max(times)) for entry in priced_plan.entries()]
+                dear = composed(events, priced_plan.delta).epsilon
             except PrivacyError as error:
                 yield Verdict(f"{name}: {error}", None, "is priced", False)
                 continue
@@ -157,7 +172,7 @@ def rows() -> Iterator[Verdict]:
         yield Verdict(
             "double release: another table gets a message",
             int(not said),
-            "0, and the price is said",
+            "0, and the reason is said",
             priced,
         )
         yield from killed(folder)
@@ -180,7 +195,7 @@ def killed(folder: Path) -> Iterator[Verdict]:
     second, died = 0, 0
     for records, out, code in killed_at(folder, count):
         died += code == -signal.SIGKILL
-        later = Releases(records).once(RELEASE, lambda: os.urandom(1000), lambda: "dear.")
+        later = Releases(records).once(RELEASE, lambda: os.urandom(1000))
         second += out.exists() and out.read_bytes() != later
     name = f"double release: second messages after SIGKILL at each of {count} steps"
     yield Verdict(name, second, "0", second == 0 and died == count)

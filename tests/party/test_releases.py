@@ -17,8 +17,6 @@ from vertimrf.party.releases import Releases, table_digest
 from vertimrf.plan.attribute import Attribute
 from vertimrf.tables.table import Table
 
-PRICE = "A second one would cost epsilon 3.6."
-
 
 def fresh():
     return os.urandom(1000)
@@ -28,25 +26,21 @@ def again():
     raise AssertionError("made again although there is a record")
 
 
-def price():
-    return PRICE
-
-
 @pytest.fixture
 def releases(tmp_path):
     return Releases(tmp_path / "releases" / "hospital")
 
 
 def test_the_same_release_gives_the_same_bytes_and_makes_them_once(releases):
-    first = releases.once(RELEASE, fresh, price)
+    first = releases.once(RELEASE, fresh)
     assert len(first) == 1000
-    assert releases.once(RELEASE, again, price) == first
-    assert Releases(releases.folder).once(RELEASE, again, price) == first
+    assert releases.once(RELEASE, again) == first
+    assert Releases(releases.folder).once(RELEASE, again) == first
 
 
 def test_other_plans_and_parties_have_records_of_their_own(releases):
     others = [replace(RELEASE, plan=b"q" * 32), replace(RELEASE, party=0)]
-    given = [releases.once(release, fresh, price) for release in (RELEASE, *others)]
+    given = [releases.once(release, fresh) for release in (RELEASE, *others)]
     assert len(set(given)) == 3
 
 
@@ -61,7 +55,7 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
         recorded += bool(on_record)
         # Nothing is out that is not on record.
         assert sent is None or on_record
-        later = Releases(folder).once(RELEASE, again if on_record else fresh, price)
+        later = Releases(folder).once(RELEASE, again if on_record else fresh)
         assert sent in (None, later)
         assert not list(folder.glob(".*")), "drafts of a killed run are left"
     assert 0 < recorded < count
@@ -76,7 +70,7 @@ def test_the_entry_of_a_record_is_on_the_disk_before_its_bytes_are_given(release
         "sync",
         lambda at, **more: (entries.append(sorted(os.listdir(at))), sync(at, **more)),
     )
-    releases.once(RELEASE, fresh, price)
+    releases.once(RELEASE, fresh)
     assert any(RELEASE.name in listed for listed in entries)
 
 
@@ -101,10 +95,10 @@ def test_the_digest_of_a_table_without_records_is_nobodys_to_guess():
 
 
 def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases):
-    kept = releases.once(RELEASE, fresh, price)
+    kept = releases.once(RELEASE, fresh)
     draft = releases.folder / f".0123abcd.{RELEASE.name}"
     draft.write_bytes(b"other noise")
-    assert releases.given(RELEASE.plan, RELEASE.party, price) == kept
+    assert releases.given(RELEASE.plan, RELEASE.party) == kept
     assert not draft.exists()
 
 
@@ -116,54 +110,56 @@ def test_of_several_processes_at_once_one_alone_releases(tmp_path):
     assert len(os.listdir(tmp_path / "releases")) == 1
 
 
-def test_another_table_is_refused_with_the_price(releases):
-    kept = releases.once(RELEASE, fresh, price)
-    with pytest.raises(PrivacyError, match=r"from another table.*epsilon 3.6.*new plan.*add up"):
-        releases.once(replace(RELEASE, table=b"u" * 32), again, price)
-    assert releases.once(RELEASE, again, price) == kept
+def test_another_table_is_refused_with_the_reason(releases):
+    kept = releases.once(RELEASE, fresh)
+    with pytest.raises(
+        PrivacyError, match=r"from another table.*average the noise away.*new plan.*add up"
+    ):
+        releases.once(replace(RELEASE, table=b"u" * 32), again)
+    assert releases.once(RELEASE, again) == kept
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 800, 1199])
-def test_a_damaged_record_is_refused_with_the_price_and_never_replaced(releases, cut):
-    releases.once(RELEASE, fresh, price)
+def test_a_damaged_record_is_refused_with_the_reason_and_never_replaced(releases, cut):
+    releases.once(RELEASE, fresh)
     path = releases.folder / RELEASE.name
     content = path.read_bytes()
     for damaged in (content[:cut], content[:cut] + bytes([content[cut] ^ 1]) + content[cut + 1 :]):
         path.write_bytes(damaged)
-        with pytest.raises(PrivacyError, match=r"damaged.*epsilon 3.6"):
-            releases.once(RELEASE, again, price)
+        with pytest.raises(PrivacyError, match=r"damaged.*average the noise away"):
+            releases.once(RELEASE, again)
         assert path.read_bytes() == damaged
     path.write_bytes(content)
-    releases.once(RELEASE, again, price)
+    releases.once(RELEASE, again)
 
 
 def test_a_record_under_another_ones_name_is_refused(releases):
-    releases.once(RELEASE, fresh, price)
+    releases.once(RELEASE, fresh)
     other = replace(RELEASE, plan=b"q" * 32)
     (releases.folder / RELEASE.name).rename(releases.folder / other.name)
     with pytest.raises(PrivacyError, match="damaged"):
-        releases.once(other, again, price)
+        releases.once(other, again)
 
 
 def test_a_dangling_record_counts_as_one(releases):
     releases.folder.mkdir(parents=True)
     (releases.folder / RELEASE.name).symlink_to("a disk that is not there")
-    with pytest.raises(PrivacyError, match=r"cannot be read.*epsilon 3.6"):
-        releases.once(RELEASE, again, price)
+    with pytest.raises(PrivacyError, match=r"cannot be read.*average the noise away"):
+        releases.once(RELEASE, again)
 
 
 def test_nothing_is_made_where_no_record_can_be_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PrivacyError, match="nothing is released"):
-        Releases(tmp_path / "file" / "releases").once(RELEASE, again, price)
+        Releases(tmp_path / "file" / "releases").once(RELEASE, again)
     with pytest.raises(PrivacyError, match="nothing is released"):
-        Releases(tmp_path / "file").once(RELEASE, again, price)
+        Releases(tmp_path / "file").once(RELEASE, again)
     folder = tmp_path / "releases"
     folder.mkdir()
     # The superuser may write anywhere: say what everybody else would hear.
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PrivacyError, match=r"Permission denied.*writable"):
-        Releases(folder).once(RELEASE, again, price)
+        Releases(folder).once(RELEASE, again)
 
 
 @pytest.mark.parametrize("broken", ["fsync", "link"])
@@ -176,13 +172,13 @@ def test_a_full_disk_or_a_file_system_without_links_releases_nothing(releases, m
     with monkeypatch.context() as patched:
         patched.setattr(os, broken, fail)
         with pytest.raises(PrivacyError, match="No space left"):
-            releases.once(RELEASE, fresh, price)
+            releases.once(RELEASE, fresh)
     assert os.listdir(releases.folder) == []
-    releases.once(RELEASE, fresh, price)
+    releases.once(RELEASE, fresh)
 
 
 def test_records_are_the_owners_alone(releases):
-    releases.once(RELEASE, fresh, price)
+    releases.once(RELEASE, fresh)
     assert releases.folder.stat().st_mode & 0o077 == 0
     assert (releases.folder / RELEASE.name).stat().st_mode & 0o077 == 0
 
@@ -205,7 +201,7 @@ def test_records_are_found_by_the_key_wherever_its_file_is(tmp_path, monkeypatch
 def test_the_state_folder_is_made_for_its_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setenv(STATE, str(tmp_path / "a" / "b"))
     releases = Releases.of(PrivateKey.new("hospital"))
-    releases.once(RELEASE, fresh, price)
+    releases.once(RELEASE, fresh)
     for folder in (releases.folder, *releases.folder.parents[:3]):
         assert folder.stat().st_mode & 0o777 == 0o700
 

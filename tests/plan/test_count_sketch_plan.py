@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import good, refused
-from msgspec import structs
 from planning import plan_with
 
 from vertimrf.errors import MessageError, PlanError
@@ -23,10 +22,8 @@ from vertimrf.plan.groups import Group, released_sizes
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
-from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.accountant import epsilon as composed_epsilon
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
+from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import CountSketchPlan
@@ -278,20 +275,13 @@ def test_contrasts_that_no_group_has_are_refused(contrasts):
         Plan.from_json(data | {"sketch": data["sketch"] | {"contrasts": contrasts}})
 
 
-def test_a_second_release_of_contrasts_adds_their_numbers():
+def test_a_record_moves_a_number_of_every_contrast_and_parity_by_its_weight():
     plan = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0)
     (event,) = [
         entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
     ]
     # One group of values and its contrasts, by weights; and one for each of the parities.
     assert event.groups == (7 + 3 * 5 + 6) + (7 + 2 * 5 + 3)
-    assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
-    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == structs.replace(
-        event, groups=event.groups + 28
-    )
-    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == structs.replace(
-        event, groups=event.groups + 20
-    )
 
 
 def test_groups_of_many_values_have_larger_weights():
@@ -314,17 +304,7 @@ def test_groups_of_many_values_have_larger_weights():
     assert back.sketch == sketch
     assert back.digest() == plan.digest()
     (entry,) = [entry for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
-    event = entry.event
     assert f"(5 to {sketch.weights[3]})" in entry.noise
-    # A second release of a party's groups adds as many as they weigh.
-    assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
-    for party, rows in enumerate((slice(0, 3), slice(3, 6))):
-        more = (
-            ledger_of_releases(plan, tuple(2 if p == party else 1 for p in (0, 1)))
-            .entries[-1]
-            .event
-        )
-        assert more == structs.replace(event, groups=event.groups + sum(sketch.weights[rows]))
 
 
 def test_the_group_that_stays_as_values_among_contrasts_has_a_larger_weight():
@@ -341,35 +321,6 @@ def test_weights_are_the_same_where_groups_are_and_of_persons_with_several_recor
         plan = plan_of(left, right, tau=10, **changes)
         assert plan.sketch.weights == ()
         assert "weights" not in plan.to_json()["sketch"]
-
-
-def test_a_second_release_is_priced_as_so_many_groups_more():
-    plan = plan_of((4, 4), (4, 4), tau=50)
-    (event,) = [
-        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
-    ]
-
-    def sketches(*messages):
-        return ledger_of_releases(plan, messages).entries[-1].event
-
-    assert sketches(1, 1) == event
-    assert sketches(2, 1) == structs.replace(event, groups=6)
-    assert sketches(2, 2) == structs.replace(event, groups=8)
-    assert sketches(20, 20) == structs.replace(event, groups=80)
-    # Beyond what a grid can hold they are priced as if buckets and signs were known.
-    far = sketches(50, 50)
-    assert far == GaussianEvent((200 * event.variance) ** 0.5, 200, event.repetitions)
-    costs = [
-        ledger_of_releases(plan, messages).epsilon
-        for messages in ((1, 1), (2, 1), (2, 2), (5, 5), (50, 50))
-    ]
-    assert costs == sorted(costs)
-    assert costs[1] > 1.2 * costs[0]
-    # Where both can be had, known buckets and signs cost more.
-    known = GaussianEvent((8 * event.variance) ** 0.5, 8, event.repetitions)
-    assert (
-        composed_epsilon([known], 1e-5).epsilon > composed_epsilon([sketches(2, 2)], 1e-5).epsilon
-    )
 
 
 def test_released_sizes_of_parities_take_attributes_for_independent():

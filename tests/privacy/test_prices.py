@@ -11,9 +11,11 @@ from planning import plan_with
 from vertimrf.errors import PrivacyError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
+from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.accountant import by_renyi, delta, epsilon
+from vertimrf.privacy.accountant import ORDERS, by_renyi, delta, epsilon
 from vertimrf.privacy.events import (
+    CountSketchEvent,
     GaussianEvent,
     GeometricEvent,
     GRREvent,
@@ -282,3 +284,29 @@ def test_under_replacement_a_record_counts_twice_in_every_query():
     assert under_replacement(GeometricEvent(9.0, 2, 3)) == GeometricEvent(9.0, 4, 3)
     with pytest.raises(PrivacyError, match="no price for replacing"):
         under_replacement(SketchEvent(50, 2, 9, 100))
+
+
+@pytest.mark.parametrize("phantoms", [2, 10, 50, 100, 1000, 6326, 100_000, 1_000_000])
+def test_a_person_under_two_ids_is_no_worse_off_than_under_one(phantoms):
+    """Whose ids differ between two parties touches one sketch under either of two hashes, not two under one.
+
+    Under a single key that can be worse at one epsilon, by a few per cent. In Rényi divergence, which adds up over keys, it is
+    better at every order that decides an epsilon, with the levels that the planner chooses; and over a run's keys by far.
+    """
+    level = math.log2(phantoms)
+    floor = max(int(level) - FLOOR_BELOW_PHANTOMS, 0)
+    both = SketchEvent(phantoms, floor, round(level) + CEILING_ABOVE_PHANTOMS, 1 << 14)
+    apart = replace(both, attributes_per_key=1)
+    orders = ORDERS[ORDERS <= 100]
+    assert np.all(2 * apart.renyi(orders) <= both.renyi(orders))
+    assert epsilon([apart, apart], 1e-6).epsilon < 0.6 * epsilon([both], 1e-6).epsilon
+
+
+def test_releases_under_one_plans_hashes_cost_more_than_as_many_plans():
+    """For count sketches, too: less than if the hashes were known."""
+    single = CountSketchEvent(4, 12.0, 64, 256)
+    double = replace(single, groups=8)
+    known = GaussianEvent(math.sqrt(8 * 12.0), 8, 256)
+    costs = [epsilon(events, 1e-5).epsilon for events in ([single] * 2, [double], [known])]
+    assert costs == sorted(costs)
+    assert costs[1] > 1.2 * costs[0]

@@ -117,8 +117,8 @@ def test_all_of_a_run_is_on_the_page(made, plain):
     assert read.attributes.count(("class", "chart")) == len(schema.names)
     bars = [value for name, value in read.attributes if (name, value) == ("class", "model")]
     assert len(bars) == sum(len(column.labels) for column in content(made.run).columns)
-    # The graph, the maps and the errors are figures, told in words too.
-    assert read.tags.count("svg") == 1 + 3 + 1
+    # The graph and the maps are figures, told in words too.
+    assert read.tags.count("svg") == 1 + 3
     assert (
         read.tags.count("desc")
         == read.tags.count("svg")
@@ -464,4 +464,3 @@ def test_a_model_alone_shows_what_was_measured_of_pairs(made):
     html = page(Run.open(made.folder / "run.model"))
     assert "Dependence in the estimates" in html
     assert f"{len(made.run.model.evidence.places)} pairs of attributes were measured" in html
-    assert "the plan predicted before any data was touched" not in html

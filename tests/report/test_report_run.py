@@ -43,7 +43,6 @@ def test_numbers_of_numpy_in_a_run_at_hand_are_numbers(made):
 
 def test_a_model_alone_is_enough(made):
     report = Run.open(made.folder / "run.model").report
-    assert report.predicted is None
     assert report.released == ()
     assert report.standing.private
 
@@ -61,7 +60,7 @@ def test_there_must_be_one_run(made, tmp_path):
     shutil.copytree(made.folder, tmp_path / "more")
     (tmp_path / "more" / "plan.json").write_text(json.dumps({"format": 5}))
     (tmp_path / "more" / "rows.csv").write_text("a,b\n1,2\n")
-    assert Run.open(tmp_path / "more").report.predicted is not None
+    assert Run.open(tmp_path / "more").report.released
     (tmp_path / "damaged.model").write_bytes((made.folder / "run.model").read_bytes()[:-5])
     with pytest.raises(MessageError, match="truncated or altered"):
         Run.open(tmp_path / "damaged.model")
@@ -108,9 +107,6 @@ def _swap(*path):
         ("found", "one_way", 0, "counts"),
         ("found", "one_way", 0, "error"),
         ("found", "one_way", 0, "attribute"),
-        ("found", "pairs"),
-        ("found", "pairs", "predicted"),
-        ("found", "pairs", "predicted", 1),
         ("cross_party_marginals",),
         ("shared_columns",),
         ("ledger",),
@@ -127,7 +123,6 @@ def test_malformed_figures_are_one_sentence_or_harmless(made, path):
             assert all(
                 np.isfinite(column.counts).all() and column.error > 0 for column in report.released
             )
-            assert report.predicted is None or not np.isinf(report.predicted).any()
             assert all(np.isfinite(spent) for spent in report.seconds.values())
 
 
@@ -138,8 +133,6 @@ def test_malformed_figures_are_one_sentence_or_harmless(made, path):
         (("found", "one_way", 0, "error"), 0.0),
         (("found", "one_way", 0, "attribute"), "none"),
         (("found", "one_way", 0, "counts"), [1.0]),
-        (("found", "pairs", "predicted"), [1.0]),
-        (("found", "pairs", "predicted", 1), "x"),
         (("seconds", "InitMRF"), float("nan")),
         (("encoder",), 3),
     ],

@@ -50,13 +50,6 @@ def planned(tmp_path):
     return run
 
 
-@pytest.fixture
-def cheap(monkeypatch):
-    """Prices take half a minute to compute exactly; tests/plan/test_price.py holds them."""
-    monkeypatch.setattr("vertimrf.plan.price.price_in_words", lambda *_: "Dear.")
-    monkeypatch.setattr("vertimrf.party.party.price_in_words", lambda *_: "Dear.")
-
-
 def steps(run):
     return {step.name: step.status for step in run.state().steps}
 
@@ -89,7 +82,7 @@ def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over)
 
 
 def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(
-    over, tmp_path, cheap, state, monkeypatch
+    over, tmp_path, state, monkeypatch
 ):
     shutil.copytree(state, tmp_path / "state")
     monkeypatch.setenv(STATE, str(tmp_path / "state"))
@@ -535,15 +528,8 @@ def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
     assert "Something is in the way." not in server.state().refused
 
 
-def test_a_server_has_no_settings_of_trials(planned, tmp_path):
-    """Its schema names the parties, and its domains were found before."""
-    with pytest.raises(PlanError, match="leave split out"):
-        ServerRun.create(
-            tmp_path / "s",
-            schema=SCHEMA,
-            epsilon=1.0,
-            planning=PlanOptions(expected_records=RECORDS, split=(1, 2)),
-        )
+def test_a_server_has_no_settings_of_trials(planned):
+    """Its domains were found before."""
     path = planned.server.folder / "run.toml"
     assert "domain_share" not in path.read_text()
     path.write_text(path.read_text() + "domain_share = 0.1\n")

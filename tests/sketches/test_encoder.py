@@ -492,14 +492,7 @@ def test_bench_reports_every_figure():
         "keys": 50,
         "threads": 1,
     }
-    for key in (
-        "encode_seconds",
-        "pairs_per_second",
-        "dense_pairs_per_second",
-        "python_pairs_per_second",
-    ):
-        assert figures[key] > 0
-    for key in ("roofline_seconds", "count_sketch_seconds", "count_sketch_roofline_seconds"):
+    for key in ("encode_seconds", "pairs_per_second", "count_sketch_seconds"):
         assert figures[key] > 0
 
 

@@ -28,7 +28,7 @@ from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_st
 from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table
+from vertimrf.tables.table import Table, encode_columns, encode_table
 
 PEOPLE = (
     Attribute.numeric("age", [0, 18, 40, 65, 120], integral=True, missing=True),
@@ -773,44 +773,6 @@ def test_absent_files_are_named(tmp_path):
         read_arrow(tmp_path / "absent.csv")
     with pytest.raises(TableError, match="it is a folder, not a file"):
         read_arrow(tmp_path)
-
-
-def test_same_records_in_any_order():
-    ids = pa.array([f"{i}" for i in range(100)])
-    order = np.random.default_rng(4).permutation(100)
-    first = encode_table(
-        pa.table({"id": ids, "i": range(100)}), "id", (Attribute.integer("i", 100),), keys=KEYS
-    )
-    second = encode_table(
-        pa.table({"id": ids.take(order), "j": order}),
-        "id",
-        (Attribute.integer("j", 100),),
-        keys=KEYS,
-    )
-    check_same_records([first, second])
-    joined = align([first, second])
-    assert joined.shape == (2, 100)
-    assert (joined[0] == joined[1]).all()
-    assert joined[0].tolist() == list(range(100))
-    assert joined.flags.c_contiguous
-
-
-def test_different_records_are_counted():
-    tables = [
-        encode_table(pa.table({"id": ids}), "id", (), keys=KEYS)
-        for ids in (range(100), range(100), range(10, 95))
-    ]
-    with pytest.raises(
-        TableError, match=r"table 3 lacks 15 of the 100 ids of table 1 and has 0 that table 1 lacks"
-    ):
-        check_same_records(tables)
-    with pytest.raises(
-        TableError, match=r"B lacks 100 of the 100 ids of A and has 50 that A lacks"
-    ):
-        align(
-            [tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", (), keys=KEYS)],
-            ["A", "B"],
-        )
 
 
 def in_pieces_of(rows, monkeypatch):

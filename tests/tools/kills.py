@@ -520,7 +520,7 @@ def unlike_record(run):
             if out.exists() != releases.made(digest, index, file):
                 yield f"{name}/{file}"
             elif out.exists():
-                given = releases.given(digest, index, lambda: "Dear.", file)
+                given = releases.given(digest, index, file)
                 if out.read_bytes()[:-DIGEST] != given:
                     yield f"{name}/{file}"
 

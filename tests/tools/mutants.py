@@ -875,20 +875,6 @@ NAMED = (
         ("sketches/test_count_sketch.py",),
     ),
     Mutation(
-        "a second release of count sketches is priced as the first alone",
-        "plan/price.py",
-        "_count_sketches(event, sum(times))",
-        "event",
-        ("plan/test_count_sketch_plan.py",),
-    ),
-    Mutation(
-        "a second release of groups with weights is priced as if they had none",
-        "plan/price.py",
-        "sketch.weight(group) * messages[owner]",
-        "messages[owner]",
-        ("plan/test_count_sketch_plan.py",),
-    ),
-    Mutation(
         "groups of three values may be contrasts",
         "sketches/parameters.py",
         "sizes[g] == 2}",

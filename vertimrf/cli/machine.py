@@ -29,7 +29,7 @@ __all__ = ["bench", "demo", "warmup"]
 def bench(
     rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None
 ) -> None:
-    """Measure sketching on this machine, beside a dense kernel, a Python loop and the roofline."""
+    """Measure sketching on this machine."""
     from ..bench import run_bench
 
     check_writable(json_file)

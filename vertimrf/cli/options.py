@@ -38,7 +38,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "records_per_person": {"type": click.IntRange(min=1)},
     "rows": {"type": click.IntRange(min=1)},
     "seed": {"type": click.IntRange(min=0)},
-    "split": {"type": str},
     "ways": {"type": str},
     "workload": {"multiple": True, "default": ()},
 }
@@ -86,8 +85,6 @@ def makes_plan(*without: str) -> Callable[[Any], Any]:
     def made(given: dict[str, Any]) -> PlanOptions:
         given["message_bytes"] = _message_bytes(given["message_bytes"])
         given["workload"] = given["workload"] or None
-        if given.get("split") is not None:
-            given["split"] = tuple(parse_numbers(given["split"], "--split"))
         return PlanOptions(**given)
 
     names = [attribute.name for attribute in fields(PlanOptions) if attribute.name not in without]

@@ -47,7 +47,7 @@ def plan(
     --delta sets the delta (default: the sum of theirs). --records-per-person adds the epsilon of a
     person with so many records in every table.
     """
-    from ..plan.planner import make_plan, split_parties
+    from ..plan.planner import make_plan
     from ..plan.schema import Schema
     from ..plan.verdict import useful
 
@@ -72,8 +72,6 @@ def plan(
     if out is not None:
         check_new(out, "other plans may be priced with it")
     loaded = Schema.load(schema_file)
-    if planning.split is not None:
-        loaded, planning = split_parties(loaded, planning.split), replace(planning, split=None)
     made = make_plan(loaded, epsilon, replace(planning, even_if_useless=True))
     if json_file != "-":
         _print_plan(made, loaded.remarks())

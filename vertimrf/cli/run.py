@@ -97,7 +97,7 @@ def run_party(
 )
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--wait", is_flag=True, help=WAIT)
-@makes_plan("split", "domain_share")
+@makes_plan("domain_share")
 @runs()
 def run_server(
     folder: str,

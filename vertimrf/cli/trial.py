@@ -67,12 +67,7 @@ def synthesize(
             err=outputs.quiet,
         )
     print_warnings(target_in_words(epsilon, planning.delta, planning.expected_records))
-    alone = (
-        len(tables) == 1
-        and planning.split is None
-        and (domains is None or len(domains.schema.parties) == 1)
-    )
-    if alone:
+    if len(tables) == 1 and (domains is None or len(domains.schema.parties) == 1):
         from ..synthesizer import Synthesizer
 
         made = Synthesizer(domains, id=id_column, planning=planning, read=read, options=options)
@@ -84,7 +79,7 @@ def synthesize(
         outputs.write(made.model.pieces(options.rows, seed=options.seed), made.model, figures)
         return
     # The messages of all tables are written before they are read.
-    messages = max(len(tables), len(planning.split or ()))
+    messages = max(len(tables), 0 if domains is None else len(domains.schema.parties))
     needed = messages * (planning.message_bytes or PAIRS_BYTES)
     if short := check_space(Path(tempfile.gettempdir()), needed):
         raise PlanError(short)

@@ -28,7 +28,6 @@ from ..options import RunOptions
 from ..plan.groups import Group, cut_groups, released_sizes
 from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
-from ..plan.price import price_in_words
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
@@ -437,7 +436,7 @@ class Party:
             digest_size=32,
         ).digest()
         release = Release(plan, self._index, digest, file)
-        return releases.once(release, make, lambda: price_in_words(self._plan, self._index))
+        return releases.once(release, make)
 
     def _private_key(self) -> PrivateKey:
         if self._key is None:

@@ -6,8 +6,7 @@
    record, and nothing was sent, or a record with the same bytes.
 
 The hashes of a plan are the same in every release for it. Someone who sees two releases with
-different phantoms sees which levels the phantoms do not explain. This costs far more than two plans
-(:mod:`vertimrf.plan.price`).
+different phantoms sees which levels the phantoms do not explain. This costs far more than two plans.
 
 Records are in the user's state folder (:mod:`vertimrf.files.state`), by the party's public key and
 the plan. So there is one record, from whatever folder or copy of its files the party runs. If that
@@ -36,6 +35,10 @@ __all__ = ["MESSAGE", "Release", "Releases", "record_name", "table_digest"]
 
 KIND = "release record"
 MESSAGE = "message"
+REMEDY = (
+    "From two different releases for one plan a reader could average the noise away. For a new release make a new plan; both "
+    "epsilons add up (`vertimrf plan PLAN PLAN`)."
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Releases:
         """The records on this machine of the party with a key."""
         return cls(state_folder() / "releases" / key.offer.identity)
 
-    def once(self, release: Release, make: Callable[[], bytes], price: Callable[[], str]) -> bytes:
+    def once(self, release: Release, make: Callable[[], bytes]) -> bytes:
         """The bytes of a release: those on record, or new ones, which are recorded first.
 
         If several processes do this at once, one of them records its bytes. The others drop theirs
@@ -95,7 +98,6 @@ class Releases:
         Args:
             release: the release and its source.
             make: makes the bytes; called only if there is no record.
-            price: returns a sentence on the cost of a second release, for the refusal.
 
         Returns:
             The recorded bytes.
@@ -108,7 +110,7 @@ class Releases:
         self.prepare()
         if not os.path.lexists(path):
             self._record(path, release, make)
-        released = self._recorded(path, release, price)
+        released = self._recorded(path, release)
         self._tidy(path)
         return released
 
@@ -116,22 +118,19 @@ class Releases:
         """Whether a release of a file for a plan and party is on record."""
         return os.path.lexists(self.folder / record_name(plan, party, file))
 
-    def given(
-        self, plan: bytes, party: int, price: Callable[[], str], file: str = MESSAGE
-    ) -> bytes:
+    def given(self, plan: bytes, party: int, file: str = MESSAGE) -> bytes:
         """The bytes of a release on record, to be given again without the table.
 
         Args:
             plan: digest of the plan [32 bytes].
             party: index of the party in the plan.
-            price: as for :meth:`once`.
             file: name of the released file.
 
         Raises:
             PrivacyError: the record is missing or damaged.
         """
         path = self.folder / record_name(plan, party, file)
-        released = self._read(path, path.name, price)[1]
+        released = self._read(path, path.name)[1]
         self._tidy(path)
         return released
 
@@ -171,17 +170,17 @@ class Releases:
         except OSError as error:
             raise self._unwritable(error) from None
 
-    def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:
+    def _recorded(self, path: Path, release: Release) -> bytes:
         """The bytes on record; refuse them if they are of another release."""
-        record, released = self._read(path, release.name, price)
+        record, released = self._read(path, release.name)
         if record.table != release.table:
             raise PrivacyError(
                 f"This plan's {release.file} was released already, from another table or under another secret: only the same records "
-                f"give the same {release.file} again. {_remedy(price)}"
+                f"give the same {release.file} again. {REMEDY}"
             )
         return released
 
-    def _read(self, path: Path, name: str, price: Callable[[], str]) -> tuple[Release, bytes]:
+    def _read(self, path: Path, name: str) -> tuple[Release, bytes]:
         """The release that a record is about, and its bytes."""
         what = f"The record of the {name.partition('-')[0]} released for this plan, {path},"
         record = None
@@ -197,14 +196,14 @@ class Releases:
             )
         except OSError as error:
             raise PrivacyError(
-                f"{what} cannot be read ({error.strerror}), so nothing is released. {_remedy(price)}"
+                f"{what} cannot be read ({error.strerror}), so nothing is released. {REMEDY}"
             ) from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
         if not intact or record is None or record.name != name:
             raise PrivacyError(
                 f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. "
-                f"{_remedy(price)}"
+                f"{REMEDY}"
             )
         return record, released
 
@@ -213,10 +212,6 @@ class Releases:
             f"No record of a release can be kept in {self.folder} ({error.strerror}), so nothing is released: make that folder "
             f"writable, on a file system with hard links, or name another one by {STATE}."
         )
-
-
-def _remedy(price: Callable[[], str]) -> str:
-    return f"{price()} For a new release make a new plan; both epsilons add up (`vertimrf plan PLAN PLAN`)."
 
 
 def table_digest(records: Records, key: PrivateKey, plan_digest: bytes) -> bytes:

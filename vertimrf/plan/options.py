@@ -98,7 +98,6 @@ class PlanOptions:
             count sketches. Epsilon then protects a person, and the noise is that many times larger.
         population: the people of the result, if parties hold different people: "inner", those that
             all parties hold, or "outer", those that any party holds.
-        split: number of attributes of each party, in order, if the schema names no parties.
         domain_share: share of epsilon and delta with which a trial on one machine finds private
             domains.
         even_if_useless: make a plan even if its result is predicted to be useless
@@ -139,9 +138,6 @@ class PlanOptions:
     population: str = _option(
         INNER,
         "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer).",
-    )
-    split: tuple[int, ...] | None = _option(
-        None, "How many attributes each party gets, when the schema names no parties."
     )
     domain_share: float = _option(
         DOMAIN_SHARE, "Part of epsilon that private domains are found with."

@@ -1,6 +1,6 @@
 """The planner: make a plan from public figures whose events together meet (epsilon, delta).
 
-1. Choose what the parties release across parties (:class:`SketchChoice`), and the budget's shares
+1. Choose what the parties release across parties (``SketchChoice``), and the budget's shares
 of the record count, the local
    models and the sketches.
 2. For any zCDP budget rho, compute all parameters of the plan from rho and the shares.
@@ -12,10 +12,10 @@ from __future__ import annotations
 import itertools
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any
 
 from ..errors import PlanError
 from ..keys import PublicKeys
@@ -53,7 +53,7 @@ from .verdict import useful
 from .weights import choose_weights, least_weights
 from .workload import Workload
 
-__all__ = ["make_plan", "split_parties"]
+__all__ = ["make_plan"]
 
 # Released levels of a sketch, around the level of the phantoms. Lower levels have no information; a
 # higher one would single out one record.
@@ -98,6 +98,12 @@ ENCRYPTED_PARITY_RINGS = 1
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
 PUBLISHED_LEVELS = 15
+
+
+# What is published across parties: groups, and the parameters of the release, if there is one; and
+# that as a function of the budget (zCDP), of which it spends about so much.
+Released = tuple[tuple[Group, ...], CrossPartyRelease | None]
+SketchChoice = Callable[[float], Released]
 
 
 def plan_local(
@@ -145,76 +151,26 @@ def plan_local(
     )
 
 
-class SketchChoice(Protocol):
-    """A cross-party release without its noise, which follows from the budget."""
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """Groups and parameters of the release that spend about ``rho`` (zCDP)."""
-
-
-@dataclass(frozen=True)
-class NoSketches:
+def no_sketches(rho: float) -> Released:
     """No release: parties are independent, or there is one."""
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`."""
-        return (), None
+    return (), None
 
 
-@dataclass(frozen=True)
-class ScheduledPairs:
-    """Geometric sketches with separate keys for every pair of attributes across parties.
-
-    Attributes:
-        groups: the attributes, each in some number of bins.
-        pairs: pairs of groups, with their number of keys.
-    """
-
-    groups: tuple[Group, ...]
-    pairs: tuple[ScheduledPair, ...]
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`."""
-        keys = sum(pair.keys for pair in self.pairs)
-        phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
-        # With very many phantoms, all levels lie below them and have no information.
-        level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-        return self.groups, SketchPlan(
-            phantoms=phantoms,
-            floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
-            ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
-            pairs=self.pairs,
-            sizes=tuple(group.size for group in self.groups),
-        )
-
-
-@dataclass(frozen=True)
-class CountSketches:
-    """Count sketches: all groups have the same secret buckets and signs.
-
-    Attributes:
-        groups: the sketched groups.
-        contrasts: indices of groups that are released as contrasts.
-        weights: weight of each group.
-        repetitions, buckets, bits: see :class:`CountSketchPlan`.
-        person: most records of a person (``max_contributions``).
-    """
-
-    groups: tuple[Group, ...]
-    contrasts: tuple[int, ...]
-    weights: tuple[int, ...]
-    repetitions: int
-    buckets: int
-    bits: int
-    person: int = 1
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`."""
-        sizes = tuple(group.size for group in self.groups)
-        shape = self.repetitions, self.buckets, self.bits
-        return self.groups, _count_sketch_plan(
-            sizes, *shape, rho, self.person, self.contrasts, self.weights
-        )
+def _scheduled_plan(
+    groups: tuple[Group, ...], pairs: tuple[ScheduledPair, ...], rho: float
+) -> Released:
+    """Geometric sketches with separate keys for every pair of groups, which spend about ``rho``."""
+    keys = sum(pair.keys for pair in pairs)
+    phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
+    # With very many phantoms, all levels lie below them and have no information.
+    level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
+    return groups, SketchPlan(
+        phantoms=phantoms,
+        floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
+        ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
+        pairs=pairs,
+        sizes=tuple(group.size for group in groups),
+    )
 
 
 def _count_sketch_plan(
@@ -250,115 +206,56 @@ def _count_sketch_plan(
     )
 
 
-@dataclass(frozen=True)
-class EncryptedCounts:
+def _encrypted_plan(
+    groups: tuple[Group, ...],
+    contrasts: tuple[int, ...],
+    tables: int,
+    records: int,
+    count_share: float,
+    rho: float,
+) -> Released:
     """Encrypted counts: a table of every two groups of different parties.
 
-    Attributes:
+    Args:
         groups: the counted groups.
         contrasts: indices of groups that are counted as contrasts.
         tables: number of tables.
         records: expected number of records.
         count_share: budget of the record count, as a multiple of that of the counts.
+        rho: what the server's view costs (zCDP).
     """
-
-    groups: tuple[Group, ...]
-    contrasts: tuple[int, ...]
-    tables: int
-    records: int
-    count_share: float
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`; ``rho`` is what the server's view costs."""
-        # The server sees the noise of two parties.
-        sigma = math.sqrt(self.tables / (4 * rho))
-        filled = self.records + COUNT_REACH * math.sqrt(0.5 / (self.count_share * rho))
-        capacity = (SAMPLE_REACH + math.sqrt(SAMPLE_REACH**2 + 4 * filled)) ** 2 / 4
-        return self.groups, EncryptedCountsPlan(
-            sigma=min(max(sigma, MIN_ENCRYPTED_SIGMA), MAX_ENCRYPTED_SIGMA),
-            capacity=min(math.ceil(capacity), MAX_CAPACITY),
-            sizes=tuple(group.size for group in self.groups),
-            contrasts=self.contrasts,
-        )
-
-
-@dataclass(frozen=True)
-class Published:
-    """The paper's shared-key sketches, with its claim of (epsilon, delta) instead of their true
-    cost (VertiMRF, Algorithms 1, 3).
-
-    Attributes:
-        attributes: attributes with several values.
-        sizes: their domain sizes.
-        epsilon, delta: the claim.
-        keys: number of hash keys.
-    """
-
-    attributes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    epsilon: float
-    delta: float
-    keys: int
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`; ``rho`` is ignored."""
-        groups = _coarse_groups(self.attributes, self.sizes)
-        floor = claimed_floor(self.epsilon, self.delta, self.keys, len(groups))
-        return groups, SharedKeyPlan(
-            phantoms=claimed_phantoms(self.epsilon, self.delta, self.keys, len(groups)),
-            floor=floor,
-            ceiling=floor + PUBLISHED_LEVELS,
-            keys=self.keys,
-            sizes=tuple(group.size for group in groups),
-        )
-
-
-@dataclass(frozen=True)
-class Responses:
-    """Randomised responses (VertiMRF, section 4.2).
-
-    Attributes:
-        attributes: attributes with several values.
-        sizes: their domain sizes.
-    """
-
-    attributes: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """See :class:`SketchChoice`."""
-        groups = _coarse_groups(self.attributes, self.sizes)
-        sizes = tuple(group.size for group in groups)
-        # The loss of one attribute is +-epsilon, each with probability about 1 / size.
-        return groups, ResponsePlan(math.sqrt(rho / sum(1 / size for size in sizes)), sizes)
-
-
-def _coarse_groups(attributes: Sequence[int], sizes: Sequence[int]) -> tuple[Group, ...]:
-    """One group per attribute, in the number of bins of the paper's encoders."""
-    return tuple(
-        Group((a,), (min(size, PUBLISHED_BINS),)) for a, size in zip(attributes, sizes, strict=True)
+    # The server sees the noise of two parties.
+    sigma = math.sqrt(tables / (4 * rho))
+    filled = records + COUNT_REACH * math.sqrt(0.5 / (count_share * rho))
+    capacity = (SAMPLE_REACH + math.sqrt(SAMPLE_REACH**2 + 4 * filled)) ** 2 / 4
+    return groups, EncryptedCountsPlan(
+        sigma=min(max(sigma, MIN_ENCRYPTED_SIGMA), MAX_ENCRYPTED_SIGMA),
+        capacity=min(math.ceil(capacity), MAX_CAPACITY),
+        sizes=tuple(group.size for group in groups),
+        contrasts=contrasts,
     )
 
 
-def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
-    """Split the attributes of a schema without parties among parties.
-
-    Args:
-        schema: the schema.
-        counts: number of attributes of each party.
-
-    Returns:
-        The schema with parties.
-
-    Raises:
-        PlanError: the schema has parties.
-        SchemaError: see :meth:`Schema.split`.
+def _published_plan(groups: tuple[Group, ...], target: Target, keys: int) -> SharedKeyPlan:
+    """The paper's shared-key sketches, with its claim instead of their true cost (VertiMRF,
+    Algorithms 1, 3).
     """
-    if len(schema.parties) > 1:
-        raise PlanError(
-            f"The schema names its parties ({', '.join(schema.party_names)}); leave --split out."
-        )
-    return schema.split(counts)
+    epsilon, delta = (SharedKeyPlan.claimed_share * part for part in (target.epsilon, target.delta))
+    floor = claimed_floor(epsilon, delta, keys, len(groups))
+    return SharedKeyPlan(
+        phantoms=claimed_phantoms(epsilon, delta, keys, len(groups)),
+        floor=floor,
+        ceiling=floor + PUBLISHED_LEVELS,
+        keys=keys,
+        sizes=tuple(group.size for group in groups),
+    )
+
+
+def _responses_plan(groups: tuple[Group, ...], rho: float) -> Released:
+    """Randomised responses (VertiMRF, section 4.2) that spend about ``rho`` (zCDP)."""
+    sizes = tuple(group.size for group in groups)
+    # The loss of one attribute is +-epsilon, each with probability about 1 / size.
+    return groups, ResponsePlan(math.sqrt(rho / sum(1 / size for size in sizes)), sizes)
 
 
 def make_plan(
@@ -396,8 +293,6 @@ def make_plan(
         raise PlanError(
             "A plan needs expected_records, a public order of magnitude of the number of records."
         )
-    if planning.split is not None:
-        schema = split_parties(schema, planning.split)
     nonce = secrets.token_hex(16) if nonce is None else nonce
     largest = PAIRS_BYTES if planning.encoder == SketchPlan.encoder else MESSAGE_BYTES
     cap = planning.collusion_epsilon
@@ -409,7 +304,7 @@ def make_plan(
         sized = partial(
             make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys
         )
-        uncapped = replace(planning, collusion_epsilon=None, split=None, even_if_useless=True)
+        uncapped = replace(planning, collusion_epsilon=None, even_if_useless=True)
         capped = within_cap(
             lambda size: sized(replace(uncapped, message_bytes=size)),
             cap,
@@ -426,7 +321,8 @@ def make_plan(
         Workload.of(schema, planning.workload, planning.tau),
     )
     choice = _choose(schema, planning, target)
-    at = _plans(schema, planning, target, choice, Origin(nonce, tuple(prior), public_keys))
+    origin = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
+    at = _plans(schema, planning, target, choice, origin)
     _, most, guess = at(1.0).accounted()
     made = at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
     return made if planning.even_if_useless else useful(made)
@@ -465,15 +361,6 @@ class Choice:
     sketches: SketchChoice
     agreement: tuple[tuple[int, int], ...]
     shares: Shares
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Parts that a plan contains unchanged: nonce, prior ledger entries and public keys."""
-
-    nonce: str
-    prior: tuple[LedgerEntry, ...]
-    public_keys: PublicKeys | None
 
 
 def _shares(schema: Schema, planning: PlanOptions, target: Target, usual: Shares = USUAL) -> Shares:
@@ -517,24 +404,16 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
         return _encrypted_counts(schema, planning, target)
     shares = _shares(schema, planning, target)
     if not several or not shares.sketches:
-        return Choice(NoSketches(), (), shares.without_sketches())
-    varying = tuple(
-        sorted(set(itertools.chain(*(schema.varying(name) for name in schema.party_names))))
-    )
-    sizes = tuple(schema.sizes[i] for i in varying)
+        return Choice(no_sketches, (), shares.without_sketches())
+    varying = sorted(set(itertools.chain(*(schema.varying(name) for name in schema.party_names))))
+    # The paper's encoders: one group per attribute.
+    coarse = tuple(Group((a,), (min(schema.sizes[a], PUBLISHED_BINS),)) for a in varying)
     if encoder == SharedKeyPlan.encoder:
-        claim = SharedKeyPlan.claimed_share
-        published = Published(
-            varying,
-            sizes,
-            claim * target.epsilon,
-            claim * target.delta,
-            planning.keys or PUBLISHED_KEYS,
-        )
+        published = coarse, _published_plan(coarse, target, planning.keys or PUBLISHED_KEYS)
         # The rest of the target is for the count and the local models.
-        return Choice(published, (), shares.without_sketches())
+        return Choice(lambda rho: published, (), shares.without_sketches())
     if encoder == ResponsePlan.encoder:
-        return Choice(Responses(varying, sizes), (), shares)
+        return Choice(partial(_responses_plan, coarse), (), shares)
     # The sketches get their share of the rho that one Gaussian mechanism would have.
     rho = shares.sketches * target.rho
     agreement: list[tuple[int, int]] = []
@@ -543,11 +422,12 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
         agreement = _agreement_shapes(schema, AGREEMENT_SHARE * rho, target)
         rho *= 1 - AGREEMENT_SHARE
         target = replace(target, message_bytes=round(target.message_bytes * (1 - AGREEMENT_BYTES)))
-    choice: SketchChoice = NoSketches()
+    choice: SketchChoice = no_sketches
     # If every pair of attributes is at one party, there are no cross-party pairs.
     if crossing_pairs(schema):
         if encoder == SketchPlan.encoder:
-            choice = ScheduledPairs(
+            choice = partial(
+                _scheduled_plan,
                 *schedule_pairs(
                     schema,
                     rho,
@@ -555,7 +435,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
                     target.message_bytes,
                     planning.keys,
                     target.workload,
-                )
+                ),
             )
         else:
             choice = _count_sketches(schema, rho, planning, target)
@@ -585,9 +465,9 @@ def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> 
         usual = _encrypted_shares([len(some) for some in columns], counts)
         shares = _shares(schema, planning, target, usual)
         if not shares.sketches:
-            return Choice(NoSketches(), (), shares.without_sketches()), math.inf
+            return Choice(no_sketches, (), shares.without_sketches()), math.inf
         ratio = shares.count / shares.sketches
-        release = EncryptedCounts(groups, contrasts, tables, target.records, ratio)
+        release = partial(_encrypted_plan, groups, contrasts, tables, target.records, ratio)
         # The noise of both parties, at the rho that one Gaussian mechanism would have.
         rho = shares.sketches * target.rho
         return Choice(release, (), shares), math.sqrt(tables / (2 * rho))
@@ -632,22 +512,21 @@ def _publishing_parties(schema: Schema) -> int:
 
 
 def _plans(
-    schema: Schema, planning: PlanOptions, target: Target, choice: Choice, origin: Origin
+    schema: Schema,
+    planning: PlanOptions,
+    target: Target,
+    choice: Choice,
+    origin: Mapping[str, Any],
 ) -> Callable[[float], Plan]:
-    """The plan as a function of the approximate zCDP budget."""
+    """The plan as a function of the approximate zCDP budget; ``origin`` has further parts of it."""
     several = _publishing_parties(schema) > 1
     columns = [schema.varying(name) for name in schema.party_names]
     shares = choice.shares
     largest_clique = _local_limit(schema, planning)
     free = math.prod(schema.sizes) <= planning.tau
-    # Replacing a record doubles every sensitivity, and a person's multiplies with their records;
-    # the cost has their squares.
-    others = (
-        0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
-    )
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
-        budget = others * rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
+        budget = rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
         sizes = [schema.sizes[i] for i in attributes]
         return plan_local(sizes, budget, largest_clique, free, shares.one_way, alone=not several)
 
@@ -658,9 +537,13 @@ def _plans(
         )
 
     def at(rho: float) -> Plan:
-        groups, sketch = choice.sketches.configure(
+        groups, sketch = choice.sketches(
             rho * shares.sketches * (1 - AGREEMENT_SHARE if choice.agreement else 1)
         )
+        # Replacing a record doubles every sensitivity, and a person's multiplies with their
+        # records; the cost has their squares.
+        replaced = sketch is not None and sketch.publishes_rows
+        others = (0.25 if replaced else 1.0 / planning.records_per_person**2) * rho
         shared = zip(schema.shared, choice.agreement, strict=False)
         return Plan(
             schema=schema,
@@ -668,18 +551,16 @@ def _plans(
             delta=target.delta,
             expected_records=target.records,
             tau=planning.tau,
-            count_sigma=math.sqrt(0.5 / (others * rho * shares.count)),
-            local=tuple(local_plan(attributes, rho) for attributes in columns),
+            count_sigma=math.sqrt(0.5 / (others * shares.count)),
+            local=tuple(local_plan(attributes, others) for attributes in columns),
             groups=groups,
             sketch=sketch,
-            nonce=origin.nonce,
             message_bytes=target.message_bytes,
-            prior=origin.prior,
-            public_keys=origin.public_keys,
             workload=target.workload,
             agreement=tuple(agreement(attribute, shape, rho) for attribute, shape in shared),
             records_per_person=planning.records_per_person,
             population=planning.population,
+            **origin,
         )
 
     return at
@@ -687,7 +568,7 @@ def _plans(
 
 def _count_sketches(
     schema: Schema, rho: float, planning: PlanOptions, target: Target
-) -> CountSketches:
+) -> SketchChoice:
     """Choose the counters and bits of count sketches that spend ``rho``, so that the average cell
     has the least error.
 
@@ -727,7 +608,17 @@ def _count_sketches(
     asked = target.workload.across(schema)
     # The price for persons has no weights.
     weights = choose_weights(groups, rows, asked) if person == 1 else ()
-    return CountSketches(groups, contrasts, weights, repetitions, buckets, -bits, person)
+    plan = partial(
+        _count_sketch_plan,
+        tuple(sizes),
+        repetitions,
+        buckets,
+        -bits,
+        person=person,
+        contrasts=contrasts,
+        weights=weights,
+    )
+    return lambda rho: (groups, plan(rho=rho))
 
 
 def _order(rho: float, delta: float) -> float:

@@ -106,8 +106,6 @@ class Dependence:
             NaN for pairs that were not measured.
         beyond: distance between estimate and model, less the expected contribution of noise. NaN as
             in ``estimate``.
-        predicted, stated: standard error of a cell, by the plan and by the estimate, records. NaN
-            as in ``estimate``.
         truth: dependence in the real tables. None without real tables.
         off: half the sum of absolute differences between model and truth. None without real tables.
         across: whether no party holds both attributes [bool].
@@ -118,8 +116,6 @@ class Dependence:
     model: Floats
     estimate: Floats
     beyond: Floats
-    predicted: Floats
-    stated: Floats
     truth: Floats | None
     off: Floats | None
     across: Flags
@@ -322,15 +318,12 @@ def _dependence(
 ) -> Dependence:
     schema, field, evidence = run.model.schema, run.model.field, run.model.evidence
     d = len(schema.sizes)
-    model, estimate, beyond, predicted, stated = (np.full((d, d), np.nan) for _ in range(5))
+    model, estimate, beyond = (np.full((d, d), np.nan) for _ in range(3))
     if evidence is not None:
         pairs = list(evidence.places)
         _enter(model, pairs, evidence.model_dependence)
         _enter(estimate, pairs, evidence.dependence)
         _enter(beyond, pairs, evidence.distance - evidence.noise)
-        _enter(stated, pairs, evidence.error)
-        if run.report.predicted is not None:
-            _enter(predicted, pairs, run.report.predicted)
     all_pairs = list(itertools.combinations(range(d), 2))
     if len(all_pairs) > MAX_PAIRS:
         all_pairs = [pair for pair in all_pairs if pair in edges or np.isfinite(model[pair])]
@@ -364,7 +357,7 @@ def _dependence(
     across = np.array(
         [[not set(one) & set(other) for other in schema.holders] for one in schema.holders]
     )
-    return Dependence(model, estimate, beyond, predicted, stated, true, off, across, resampled)
+    return Dependence(model, estimate, beyond, true, off, across, resampled)
 
 
 def _enter(

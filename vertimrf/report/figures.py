@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Floats
 from .content import Dependence
 
-__all__ = ["Graph", "Scatter", "attribute_graph", "error_chart", "labels", "shades", "shown"]
+__all__ = ["Graph", "attribute_graph", "labels", "map_of_edges", "shades", "shown"]
 
 
 # Radius of the graph's circle. Its text is at most FONT high, and lower if attributes are many.
@@ -28,9 +28,6 @@ MAX_LETTERS = 24
 MAX_EDGES = 40
 # Number of shades of a map.
 SHADES = 25
-# Side of the chart of errors. Its axes have ticks at TICKS times the powers of ten, or at the powers
-# alone if there are more than FEW_DECADES.
-SIDE, TICKS, FEW_DECADES = 100.0, (1, 2, 5), 2.5
 
 
 def shown(text: str, most: int | None = None) -> str:
@@ -165,55 +162,3 @@ def shades(matrix: Floats, most: float) -> list[tuple[float | None, str]]:
         (None if level < 0 else level / SHADES, "".join(path))
         for level, path in sorted(paths.items())
     ]
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """A chart of points in a square of side :data:`SIDE`, on logarithmic scales.
-
-    Attributes:
-        paths: path of the points of each series, by its name; the template knows the names.
-        ticks: value and position of the ticks, the same on both axes.
-    """
-
-    paths: dict[str, str]
-    ticks: tuple[tuple[float, float], ...]
-
-
-def error_chart(predicted: Floats, observed: Floats, across: Flags, off: Floats | None) -> Scatter:
-    """Errors of pairs of attributes: distances against the distances that noise alone explains.
-
-    Args:
-        predicted: expected distance from noise alone, shares of records [shape=(pairs,)].
-        observed: distance between estimate and model, shares of records [shape=(pairs,)].
-        across: whether no party holds both attributes [shape=(pairs,), bool].
-        off: distance between model and truth, shares of records [shape=(pairs,)]. None if the truth
-            is unknown.
-    """
-    series = {"within": (observed, ~across), "across": (observed, across)}
-    if off is not None:
-        series["truth"] = off, np.ones(len(off), bool)
-    figures = np.concatenate([predicted, *(values for values, _ in series.values())])
-    positive = figures[figures > 0]
-    least, most = (positive.min() / 1.3, positive.max() * 1.3) if positive.size else (0.01, 1.0)
-    low, high = math.log10(least), math.log10(most)
-
-    def path(values: Floats, chosen: Flags) -> str:
-        # A subpath of length zero is a dot. Dots at one place are one.
-        chosen = chosen & (predicted > 0) & (values > 0)
-        places = SIDE * (np.log10([predicted[chosen], values[chosen]]) - low) / (high - low)
-        return "".join(dict.fromkeys(f"M{x:.1f} {SIDE - y:.1f}h0" for x, y in places.T))
-
-    ticks = [
-        times * 10.0**power
-        for power in range(math.floor(low), math.ceil(high))
-        for times in (TICKS if high - low <= FEW_DECADES else TICKS[:1])
-    ]
-    return Scatter(
-        {name: path(*points) for name, points in series.items()},
-        tuple(
-            (tick, SIDE * (math.log10(tick) - low) / (high - low))
-            for tick in ticks
-            if least <= tick <= most
-        ),
-    )

@@ -296,28 +296,17 @@ def _maps(content: Content, measured: bool) -> list[tuple[str, str, Floats, floa
 
 
 def _errors(run: Run, content: Content) -> dict[str, Any] | None:
-    """Predicted and observed errors of pairs. None if no pair was measured."""
+    """Errors of pairs by their noise, and by the model. None if no pair was measured."""
     evidence, pairs = run.model.evidence, content.dependence
     if evidence is None or not evidence.places:
         return None
-    places = evidence.first, evidence.second
-    off = None if pairs.off is None else pairs.off[places]
-    predicted, stated = pairs.predicted[places], pairs.stated[places]
-    stated[np.isnan(predicted)] = np.nan
+    off = None if pairs.off is None else pairs.off[evidence.first, evidence.second]
     return {
-        "chart": figures.error_chart(evidence.noise, evidence.distance, pairs.across[places], off),
         "pairs": len(evidence.places),
-        "predicted": _median(predicted),
-        "stated": _median(stated),
-        "ratio": _median(stated / np.maximum(predicted, 1e-300)),
-        "noise": _median(evidence.noise),
-        "distance": _median(evidence.distance),
-        "off": None if off is None else _median(off),
+        "noise": np.median(evidence.noise),
+        "distance": np.median(evidence.distance),
+        "off": None if off is None or not np.isfinite(off).any() else np.nanmedian(off),
     }
-
-
-def _median(values: Floats) -> float | None:
-    return float(np.nanmedian(values)) if np.isfinite(values).any() else None
 
 
 def _nanmean(values: Floats | None) -> float | None:

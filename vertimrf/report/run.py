@@ -61,17 +61,10 @@ class _OneWay(msgspec.Struct):
     error: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 
 
-class _Pairs(msgspec.Struct):
-    """The figures of measured pairs in a file that the model does not have."""
-
-    predicted: list[Figure | None]
-
-
 class _Estimates(msgspec.Struct):
     """What was measured, in a file."""
 
     one_way: list[_OneWay]
-    pairs: _Pairs
 
 
 class _Measured(msgspec.Struct):
@@ -148,8 +141,6 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         overlap: people by the parties that hold them. None unless parties hold different people.
         population: which people the rows stand for. Empty unless parties hold different people.
         released: one-way marginals as released.
-        predicted: standard error of a cell by the plan, records, of the pairs of the model's evidence
-            [shape=(pairs,)]; NaN where the plan predicts none. None if the file does not say.
     """
 
     standing: Standing
@@ -168,7 +159,6 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     overlap: Overlap | None = None
     population: str = ""
     released: tuple[Released, ...] = ()
-    predicted: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,17 +290,11 @@ def _report(path: Path) -> Any:
 def _read(figures: dict[str, Any], model: Model, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
     estimates = from_json(figures, _Measured, where, REMEDY, MessageError).estimates
-    predicted = None
-    if estimates is not None and model.evidence is not None:
-        predicted = np.array(estimates.pairs.predicted, np.float64)
-        if len(predicted) != len(model.evidence.places):
-            raise ValueError("it predicts errors of other pairs than the model has")
     parts = {
         "standing": Standing.from_json(figures.get("standing")),
         "released": []
         if estimates is None
         else [_released(one, model.schema) for one in estimates.one_way],
-        "predicted": predicted,
     }
     return from_json(figures | parts, Report, where, REMEDY, MessageError)
 

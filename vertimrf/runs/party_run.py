@@ -467,14 +467,12 @@ class PartyRun(Run):
     def _recorded(self, file: str) -> bytes:
         """A file on record. It is read once, unless somebody changes the record."""
         from ..party.releases import record_name
-        from ..plan.price import price_in_words
 
         plan, index, releases = self._agreed, self._index, self._releases
         path = releases.folder / record_name(plan.digest(), index, file)
         stamp = path, path.exists() and path.stat().st_mtime_ns
         if stamp not in self._given:
-            price = partial(price_in_words, plan, index)
-            self._given[stamp] = releases.given(plan.digest(), index, price, file)
+            self._given[stamp] = releases.given(plan.digest(), index, file)
         return self._given[stamp]
 
     def _records(self, role: Party, max_records: int) -> Table:

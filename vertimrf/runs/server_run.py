@@ -76,8 +76,7 @@ class ServerSettings(PlanOptions):
             None: no exchange.
     """
 
-    # The schema names the parties, and its domains are found before the run.
-    split: ClassVar[None] = None  # type: ignore[misc]
+    # The schema's domains are found before the run.
     domain_share: ClassVar[float] = DOMAIN_SHARE  # type: ignore[misc]
     epsilon: float
     workload: tuple[str, ...] = ()
@@ -127,7 +126,7 @@ class ServerRun(Run):
             folder: the run folder. Only its owner may read it.
             schema: public domains and parties, or a schema file. The folder keeps a copy.
             epsilon, out, exchange: as in :class:`ServerSettings`.
-            planning: options of the plan. Its workload has no weights, and it has no split.
+            planning: options of the plan. Its workload has no weights.
             options: rows and seed, which the folder keeps; threads and progress of this process.
 
         Returns:
@@ -147,8 +146,6 @@ class ServerRun(Run):
             raise PlanError("The workload of a run has no weights: give a list of marginals.")
         loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
         options = options or RunOptions()
-        if planning.split is not None:
-            raise PlanError("The schema of a run names its parties: leave split out.")
         names = {field.name for field in fields(ServerSettings)}
         given = {name: value for name, value in vars(planning).items() if name in names}
         asked = Workload.of(loaded, planning.workload, planning.tau).asked

@@ -7,7 +7,6 @@ ledger's epsilon of a colluding party covers that (docs/threat-model.md).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ from ..model.redraw import Noise
 from ..model.trust import Evidence
 from ..plan.plan import Plan
 from ..plan.schema import Schema
-from .cross_party import predicted_marginals
 
 __all__ = ["ReleasedFigures", "dropped_pairs", "released_by"]
 
@@ -50,9 +48,8 @@ class ReleasedFigures:
             - ``"records"``: the model's number of records.
             - ``"one_way"``: per released marginal its ``"attribute"``, its ``"party"``, the
               standard deviation ``"error"`` of a count, and the noisy ``"counts"`` by code.
-            - ``"pairs"``: columns with an entry for every measured pair that is not noise alone:
-              those of :class:`~vertimrf.model.trust.Evidence`, and ``"predicted"``, the standard
-              error of a cell in records by the plan (null without a prediction).
+            - ``"pairs"``: columns of :class:`~vertimrf.model.trust.Evidence`, with an entry for
+              every measured pair that is not noise alone.
         """
         names = plan.schema.names
         one_way = [
@@ -68,11 +65,6 @@ class ReleasedFigures:
         ]
         pairs = self.evidence.to_columns()
         del pairs["one_way"], pairs["spread"]
-        predicted = _predicted(plan)
-        pairs["predicted"] = [
-            _short(math.sqrt(predicted[pair] / cells)) if pair in predicted else None
-            for pair, cells in zip(self.evidence.places, pairs["cells"], strict=True)
-        ]
         return {"records": round(records, 1), "one_way": one_way, "pairs": pairs}
 
 
@@ -101,14 +93,6 @@ def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal],
         for m in message.marginals
         if len(m.attributes) == 1
     )
-
-
-def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
-    """Predicted variance of all cells of a pair together, where the plan predicts any."""
-    return {
-        (min(p.attributes), max(p.attributes)): p.cells * p.error**2
-        for p in predicted_marginals(plan)
-    }
 
 
 def _short(figure: float) -> float:

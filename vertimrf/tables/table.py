@@ -41,10 +41,8 @@ __all__ = [
     "Columns",
     "Encoded",
     "Table",
-    "align",
     "cell_values",
     "check_joined",
-    "check_same_records",
     "column_numbers",
     "encode_columns",
     "encode_table",
@@ -878,28 +876,6 @@ def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags
     return numbers, absent
 
 
-def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = None) -> None:
-    """Check that all tables hold the same ids, in any order.
-
-    Args:
-        tables: one per party.
-        names: names of the tables in errors; default "table 1", "table 2", ...
-
-    Raises:
-        TableError: ids differ; the message counts the missing and the additional ids.
-    """
-    names = names or [f"table {i + 1}" for i in range(len(tables))]
-    first = np.sort(tables[0].digests)
-    for name, table in zip(names[1:], tables[1:], strict=True):
-        if not np.array_equal(first, np.sort(table.digests)):
-            lacks = len(np.setdiff1d(first, table.digests, assume_unique=True))
-            adds = len(np.setdiff1d(table.digests, first, assume_unique=True))
-            raise TableError(
-                f"The parties hold different records: {name} lacks {lacks:,} of the {len(first):,} ids of {names[0]} "
-                f"and has {adds:,} that {names[0]} lacks; keep the common ones at every party."
-            )
-
-
 def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
     """Log a warning for every two tables without a common id.
 
@@ -912,27 +888,3 @@ def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
                 name,
                 other,
             )
-
-
-def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> Codes:
-    """Join tables by id, for simulations and evaluation on one machine.
-
-    Args:
-        tables: one per party.
-        names: names of the tables in errors.
-
-    Returns:
-        Codes of all attributes, table after table, with records as in the first [shape=(d, n),
-        uint16, C-contiguous].
-
-    Raises:
-        TableError: the tables hold different ids.
-    """
-    check_same_records(tables, names)
-    first = tables[0]
-    rank = np.argsort(np.argsort(first.digests))
-    codes = [
-        first.codes,
-        *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:]),
-    ]
-    return np.concatenate(codes)

@@ -509,7 +509,7 @@ def read_release(path, name, use):
     release = Release(digest, 0, table_digest(InMemory(table), use.seeds.keys["hospital"], digest))
     path.rename(path.with_name(release.name))
     try:
-        return Releases(path.parent).once(release, lambda: b"never", lambda: "It costs.")
+        return Releases(path.parent).once(release, lambda: b"never")
     finally:
         path.with_name(release.name).unlink(missing_ok=True)
 

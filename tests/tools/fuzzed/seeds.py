@@ -281,7 +281,6 @@ def _messages(folder, name, plan, table, keys, secret):
             Releases(folder / "releases").once(
                 release,
                 partial(message.seal, plan, keys.parties[party]),
-                lambda: "",
             )
     if name in ("count", "persons"):
         result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))

@@ -582,7 +582,7 @@ def bad_fits():
 def test_bad_fits(case):
     arguments, message = bad_fits()[case]
     with pytest.raises(ModelError, match=message):
-        fit(**arguments)  # type: ignore[arg-type]
+        fit(**arguments)
 
 
 @pytest.mark.parametrize(

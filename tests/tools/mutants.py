@@ -1868,7 +1868,7 @@ def systematic(file):
         return begin + len(text[begin : lines[line]].encode()[:column].decode())
 
     def span(node):
-        return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
 
     def source(node):
         begin, end = span(node)
@@ -1985,11 +1985,11 @@ class FirstFailure:
     def __init__(self):
         self.name = ""
 
-    def pytest_runtest_logreport(self, report):  # type: ignore[no-untyped-def]
+    def pytest_runtest_logreport(self, report):
         if report.failed and not self.name:
             self.name = report.nodeid
 
-    def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
+    def pytest_collectreport(self, report):
         if report.failed and not self.name:
             self.name = f"{report.nodeid} (does not import)"
 
@@ -2101,7 +2101,7 @@ class Field:
         process.join(seconds)
         with contextlib.suppress(ProcessLookupError, TypeError):
             # With whatever processes the tests have started: it leads a session of its own.
-            os.killpg(process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+            os.killpg(process.pid, signal.SIGKILL)
         late = process.is_alive()
         process.join()
         took = time.perf_counter() - start

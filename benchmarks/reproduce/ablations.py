@@ -67,7 +67,7 @@ class Treatment:
         out = list(crossing)
         margins = {a: initial.marginal((a,)) for m in out for a in m.attributes}
         if out and self.consistency:
-            out = enforce(out, {(a,): counts for a, counts in margins.items()}, total)
+            out = enforce(out, margins, total)
         match self.reduction:
             case "hisrec":
                 return [hisrec(m, margins) for m in out]

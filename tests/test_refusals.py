@@ -90,7 +90,7 @@ def write(path, lines):
 @pytest.fixture(scope="module")
 def agreed():
     ring = KeyRing.new([name for name, _ in SCHEMA.parties])
-    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    plan = plan_with(SCHEMA, expected_records=RECORDS, message_bytes=50_000)
     return replace(plan, public_keys=ring.public), ring
 
 

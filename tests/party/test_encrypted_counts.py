@@ -216,7 +216,7 @@ def test_a_table_without_its_answers_makes_no_message():
         Party(plan, "one", SECRET, counting_key=KEYS["one"]).run(tables[0])
     with pytest.raises(MessageError, match="without it"):
         Party(plan, "one", SECRET).rows(tables[0])
-    other = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, delta=1e-4)
+    other = plan_with(SCHEMA, expected_records=RECORDS, delta=1e-4)
     with pytest.raises(PlanError, match="only encrypted counts are exchanged"):
         Party(other, "one", SECRET).rows(tables[0])
 

@@ -93,7 +93,7 @@ def test_attributes_of_two_values_are_contrasts():
 
 def test_parties_of_one_attribute_of_two_values_tell_presence():
     schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
-    plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10)
+    plan = plan_with(schema, expected_records=ROWS, tau=10)
     assert [group.attributes for group in plan.groups] == [
         (0,),
         (0,),
@@ -118,7 +118,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
     assert groups_of((2,), (2, 2), epsilon=4.0, tau=4) == ([(0,), (1,), (2,)], (2,))
     assert 1 not in plan_of((2,), (3, 3)).sketch.sizes
     for changes, contrasts in (({"population": "outer"}, ()), ({"records_per_person": 2}, (2, 5))):
-        other = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10, **changes)
+        other = plan_with(schema, expected_records=ROWS, tau=10, **changes)
         assert other.sketch.sizes == (2, 3, 2, 2, 2, 2, 4)
         assert other.sketch.contrasts == contrasts
 
@@ -126,7 +126,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
 def test_what_cannot_be_priced_soon_has_the_least_weights():
     """Presence keeps its low weight where there are too many attributes to weigh them by their sizes."""
     schema = schema_of((2,), (2,), (50,) * 60)
-    plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10, shares=SHARES)
+    plan = plan_with(schema, expected_records=ROWS, tau=10, shares=SHARES)
     assert plan.sketch.weights == (15, 1, 15, 1, *[15] * 60)
 
 

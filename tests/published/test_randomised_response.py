@@ -237,11 +237,8 @@ def test_bad_parameters_are_one_sentence(bad):
 
 def test_attributes_of_one_value_have_no_responses():
     schema = schema_of(one={"a": 1, "b": 3}, two={"x": 1, "y": 2})
-    sketch = plan_with(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
+    sketch = plan_with(schema, expected_records=10, nonce="test", encoder="grr").sketch
     assert isinstance(sketch, ResponsePlan)
     assert sketch.sizes == (3, 2)
     none = schema_of(one={"a": 1}, two={"x": 1})
-    assert (
-        plan_with(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
-        is None
-    )
+    assert plan_with(none, expected_records=10, nonce="test", encoder="grr").sketch is None

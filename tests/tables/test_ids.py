@@ -34,7 +34,7 @@ def plan(nonce="ids", most=1):
         "nonce": nonce,
         "records_per_person": most,
     }
-    return plan_with(SCHEMA, epsilon=1.0, expected_records=100, **how)
+    return plan_with(SCHEMA, expected_records=100, **how)
 
 
 def table_of(ids, persons=None):

@@ -4,14 +4,11 @@ Nobody has to be malicious: a command is run again because its output was lost, 
 Here it is run again in each of these ways, every run a process of its own; what counts is how many different releases get out.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from vertimrf.errors import PrivacyError
@@ -79,23 +76,23 @@ sys.exit(any(codes))
 """
 
 
-def child(folder: Path, out: Path, pause: float = 0.0) -> subprocess.Popen[str]:
+def child(folder, out, pause=0.0):
     """A process that releases to ``out``, with its records in ``folder``, after a pause."""
     return _start(pause, folder, out, -1)
 
 
-def _start(pause: float, *runs: object) -> subprocess.Popen[str]:
+def _start(pause, *runs):
     words = [sys.executable, "-c", CHILD, *map(str, (pause, *runs))]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def steps(folder: Path) -> int:
+def steps(folder):
     """How many steps on disk a whole release takes."""
     run = child(folder / "releases", folder / "message")
     return int(run.communicate()[0].split()[1])
 
 
-def killed_at(folder: Path, count: int) -> list[tuple[Path, Path, int]]:
+def killed_at(folder, count):
     """Releases that are killed before each of so many steps: folder of records, output, exit code."""
     places = [(folder / f"{k}.releases", folder / f"{k}.message") for k in range(count)]
     runs = [word for k, place in enumerate(places) for word in (*place, k)]
@@ -103,7 +100,7 @@ def killed_at(folder: Path, count: int) -> list[tuple[Path, Path, int]]:
     return [(*place, int(code)) for place, code in zip(places, codes, strict=True)]
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """What gets out with and without records, and what it would cost."""
     ring = KeyRing.new(NAMES)
     plan = plan_for(ring, ROWS, KEYS, nonce="double release")
@@ -111,7 +108,7 @@ def rows() -> Iterator[Verdict]:
     secret = Secret.new()
     key = ring.parties[NAMES[0]]
 
-    def party() -> Party:
+    def party():
         return Party(plan, NAMES[0], secret, key=key)
 
     fresh = len({Party(plan, NAMES[0], secret).run(table).to_bytes(plan) for _ in range(3)})
@@ -174,7 +171,7 @@ def rows() -> Iterator[Verdict]:
         )
 
 
-def killed(folder: Path) -> Iterator[Verdict]:
+def killed(folder):
     """Killed at every step on disk, and run again."""
     count = steps(folder)
     second, died = 0, 0

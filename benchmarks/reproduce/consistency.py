@@ -8,13 +8,10 @@ repeated until what is left is negligible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-
-from vertimrf.model.measurement import Measurement
 
 __all__ = ["enforce"]
 
@@ -22,12 +19,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def enforce(
-    measurements: Sequence[Measurement],
-    margins: Mapping[int, Floats],
-    total: float,
-    tolerance: float = 1e-6,
-    sweeps: int = 1000,
-) -> list[Measurement]:
+    measurements,
+    margins,
+    total,
+    tolerance=1e-6,
+    sweeps=1000,
+):
     """Make many cross-party measurements agree with the local models' one-way counts, and so with each other.
 
     A margin goes to the mean of the local model's and of *all* tables that contain it: for one table that is the paper's
@@ -63,32 +60,30 @@ class _Table:
     attributes: tuple[int, ...]
     bins: tuple[npt.NDArray[np.int64] | None, ...]
 
-    def margin(self, attribute: int) -> Floats:
+    def margin(self, attribute):
         """In the table's bins."""
-        out: Floats = self.shares.sum(
+        out = self.shares.sum(
             axis=tuple(i for i, a in enumerate(self.attributes) if a != attribute)
         )
         return out
 
-    def bin_of(self, attribute: int) -> npt.NDArray[np.int64]:
+    def bin_of(self, attribute):
         """The bin of every value."""
         place = self.attributes.index(attribute)
         bins = self.bins[place]
         return np.arange(self.shares.shape[place]) if bins is None else bins
 
-    def binned(self, attribute: int, shares: Floats) -> Floats:
+    def binned(self, attribute, shares):
         """A distribution over values in the table's bins."""
         return np.bincount(self.bin_of(attribute), shares)
 
-    def shift(self, attribute: int, difference: Floats) -> None:
+    def shift(self, attribute, difference):
         """Add to a margin, evenly over the cells that add up to it."""
         along = [-1 if a == attribute else 1 for a in self.attributes]
         self.shares = self.shares + difference.reshape(along) * (difference.size / self.shares.size)
 
 
-def _reconcile(
-    tables: Sequence[_Table], local: dict[int, Floats], tolerance: float, sweeps: int
-) -> None:
+def _reconcile(tables, local, tolerance, sweeps):
     """Both steps over all margins, until they agree; rewrites the tables' shares and the local distributions."""
     for _ in range(sweeps):
         worst = 0.0
@@ -111,17 +106,17 @@ def _reconcile(
             break
 
 
-def _spread(bins: npt.NDArray[np.int64], here: Floats, there: Floats, mine: Floats) -> Floats:
+def _spread(bins, here, there, mine):
     """A table's margin over values: in the local proportions within a bin, evenly where the local model has nothing."""
     whole, even = there[bins], 1 / np.bincount(bins)[bins]
-    out: Floats = here[bins] * np.divide(mine, whole, out=even, where=whole > 0)
+    out = here[bins] * np.divide(mine, whole, out=even, where=whole > 0)
     return out
 
 
-def _distribution(counts: Floats) -> Floats:
+def _distribution(counts):
     """Counts clipped at 0 and scaled to a sum of 1; even where none is above 0."""
     shares = np.maximum(counts, 0.0)
     if not shares.any():
         shares = np.ones_like(shares)
-    out: Floats = shares / shares.sum()
+    out = shares / shares.sum()
     return out

@@ -4,22 +4,14 @@ HisRec spreads each bin's count over its values in proportion to released one-wa
 Pr[X, Y] Pr[A | X] Pr[B | Y]; UniSam spreads it evenly. Both are linear: one multiplication per axis, for any number of axes.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
-
-from vertimrf.model.measurement import Measurement
 
 __all__ = ["hisrec", "unisam"]
 
-Floats = npt.NDArray[np.float64]
 
-
-def hisrec(measurement: Measurement, one_way: Mapping[int, Floats]) -> Measurement:
+def hisrec(measurement, one_way):
     """Histogram recovery: each bin's count in proportion to the one-way counts of its values.
 
     The error stated is the bins' own, times the shares. A share below one record's counts as one record's there, so that no
@@ -36,7 +28,7 @@ def hisrec(measurement: Measurement, one_way: Mapping[int, Floats]) -> Measureme
     return _spread(measurement, one_way, "HisRec")
 
 
-def unisam(measurement: Measurement) -> Measurement:
+def unisam(measurement):
     """Uniform allocation: each bin's count, and its error, evenly over its values; otherwise as :func:`hisrec`."""
     even = {
         a: np.ones(bins.size)
@@ -46,7 +38,7 @@ def unisam(measurement: Measurement) -> Measurement:
     return _spread(measurement, even, "UniSam")
 
 
-def _spread(measurement: Measurement, one_way: Mapping[int, Floats], how: str) -> Measurement:
+def _spread(measurement, one_way, how):
     """Axis by axis, the values of a bin take their shares of its count (the paper's U)."""
     values = measurement.counts
     sigma = np.broadcast_to(measurement.sigma, values.shape)

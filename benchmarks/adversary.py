@@ -7,10 +7,7 @@ also shows that it works where its target is undefended; a row that would hold a
 --smoke plays those of seconds; tests/benchmarks/test_adversary.py has the others.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -29,9 +26,9 @@ from benchmarks.attacks import (
     refusals,
     relay,
 )
-from benchmarks.verdict import SMOKE, Verdict, arguments, finish
+from benchmarks.verdict import SMOKE, arguments, finish
 
-ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
+ATTACKS = {
     "relay": relay.rows,
     "bucket": bucket.rows,
     "exchange": exchange.rows,
@@ -48,13 +45,13 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
 SECONDS = ("fingerprints", "double release", "deviation")
 
 
-def play(names: Iterable[str]) -> Iterator[Verdict]:
+def play(names):
     """The rows of these attacks, one after another."""
     for name in names:
         yield from ATTACKS[name]()
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__)
     parser.add_argument(
         "--only", action="append", choices=list(ATTACKS), help="play this attack; may be repeated"

@@ -11,10 +11,7 @@ An error is a mean of |synthetic - real| / |real|: of the coefficients but the i
 the rows have, and of all groups' figures.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +27,6 @@ from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.tables.infer import draft_schema
 from vertimrf.trial import open_tables, run_protocol
 
@@ -60,7 +56,7 @@ RUNS = {FULL: 3, QUICK: 1, SMOKE: 1}
 COMMON = 0.01
 
 
-def bookings(records: int) -> pd.DataFrame:
+def bookings(records):
     """Bookings that are made up, for where the table is not."""
     rng = np.random.default_rng(0)
     drawn = {
@@ -82,7 +78,7 @@ def bookings(records: int) -> pd.DataFrame:
     return table
 
 
-def hotel(size: str, folder: Path) -> pd.DataFrame:
+def hotel(size, folder):
     """The hotel table's columns of a size, its numbers clamped."""
     path = folder / "hotel.csv.gz"
     if size == SMOKE or not path.is_file():
@@ -94,7 +90,7 @@ def hotel(size: str, folder: Path) -> pd.DataFrame:
     return table[[name for name in table.columns if size != QUICK or name in FEW]]
 
 
-def schema_of(table: pd.DataFrame, holders: int) -> Schema:
+def schema_of(table, holders):
     """A schema as its holders would state it: the draft, and the bounds that everybody knows."""
     drafted = draft_schema(table).schema
     known = {
@@ -120,9 +116,7 @@ def schema_of(table: pd.DataFrame, holders: int) -> Schema:
     )
 
 
-def synthetic(
-    table: pd.DataFrame, schema: Schema, workload: Sequence[str] | None
-) -> tuple[pd.DataFrame, float]:
+def synthetic(table, schema, workload):
     """Synthetic rows of one run, as many as the table has, and their mean 3-way distance."""
     parts = [
         table[list(columns)].assign(booking=np.arange(len(table))) for _, columns in schema.parties
@@ -135,7 +129,7 @@ def synthetic(
     return result.table.to_pandas(), tvd(real, result.codes, schema.sizes, [3])[3]
 
 
-def design(rows: pd.DataFrame, real: pd.DataFrame, terms: Sequence[str]) -> dict[str, np.ndarray]:
+def design(rows, real, terms):
     """The regressors by name: numbers, and an indicator of every value but the most frequent real one."""
     out = {"": np.ones(len(rows))}
     for term in terms:
@@ -152,9 +146,7 @@ def design(rows: pd.DataFrame, real: pd.DataFrame, terms: Sequence[str]) -> dict
     return out
 
 
-def coefficients(
-    rows: pd.DataFrame, real: pd.DataFrame, regression: tuple[str, Sequence[str]]
-) -> pd.Series:
+def coefficients(rows, real, regression):
     """Of frequent values, but the intercept: least squares, or the maximum likelihood of an outcome of two values."""
     outcome, terms = regression
     columns = design(rows, real, terms)
@@ -171,7 +163,7 @@ def coefficients(
     return pd.Series(beta, list(columns))[kept]
 
 
-def figures(rows: pd.DataFrame, real: pd.DataFrame) -> dict[str, pd.Series]:
+def figures(rows, real):
     """The figures of every analysis."""
     outcome, groups = SHARES
     shares = [
@@ -186,7 +178,7 @@ def figures(rows: pd.DataFrame, real: pd.DataFrame) -> dict[str, pd.Series]:
     }
 
 
-def errors(size: str, folder: Path) -> Iterator[Verdict]:
+def errors(size, folder):
     """Errors with a workload and without, and how much farther the rest is."""
     table = hotel(size, folder)
     truth = figures(table, table)
@@ -207,7 +199,7 @@ def errors(size: str, folder: Path) -> Iterator[Verdict]:
         yield Verdict(f"3-way distance, asked for over not asked for, holders {holders}", worse)
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__, quick="16 columns, one run")
     parser.add_argument("--data", type=Path, default=FOLDER)
     options = parser.parse_args()

@@ -15,12 +15,10 @@ import math
 import secrets
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import structs
 from scipy import stats
 
@@ -50,7 +48,6 @@ from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan, SketchPlan
 from vertimrf.tables.table import Table
 
-Floats = npt.NDArray[np.float64]
 # Both error rates' bounds hold together with this probability.
 CONFIDENCE = 0.9999
 CAUTION = 2.0
@@ -83,11 +80,11 @@ class Audit:
     seconds: float
 
     @property
-    def reach(self) -> float:
+    def reach(self):
         plain = np.ones(self.trials - self.trials // 2)
         return _bound(plain, -plain, 0.0, self.delta)
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self):
         """The ledger's epsilon is never exceeded; a claim below it, as the published encoder's, plainly is."""
         head = f"{self.name}, {self.trials} trials, delta {self.delta:.1e}: "
         certain = f"{head}epsilon certainly exceeded"
@@ -100,7 +97,7 @@ class Audit:
         ]
 
 
-def certain_epsilon(present: Floats, absent: Floats, delta: float) -> float:
+def certain_epsilon(present, absent, delta):
     """Lower bound on epsilon at delta from the statistic of independent trials, large where the record seems present.
 
     The threshold and the direction are chosen on the first half of the trials and judged on the second. The choice takes every
@@ -117,9 +114,7 @@ def certain_epsilon(present: Floats, absent: Floats, delta: float) -> float:
     return _bound(one[half:], other[half:], threshold, delta)
 
 
-def _bound(
-    one: Floats, other: Floats, threshold: float, delta: float, caution: float = 0.0
-) -> float:
+def _bound(one, other, threshold, delta, caution=0.0):
     doubt = (1 - CONFIDENCE) / 2
     hits, alarms = float((one >= threshold).sum()), float((other >= threshold).sum())
     hits, alarms = (
@@ -133,7 +128,7 @@ def _bound(
     return max(math.log((hit_rate - delta) / alarm_rate), 0.0) if hit_rate > delta else 0.0
 
 
-def log_ratio(phantoms: int, floor: int, ceiling: int, attributes: int) -> Floats:
+def log_ratio(phantoms, floor, ceiling, attributes):
     """log LR of the touched sketches of one key by their lowest level m and how many lie there, s [shape=(ceiling + 1, d + 1)].
 
     F(m - 1) + f(m) (G(m) / g(m))^s, written down as it stands, apart from the accountant.
@@ -156,13 +151,13 @@ def log_ratio(phantoms: int, floor: int, ceiling: int, attributes: int) -> Float
     return table
 
 
-def evidence(touched: npt.NDArray[np.uint8], table: Floats, keys: int) -> Floats:
+def evidence(touched, table, keys):
     """Sum of the log likelihood ratio of the touched sketches [shape=(d, trials * keys)] over every trial's keys."""
     lowest = touched.min(axis=0)
     return table[lowest, (touched == lowest).sum(axis=0)].reshape(-1, keys).sum(axis=1)
 
 
-def batches(number: int, run: Callable[[bool, int], Floats]) -> tuple[Floats, Floats]:
+def batches(number, run):
     """The statistic with and without the record, from runs of BATCH trials each."""
     sizes = [BATCH] * (number // BATCH) + [number % BATCH] * (number % BATCH > 0)
     present, absent = (
@@ -171,7 +166,7 @@ def batches(number: int, run: Callable[[bool, int], Floats]) -> tuple[Floats, Fl
     return present, absent
 
 
-def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 150) -> Audit:
+def audit_pairs(number, others=0, keys=2000, phantoms=150):
     """Scheduled pairs; one record against none, or among ``others`` that share its two values or not."""
     start = time.perf_counter()
     delta = 1e-5
@@ -182,7 +177,7 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
     digests = np.arange(1, others + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     codes = np.array([np.arange(others + 1) % 2, np.arange(others + 1) // 2 % 2], np.uint16)
 
-    def run(present: bool, size: int) -> Floats:
+    def run(present, size):
         plan = SketchPlan(
             event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys),), (2, 2)
         )
@@ -206,15 +201,15 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
 
 
 def audit_counts(
-    number: int,
-    others: int = 0,
-    groups: int = 8,
-    buckets: int = 8,
-    repetitions: int = 60,
-    variance: float = 12.0,
-    stated: float | None = None,
-    weights: tuple[int, ...] = (),
-) -> Audit:
+    number,
+    others=0,
+    groups=8,
+    buckets=8,
+    repetitions=60,
+    variance=12.0,
+    stated=None,
+    weights=(),
+):
     """Count sketches of 4 bits; one record against none, or among ``others`` that share its values or not.
 
     The statistic takes each code for the middle of its numbers: nearly the likelihood ratio of the numbers underneath.
@@ -232,7 +227,7 @@ def audit_counts(
     digests = np.arange(1, others + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     codes = np.array([np.arange(others + 1) // 2**group % 2 for group in range(groups)], np.uint16)
 
-    def run(present: bool, size: int) -> Floats:
+    def run(present, size):
         plan = CountSketchPlan(
             size * repetitions, buckets, variance, 4, (2,) * groups, weights=weights
         )
@@ -247,7 +242,7 @@ def audit_counts(
         present_too = float(of_group**2 @ [totals[0] for totals in sizes])
         spread = variance + present_too / buckets / of_group.sum()
         ratio = math.exp(-of_group.sum() / (2 * spread)) * np.cosh(total / spread)
-        out: Floats = np.log(ratio.reshape(size, repetitions, buckets).mean(axis=2)).sum(axis=1)
+        out = np.log(ratio.reshape(size, repetitions, buckets).mean(axis=2)).sum(axis=1)
         return out
 
     priced = CountSketchEvent(int(of_group.sum()), stated or variance, buckets, repetitions)
@@ -263,13 +258,13 @@ def audit_counts(
 
 
 def audit_known(
-    number: int,
-    repetitions: int = 8,
-    variance: float = 385.0,
-    weights: tuple[int, ...] = (13, 9, 13, 13, 13, 9, 13, 9),
-    delta: float = 1e-2,
-    stated: int | None = None,
-) -> Audit:
+    number,
+    repetitions=8,
+    variance=385.0,
+    weights=(13, 9, 13, 13, 13, 9, 13, 9),
+    delta=1e-2,
+    stated=None,
+):
     """Count sketches of 4 bits whose buckets and signs are known, as to a party that colludes; one record against none.
 
     Noise and weights are those of Adult's first party at epsilon 0.8 and 15 MB, the repetitions a few of its 298, and delta is
@@ -285,7 +280,7 @@ def audit_known(
     buckets, groups = 8, range(len(weights))
     digest, codes = np.array([12345], np.uint64), np.zeros((len(weights), 1), np.uint16)
 
-    def run(present: bool, size: int) -> Floats:
+    def run(present, size):
         plan = CountSketchPlan(
             size * repetitions, buckets, variance, 4, (1,) * len(weights), weights=weights
         )
@@ -302,7 +297,7 @@ def audit_known(
         total = np.zeros(plan.numbers)
         for table, weight in zip(encoder.result(sizes), weights, strict=True):
             total += (table[0] - 7.5) * code_steps(plan, np.zeros(1), weight)[0]
-        out: Floats = (total * signs).reshape(size, -1).sum(axis=1)
+        out = (total * signs).reshape(size, -1).sum(axis=1)
         return out
 
     priced = CountSketchEvent(stated or sum(weights), variance, buckets, repetitions).known_hashes
@@ -312,9 +307,7 @@ def audit_known(
     return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
 
 
-def audit_published(
-    number: int, claim: float = 0.4, attributes: int = 16, keys: int = 2000
-) -> Audit:
+def audit_published(number, claim=0.4, attributes=16, keys=2000):
     """The published encoder with the phantoms that Theorem 4 and Lemma 1 ask for at delta = 1/21,574; one record against none."""
     start = time.perf_counter()
     delta = 1 / 21_574
@@ -328,7 +321,7 @@ def audit_published(
     digest = np.array([12345], np.uint64)
     codes = np.zeros((attributes, 1), np.uint16)
 
-    def run(present: bool, size: int) -> Floats:
+    def run(present, size):
         plan = SharedKeyPlan(
             event.phantoms, event.floor, event.ceiling, size * keys, (1,) * attributes
         )
@@ -350,7 +343,7 @@ def audit_published(
     )
 
 
-def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
+def audit_local(number, one_clique, target=1.0):
     """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
     start = time.perf_counter()
     sizes = (4, 2, 4)
@@ -374,9 +367,8 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
         for rows in (slice(0, None), slice(1, None))
     )
 
-    def run(present: bool) -> float:
+    def run(present):
         message = Party(plan, "one", Secret.new()).run(full if present else less)
-        assert message.count is not None
         statistic = (message.count - 40) / plan.count_sigma**2
         for marginal in message.marginals:
             # In a contrast the record is added or taken away, and so are the others.
@@ -401,7 +393,7 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     )
 
 
-def main() -> None:
+def main():
     parser = arguments(
         __doc__, quick=f"{TRIALS[QUICK]:,} trials instead of {TRIALS[FULL]:,}: a minute"
     )

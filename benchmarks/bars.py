@@ -21,14 +21,13 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.verdict import BARS, FULL, QUICK, Bar, Verdict, load_bars
+from benchmarks.verdict import BARS, FULL, QUICK, Verdict, load_bars
 
 ROOT = Path(__file__).resolve().parents[1]
 KNOWN = ROOT / "benchmarks" / "results" / "accuracy.md"
@@ -55,10 +54,10 @@ class Outcome:
     known: bool
 
     @property
-    def bad(self) -> bool:
+    def bad(self):
         return self.holds is False and not self.known
 
-    def __str__(self) -> str:
+    def __str__(self):
         word = {True: "held", False: "MISSED", None: "not measured"}[self.holds]
         if self.known:
             word = (
@@ -72,13 +71,13 @@ class Outcome:
         return f"{word:<18} {self.name}: {value}({self.bar}) {self.row}"
 
 
-def known_misses(page: Path = KNOWN) -> set[str]:
+def known_misses(page=KNOWN):
     """Names in the first column of the table under "Known misses"."""
     section = re.split(r"(?m)^## ", page.read_text().split("## Known misses", 1)[1])[0]
     return set(re.findall(r"(?m)^\| `([^`]+)` \|", section))
 
 
-def rows_of(command: str, limit: float) -> tuple[list[Verdict], str]:
+def rows_of(command, limit):
     """Rows that a command reports, and what went wrong, if anything."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.json"
@@ -102,9 +101,7 @@ def rows_of(command: str, limit: float) -> tuple[list[Verdict], str]:
         return [Verdict(**row) for row in json.loads(out.read_text())], ""
 
 
-def judged(
-    bars: Sequence[Bar], rows: Sequence[Verdict], size: str, known: Collection[str]
-) -> Iterator[Outcome]:
+def judged(bars, rows, size, known):
     """Every bar against its rows."""
     for bar in bars:
         mine = [row for row in rows if bar.about(row.name)]
@@ -125,9 +122,7 @@ def judged(
             )
 
 
-def judged_by_script(
-    section: str, rows: Sequence[Verdict], known: Collection[str]
-) -> Iterator[Outcome]:
+def judged_by_script(section, rows, known):
     """Rows with a bound that the script computed."""
     every = [bar for bars in load_bars().values() for bar in bars]
     for row in rows:
@@ -143,7 +138,7 @@ def judged_by_script(
             )
 
 
-def chosen(only: Collection[str], size: str) -> Iterator[tuple[str, str, list[Bar]]]:
+def chosen(only, size):
     """Sections with their commands and bars at a size."""
     sections = tomllib.loads(BARS.read_text())
     names = {*sections, *(bar.name for bars in load_bars().values() for bar in bars)}
@@ -159,7 +154,7 @@ def chosen(only: Collection[str], size: str) -> Iterator[tuple[str, str, list[Ba
             yield section, sections[section][size], mine
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -179,7 +174,7 @@ def main() -> int:
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     known, outcomes, failed = known_misses(), [], 0
-    done: dict[str, tuple[list[Verdict], str]] = {}
+    done = {}
     for section, command, bars in chosen(options.only, size):
         begin, again = time.perf_counter(), command in done
         if not again:

@@ -3,12 +3,9 @@
 python benchmarks/commands.py [--smoke] [--json FILE]
 """
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -21,7 +18,7 @@ from vertimrf.cli import main as vertimrf
 TIMES = 5
 
 
-def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def commands(command, words=()):
     """The words of a command and of all commands in it."""
     yield words
     if isinstance(command, click.Group):
@@ -29,7 +26,7 @@ def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tu
             yield from commands(inner, (*words, name))
 
 
-def help_seconds(words: tuple[str, ...], times: int) -> float:
+def help_seconds(words, times):
     """CPU seconds of the help of one command."""
     spent = []
     for _ in range(times):
@@ -42,7 +39,7 @@ def help_seconds(words: tuple[str, ...], times: int) -> float:
     return min(spent)
 
 
-def main() -> None:
+def main():
     options = arguments(__doc__).parse_args()
     every = list(commands(vertimrf))
     smoke = options.size == SMOKE

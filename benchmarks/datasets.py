@@ -50,21 +50,21 @@ class Dataset:
     codes: Codes
 
     @property
-    def records(self) -> int:
+    def records(self):
         """Number of records."""
         return int(self.codes.shape[1])
 
-    def part(self, rows: npt.NDArray[np.intp]) -> Dataset:
+    def part(self, rows):
         """Some of the records."""
         return Dataset(self.name, self.names, self.sizes, np.ascontiguousarray(self.codes[:, rows]))
 
 
-def files(name: str, folder: Path = FOLDER) -> tuple[Path, Path]:
+def files(name, folder=FOLDER):
     """A data set's table (record_id, then integer codes) and its domain ({attribute: size})."""
     return folder / f"{name}.csv.gz", folder / f"{name}-domain.json"
 
 
-def write(data: Dataset, folder: Path) -> None:
+def write(data, folder):
     """A table as the files that :func:`files` names."""
     import pyarrow as pa
     import pyarrow.csv
@@ -79,7 +79,7 @@ def write(data: Dataset, folder: Path) -> None:
     domain.write_text(json.dumps(dict(zip(data.names, data.sizes, strict=True))))
 
 
-def present(name: str, folder: Path = FOLDER) -> bool:
+def present(name, folder=FOLDER):
     """Whether a folder has a data set, or it needs none: see :func:`load`."""
     return (
         name in GENERATED
@@ -89,7 +89,7 @@ def present(name: str, folder: Path = FOLDER) -> bool:
 
 
 @functools.lru_cache(maxsize=4)
-def load(name: str, folder: Path = FOLDER) -> Dataset:
+def load(name, folder=FOLDER):
     """Read a data set; those of ``GENERATED`` need no file, and "flights" are the demo's.
 
     Raises:
@@ -113,7 +113,7 @@ def load(name: str, folder: Path = FOLDER) -> Dataset:
     return Dataset(name, tuple(domain), tuple(domain.values()), codes)
 
 
-def generated(records: int = GENERATED_RECORDS, seed: int = 0) -> Dataset:
+def generated(records=GENERATED_RECORDS, seed=0):
     """Eight attributes that copy a hidden type with some error."""
     rng = np.random.default_rng(seed)
     sizes = (2, 3, 2, 4, 2, 3, 2, 4)
@@ -126,7 +126,7 @@ def generated(records: int = GENERATED_RECORDS, seed: int = 0) -> Dataset:
     return Dataset("generated", tuple(f"x{i}" for i in range(len(sizes))), sizes, codes)
 
 
-def flights() -> Dataset:
+def flights():
     """The demo's flights, one row of all three parties' columns each."""
     # Not for who needs the other tables alone.
     from vertimrf.demo import flights as demo
@@ -144,7 +144,7 @@ def flights() -> Dataset:
     return Dataset("flights", schema.names, schema.sizes, np.concatenate(codes))
 
 
-def adult_like() -> Dataset:
+def adult_like():
     """A table of Adult's shape, for timings: noisy copies of one hidden number, their values skewed."""
     rng = np.random.default_rng(0)
     codes = np.zeros((len(ADULT_SIZES), ADULT_RECORDS), np.uint16)
@@ -157,7 +157,7 @@ def adult_like() -> Dataset:
     )
 
 
-def payroll(records: int = 136_000, seed: int = 1) -> Dataset:
+def payroll(records=136_000, seed=1):
     """A city's payroll in the likeness of published ones: amounts in 101 bins, many of them zero, one of them a sum of others;
     501 job titles of which few have most people, and which nearly tell the department and much of the pay.
     """
@@ -200,7 +200,7 @@ def payroll(records: int = 136_000, seed: int = 1) -> Dataset:
     )
 
 
-def dense(records: int = 50_000, seed: int = 2) -> Dataset:
+def dense(records=50_000, seed=2):
     """Twenty attributes of 2 to 12 values, all of which follow three hidden numbers."""
     rng = np.random.default_rng(seed)
     sizes = tuple(int(size) for size in rng.integers(2, 13, 20))
@@ -219,13 +219,13 @@ def dense(records: int = 50_000, seed: int = 2) -> Dataset:
     return Dataset("dense", tuple(f"x{i}" for i in range(len(sizes))), sizes, codes)
 
 
-def high_order(records: int = 50_000, seed: int = 3) -> Dataset:
+def high_order(records=50_000, seed=3):
     """Sixteen attributes of 2 to 6 values; every third is a noisy sum, modulo its size, of the two before it:
     of that no pair tells.
     """
     rng = np.random.default_rng(seed)
     sizes = tuple(int(size) for size in rng.integers(2, 7, 16))
-    rows: list[Codes] = []
+    rows = []
     for i, size in enumerate(sizes):
         column = rng.choice(size, records, p=rng.dirichlet(np.full(size, 2.0)))
         if i % 3 == 2:
@@ -236,25 +236,21 @@ def high_order(records: int = 50_000, seed: int = 3) -> Dataset:
     return Dataset("high-order", tuple(f"x{i}" for i in range(len(sizes))), sizes, np.array(rows))
 
 
-def loan_book(records: int = 43_000, seed: int = 4) -> Dataset:
+def loan_book(records=43_000, seed=4):
     """A lender's book in the likeness of published ones: 30 columns, of up to 1,001 values; job titles and postcodes of which few
     have most borrowers; amounts in 101 bins, several of them zero for nearly everybody; and columns that follow exactly from
     others (state from postcode, grade from subgrade, rate from subgrade and month, instalment from amount, rate and term).
     """
     rng = np.random.default_rng(seed)
 
-    def often(size: int, power: float) -> npt.NDArray[np.int64]:
+    def often(size, power):
         weights = 1 / np.arange(1, size + 1) ** power
         return rng.permutation(size)[rng.choice(size, records, p=weights / weights.sum())]
 
-    def binned(
-        amount: npt.NDArray[np.float64], most: float, bins: int = 101
-    ) -> npt.NDArray[np.int64]:
+    def binned(amount, most, bins=101):
         return np.clip(amount / most * (bins - 1), 0, bins - 1).astype(int)
 
-    def seldom(
-        share: npt.NDArray[np.float64] | float, amount: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
+    def seldom(share, amount):
         return np.where(rng.random(records) < share, amount, 0.0)
 
     title, postcode = often(1001, 0.9), often(901, 0.7)

@@ -6,8 +6,6 @@ scheduled pairs beside hashing every pair, a Python loop, and the machine's own 
 Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine. --quick has count sketches alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import resource
@@ -16,9 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xxhash
@@ -40,7 +36,6 @@ from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 
-Action = Callable[[], Any]
 SECRET = bytes(32)
 # The last is a UUID's.
 ID_BYTES = (8, 16, 24, 36)
@@ -50,19 +45,19 @@ ADULT = CountSketchPlan(128, 2048, 30.0, 4, (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 
 CHUNK = 10**6
 
 
-def table(n: int, d: int, u: int) -> tuple[np.ndarray, np.ndarray]:
+def table(n, d, u):
     """Digests and uniform codes of a random table."""
     rng = np.random.default_rng(0)
     return rng.integers(0, 2**64, n, dtype=np.uint64), rng.integers(0, u, (d, n), dtype=np.uint16)
 
 
-def encode_pairs(n: int, d: int, u: int, t: int, chunk: int | None = None) -> Action:
+def encode_pairs(n, d, u, t, chunk=None):
     """Both parties of a table of d attributes, from arrays to published levels."""
     plan = bench_plan(d, u, t)
     digests, codes = table(n, d, u)
     sides = (range(d // 2), range(d // 2, d))
 
-    def action() -> None:
+    def action():
         for side in sides:
             encoder = SketchEncoder(plan, tuple(side), SECRET)
             for at in range(0, n, chunk or n):
@@ -73,13 +68,13 @@ def encode_pairs(n: int, d: int, u: int, t: int, chunk: int | None = None) -> Ac
     return action
 
 
-def encode_counted(rows: int, chunk: int = CHUNK) -> Action:
+def encode_counted(rows, chunk=CHUNK):
     """Count sketches of a party, from arrays to packed codes."""
     size = min(rows, chunk)
     digests, codes = table(size, 8, 8)
     totals = [np.full(8, rows / 8)] * 8
 
-    def action() -> None:
+    def action():
         encoder = CountSketchEncoder(COUNTED, range(8), SECRET)
         for first in range(0, rows, size):
             # Fresh records for every chunk, at next to no cost.
@@ -90,7 +85,7 @@ def encode_counted(rows: int, chunk: int = CHUNK) -> Action:
     return action
 
 
-def all_pairs() -> Action:
+def all_pairs():
     """Every pair of Adult's attributes, from unpacked codes of count sketches to counts with errors."""
     rng = np.random.default_rng(0)
     groups = [
@@ -104,12 +99,12 @@ def all_pairs() -> Action:
     return lambda: estimate_cells(ADULT, groups, 45_222)
 
 
-def encode_shared_keys(n: int, d: int, u: int, t: int) -> Action:
+def encode_shared_keys(n, d, u, t):
     """The published encoder: d attributes at one party, all under the same keys."""
     plan = SharedKeyPlan(6326, 9, 20, t, (u,) * d)
     digests, codes = table(n, d, u)
 
-    def action() -> None:
+    def action():
         encoder = SharedKeyEncoder(plan, range(d), SECRET)
         encoder.update(digests, codes)
         encoder.result()
@@ -117,7 +112,7 @@ def encode_shared_keys(n: int, d: int, u: int, t: int) -> Action:
     return action
 
 
-def encode_every_pair(n: int, d: int, u: int, t: int) -> Action:
+def encode_every_pair(n, d, u, t):
     """The dense kernel, d attributes under the same keys."""
     digests, codes = table(n, d, u)
     first_row = np.arange(d) * u
@@ -125,13 +120,13 @@ def encode_every_pair(n: int, d: int, u: int, t: int) -> Action:
     return lambda: encode_dense(np.uint64(1), np.uint64(2), digests, codes, first_row, 20, levels)
 
 
-def sketches(n: int, keys: int = 4096) -> tuple[Action, Action]:
+def sketches(n, keys=4096):
     """A sketch of n integer ids: through its checked class, and by the kernels alone, with the axis of levels at hand."""
     ids, axis = np.arange(n), hazards(30)
     guess = int(np.log2(n / (np.log(keys) + 1.5)))
     tasks = np.array([[0, n, 0, keys, 0, guess]])
 
-    def bare() -> None:
+    def bare():
         digests = digest_integers(SECRET[:16], ids)
         levels, minima = np.ones(keys, np.uint8), np.ones(1, np.uint8)
         one, two = np.uint64(1), np.uint64(2)
@@ -140,13 +135,13 @@ def sketches(n: int, keys: int = 4096) -> tuple[Action, Action]:
     return lambda: Sketch.encode(ids, SECRET, keys), bare
 
 
-def python_loop(n: int, u: int, t: int) -> Action:
+def python_loop(n, u, t):
     """xxhash called from Python for every record and key."""
     digests, codes = table(n, 1, u)
     return python_work(digests, codes[0], u, t)
 
 
-def string_ids(n: int, width: int) -> tuple[Action, Action]:
+def string_ids(n, width):
     """Digests of n string ids of so many bytes: keyed, in bulk from an Arrow buffer; unkeyed, in a Python loop over xxhash."""
     ids = [f"{i:0{width}d}" for i in range(n)]
     data = np.frombuffer("".join(ids).encode(), np.uint8)
@@ -156,13 +151,11 @@ def string_ids(n: int, width: int) -> tuple[Action, Action]:
     ]
 
 
-def medians(
-    *actions: Action, rounds: int = 5, clock: Callable[[], float] = time.perf_counter
-) -> list[float]:
+def medians(*actions, rounds=5, clock=time.perf_counter):
     """Median seconds of each action; they take turns, so that a disturbance hits all of them alike."""
     for action in actions:
         action()
-    seconds: list[list[float]] = [[] for _ in actions]
+    seconds = [[] for _ in actions]
     for _ in range(rounds):
         for action, taken in zip(actions, seconds, strict=True):
             begin = clock()
@@ -171,7 +164,7 @@ def medians(
     return [statistics.median(taken) for taken in seconds]
 
 
-def compile_seconds() -> tuple[float, float]:
+def compile_seconds():
     """A fresh process's warm-up into an empty cache, and another's from it (interpreter and imports included)."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
@@ -187,17 +180,17 @@ def compile_seconds() -> tuple[float, float]:
     return seconds[0], seconds[1]
 
 
-def with_threads(count: int, action: Action) -> Action:
+def with_threads(count, action):
     """The same on so many threads."""
 
-    def run() -> None:
+    def run():
         with threads(count):
             action()
 
     return run
 
 
-def counted_rows(smoke: bool) -> Iterator[Verdict]:
+def counted_rows(smoke):
     """Count sketches: encoding, the same additions, all pairs; then ten times the rows, by processor time."""
     rows = 10_000 if smoke else CHUNK
     additions = additions_work(COUNTED, table(rows, 8, 8)[1])
@@ -219,7 +212,7 @@ def counted_rows(smoke: bool) -> Iterator[Verdict]:
     yield Verdict("ten times the rows in chunks, times the memory", peak[1] / peak[0])
 
 
-def rows(smoke: bool) -> Iterator[Verdict]:
+def rows(smoke):
     """Scheduled pairs and what else encodes; at smoke size of a hundredth of the records and keys."""
     warmup()
     million, keys = (10_000, 1024) if smoke else (10**6, 131_072)
@@ -273,7 +266,7 @@ def rows(smoke: bool) -> Iterator[Verdict]:
         yield Verdict("second process, from the cache [s]", cached)
 
 
-def main() -> None:
+def main():
     options = arguments(__doc__, quick="count sketches alone").parse_args()
     smoke = options.size == SMOKE
     # Memory is the peak of the process: what takes more comes behind.

@@ -7,11 +7,8 @@ Accuracy is that of the decrypted counts, and so it is measured without the encr
 on nltcs alone; --smoke takes a small generated table. Only the full size encrypts two larger generated tables.
 """
 
-from __future__ import annotations
-
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +35,7 @@ SEEDS = {FULL: 5, QUICK: 1, SMOKE: 1}
 ENCRYPTED = VertiMRF("encrypted", "encrypted counts", {"encoder": "encrypted"})
 
 
-def generated(attributes: int = 110, records: int = 19_000) -> Dataset:
+def generated(attributes=110, records=19_000):
     """A table of 2 to 8 values an attribute, each of which follows one of the five before it in 60 of 100 records."""
     rng = np.random.default_rng(36)
     sizes = tuple(int(size) for size in rng.integers(2, 9, attributes))
@@ -51,12 +48,12 @@ def generated(attributes: int = 110, records: int = 19_000) -> Dataset:
     return Dataset(f"generated, {attributes} attributes", names, sizes, codes)
 
 
-def split_at(data: Dataset, first: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def split_at(data, first):
     """The first attributes at one party, the others at another."""
     return tuple(range(first)), tuple(range(first, len(data.sizes)))
 
 
-def distance(data: Dataset, method: VertiMRF | Centralized, first: int, seed: int) -> float:
+def distance(data, method, first, seed):
     """3-way TVD of one synthetic table."""
     split = split_at(data, first)
     with without_encryption():
@@ -64,14 +61,14 @@ def distance(data: Dataset, method: VertiMRF | Centralized, first: int, seed: in
     return tvd(data.codes, made.codes, data.sizes, (3,), 300)[3]
 
 
-def accuracy(tables: Sequence[tuple[Dataset, int]], seeds: int) -> Iterator[Verdict]:
+def accuracy(tables, seeds):
     """Mean 3-way TVD of some tables."""
     for data, first in tables:
         found = [distance(data, ENCRYPTED, first, seed) for seed in range(seeds)]
         yield Verdict(f"{data.name}, epsilon {EPSILON:g}: 3-way TVD", float(np.mean(found)))
 
 
-def wide(tables: Sequence[tuple[Dataset, int]], seeds: int) -> Iterator[Verdict]:
+def wide(tables, seeds):
     """The same of wide tables, over that of one holder."""
     for data, first in tables:
         ours, theirs = (
@@ -81,7 +78,7 @@ def wide(tables: Sequence[tuple[Dataset, int]], seeds: int) -> Iterator[Verdict]
         yield Verdict(f"{data.name}: 3-way TVD over that of one holder", float(ours / theirs))
 
 
-def whole_run(data: Dataset, first: int) -> Iterator[Verdict]:
+def whole_run(data, first):
     """Seconds and bytes of a run with encryption, keys included, and its 3-way TVD."""
     split = split_at(data, first)
     start = time.perf_counter()
@@ -102,7 +99,7 @@ def whole_run(data: Dataset, first: int) -> Iterator[Verdict]:
     )
 
 
-def large(attributes: int, records: int) -> Iterator[Verdict]:
+def large(attributes, records):
     """The same for a generated table, and its 3-way TVD over that of count sketches of the default size."""
     data = generated(attributes, records)
     data = replace(data, name=f"{data.name} of {records:,} records")
@@ -112,7 +109,7 @@ def large(attributes: int, records: int) -> Iterator[Verdict]:
     yield Verdict(f"{data.name}: 3-way TVD over that of count sketches", encrypted.value / sketched)
 
 
-def rows(size: str, folder: Path) -> Iterator[Verdict]:
+def rows(size, folder):
     """All figures of one size."""
     if size == SMOKE:
         small = replace(generated(8, 400), name="small")
@@ -135,7 +132,7 @@ def rows(size: str, folder: Path) -> Iterator[Verdict]:
     yield from encrypted_collusion.rows(("nltcs",) if size == QUICK else ("adult", "nltcs"))
 
 
-def main() -> None:
+def main():
     quick = "one seed, and the collusion on nltcs alone"
     options = arguments(__doc__, quick=quick, data="the paper's tables").parse_args()
     finish(rows(options.size, options.data), "encrypted", options)

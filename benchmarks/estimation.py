@@ -15,26 +15,23 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.datasets import Codes
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.kernels.jit import threads
 from vertimrf.plan.binning import choose_bins
 from vertimrf.privacy.accountant import calibrate, epsilon
-from vertimrf.privacy.events import Event, GaussianEvent, SketchEvent
+from vertimrf.privacy.events import GaussianEvent, SketchEvent
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
 from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
@@ -43,7 +40,6 @@ from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf
 from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
 from vertimrf.tables.ids import record_digests
 
-Floats = npt.NDArray[np.float64]
 # Cross-party pairs of Adult, 8 attributes beside 7, whose number sets the keys per pair everywhere.
 PAIRS = 56
 # The bars are for two cores, however many the machine seems to have.
@@ -57,17 +53,17 @@ class Options:
     size: str
     data: Path
 
-    def choose(self, full: int, quick: int, smoke: int) -> int:
+    def choose(self, full, quick, smoke):
         """A number by size."""
         return full if self.size == FULL else smoke if self.size == SMOKE else quick
 
 
-def levels_of(phantoms: int) -> tuple[int, int]:
+def levels_of(phantoms):
     """Floor and ceiling as the planner sets them."""
     return max(int(math.log2(phantoms)) - 4, 0), round(math.log2(phantoms)) + 7
 
 
-def plan_of(phantoms: int, keys: int, left: int = 1, right: int = 1) -> SketchPlan:
+def plan_of(phantoms, keys, left=1, right=1):
     return SketchPlan(phantoms, *levels_of(phantoms), (ScheduledPair(0, 1, keys),), (left, right))
 
 
@@ -85,7 +81,7 @@ class Cell:
     right: int
     both: int
 
-    def _derivatives(self) -> tuple[Floats, Floats]:
+    def _derivatives(self):
         """Probabilities of all pairs of levels [shape=(l, l)], and their derivatives by left, right, both [shape=(3, l, l)]."""
         levels = np.arange(self.plan.floor, self.plan.ceiling + 1.0)
         log_cdf = np.append(np.log1p(-np.exp2(-levels[:-1])), 0.0)
@@ -102,13 +98,13 @@ class Cell:
             tables = np.diff(tables, axis=axis, prepend=0.0)
         return tables[0], tables[1:]
 
-    def draw(self, rng: np.random.Generator, keys: int, repetitions: int) -> npt.NDArray[np.int32]:
+    def draw(self, rng, keys, repetitions):
         """Histograms of the pairs of levels over the keys [shape=(repetitions, 1, l, l)]."""
         law = np.maximum(self._derivatives()[0], 0.0)
         drawn = rng.multinomial(keys, (law / law.sum()).ravel(), repetitions)
         return drawn.reshape(repetitions, 1, *law.shape).astype(np.int32)
 
-    def bound(self, keys: int, margin_error: float) -> float:
+    def bound(self, keys, margin_error):
         """Cramér-Rao standard error of ``both``, the margins being measured with the standard error given."""
         law, derivatives = self._derivatives()
         # Smaller ones have no digits left; they carry no information to speak of.
@@ -120,9 +116,7 @@ class Cell:
         information[[0, 1], [0, 1]] += margin_error**-2
         return math.sqrt(np.linalg.inv(information)[2, 2])
 
-    def estimate(
-        self, rng: np.random.Generator, keys: int, repetitions: int, total: int, margin_error: float
-    ) -> tuple[Floats, Floats]:
+    def estimate(self, rng, keys, repetitions, total, margin_error):
         """Estimates of ``both`` and their stated errors, over sketches and over errors of the margins [shape=(repetitions,)]."""
         histograms = self.draw(rng, keys, repetitions)
         stated = np.array([margin_error])
@@ -153,7 +147,7 @@ class Cell:
         return counts, errors
 
 
-def grid(n: int) -> Iterator[tuple[str, Cell]]:
+def grid(n):
     """Cells of 0, 10, 1 %, 10 %, 50 % of n in large and in small sets; phantoms below, at and above the set sizes."""
     for where, phantoms in (("below", n // 16), ("at", n // 2), ("above", 4 * n)):
         for both in (0, 10, n // 100, n // 10, n // 2):
@@ -162,7 +156,7 @@ def grid(n: int) -> Iterator[tuple[str, Cell]]:
                 yield name, Cell(plan_of(phantoms, 1), left, right, both)
 
 
-def likelihood(options: Options) -> list[Verdict]:
+def likelihood(options):
     """Bias and precision of likelihood CarEst, cell by cell, from the exact law of the levels."""
     rng = np.random.default_rng(1)
     keys = (1 << 20) // PAIRS
@@ -200,7 +194,7 @@ def likelihood(options: Options) -> list[Verdict]:
     return rows
 
 
-def curator(options: Options) -> list[Verdict]:
+def curator(options):
     """Against a trusted curator who adds discrete Gaussian noise to the same tables at the same (epsilon, delta)."""
     rows = []
     for n in (20_000, 1_000_000):
@@ -236,12 +230,10 @@ def curator(options: Options) -> list[Verdict]:
     return rows
 
 
-def phantoms_for(
-    target: float, delta: float, keys: int, attributes: int = 2, above: int = 7
-) -> SketchEvent:
+def phantoms_for(target, delta, keys, attributes=2, above=7):
     """Fewest phantoms, about, for which sketches of so many attributes per key meet (epsilon, delta) exactly."""
 
-    def event(scale: float) -> SketchEvent:
+    def event(scale):
         phantoms = max(math.ceil(math.sqrt(keys / scale)), 2)
         floor, _ = levels_of(phantoms)
         return SketchEvent(
@@ -251,7 +243,7 @@ def phantoms_for(
     return event(calibrate(lambda scale: [event(scale)], target, delta))
 
 
-def in_bins(codes: Codes, sizes: Sequence[int], most: int) -> tuple[Codes, list[int]]:
+def in_bins(codes, sizes, most):
     """Every attribute cut to at most so many bins."""
     bins = [min(size, most) for size in sizes]
     maps = [
@@ -264,7 +256,7 @@ def in_bins(codes: Codes, sizes: Sequence[int], most: int) -> tuple[Codes, list[
 CROSSING = list(itertools.product(range(8), range(8, 15)))
 
 
-def tables(codes: Codes, bins: list[int]) -> list[Floats]:
+def tables(codes, bins):
     """Contingency tables of all cross-party pairs."""
     return [
         np.bincount(
@@ -275,7 +267,7 @@ def tables(codes: Codes, bins: list[int]) -> list[Floats]:
     ]
 
 
-def rmse(estimates: list[Floats], truth: list[Floats]) -> float:
+def rmse(estimates, truth):
     """Over all cells of all pairs."""
     return math.sqrt(
         np.mean(
@@ -284,7 +276,7 @@ def rmse(estimates: list[Floats], truth: list[Floats]) -> float:
     )
 
 
-def published(codes: Codes, bins: list[int], event: SketchEvent) -> list[Floats]:
+def published(codes, bins, event):
     """Estimates of all cross-party pairs from real sketches of the published encoder; the number of records is known."""
     plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
     encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
@@ -295,7 +287,7 @@ def published(codes: Codes, bins: list[int], event: SketchEvent) -> list[Floats]
     return [one.counts for one in estimates]
 
 
-def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: float) -> list[Floats]:
+def paired(codes, bins, event, margin_error):
     """The same from real sketches of scheduled pairs, and margins with Gaussian errors."""
     rng = np.random.default_rng()
     weights = np.array([(bins[a] * bins[b]) ** (2 / 3) for a, b in CROSSING])
@@ -333,7 +325,7 @@ def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: floa
     return out
 
 
-def against_published(options: Options) -> list[Verdict]:
+def against_published(options):
     """Adult's 56 cross pairs in 8 bins, real sketches: RMSE of the published estimator over that of likelihood CarEst."""
     table = datasets.load("adult", options.data)
     codes, bins = in_bins(table.codes, table.sizes, 8)
@@ -345,7 +337,7 @@ def against_published(options: Options) -> list[Verdict]:
         options.choose(2000, 2000, 100),
     )
 
-    def events_at(rho: float) -> list[Event]:
+    def events_at(rho):
         """A tenth pays for the margins, which the published estimator does without."""
         phantoms = max(math.ceil(math.sqrt(keys * 7 / (2 * 0.9 * rho))), 2)
         return [
@@ -354,8 +346,6 @@ def against_published(options: Options) -> list[Verdict]:
         ]
 
     sketches, margins = events_at(calibrate(events_at, target, delta))
-    assert isinstance(sketches, SketchEvent)
-    assert isinstance(margins, GaussianEvent)
     ours = float(
         np.mean(
             [
@@ -411,9 +401,7 @@ def against_published(options: Options) -> list[Verdict]:
     ]
 
 
-def in_numpy(
-    levels: list[npt.NDArray[np.uint8]], marginals: list[tuple[int, ...]], phantoms: int, total: int
-) -> list[Floats]:
+def in_numpy(levels, marginals, phantoms, total):
     """Algorithm 4, all cells of a marginal at once; HyperLogLog's formula, no law of the cuts, no errors."""
     share = np.exp2(-np.arange(256.0)).astype(np.float32)
     keys = levels[0].shape[1]
@@ -435,21 +423,19 @@ def in_numpy(
     return out
 
 
-def random_levels(
-    rng: np.random.Generator, plan: SketchPlan | SharedKeyPlan, records: int, shape: tuple[int, int]
-) -> npt.NDArray[np.uint8]:
+def random_levels(rng, plan, records, shape):
     """Levels of independent sets."""
     drawn = np.ceil(-np.log2(-np.expm1(np.log(rng.random(shape)) / (records + plan.phantoms))))
     return np.clip(drawn, plan.floor, plan.ceiling).astype(np.uint8)
 
 
-def likelihood_load(sizes: list[int], keys: int) -> tuple[float, float, int]:
+def likelihood_load(sizes, keys):
     """Seconds and growth of peak memory [MB] of estimating every cell of the 56 pairs, kernels warm; and the cells."""
     rng = np.random.default_rng(5)
     plan, n = plan_of(20_000, keys), 45_222
     weights = np.array([(sizes[a] * sizes[b]) ** (2 / 3) for a, b in CROSSING])
 
-    def side(attribute: int, u: int, each: int) -> Side:
+    def side(attribute, u, each):
         # Row by row, so that making them leaves no peak of memory for the estimator to hide under.
         levels = np.empty((u, each), np.uint8)
         for row in levels:
@@ -470,7 +456,7 @@ def likelihood_load(sizes: list[int], keys: int) -> tuple[float, float, int]:
     return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, cells
 
 
-def speed(options: Options) -> list[Verdict]:
+def speed(options):
     """Published CarEst beside vectorised NumPy; likelihood CarEst of every cell of Adult's 56 pairs."""
     sizes = list(datasets.load("adult", options.data).sizes)
     rows = []
@@ -478,7 +464,7 @@ def speed(options: Options) -> list[Verdict]:
         rng = np.random.default_rng(6)
         plan = SharedKeyPlan(3000, 9, 22, options.choose(2000, 2000, 100), tuple(bins))
         levels = [random_levels(rng, plan, 45_222 // u, (u, plan.keys)) for u in bins]
-        seconds: list[list[float]] = [[], [], []]
+        seconds = [[], [], []]
         actions = (
             lambda: published_estimates(plan, range(15), [None] * 15, levels, CROSSING, 45_222),  # noqa: B023
             lambda: estimate_cells(plan, np.concatenate(levels), bins, CROSSING, 45_222),  # noqa: B023
@@ -511,7 +497,7 @@ def speed(options: Options) -> list[Verdict]:
     return rows
 
 
-PARTS: dict[str, Callable[[Options], list[Verdict]]] = {
+PARTS = {
     "likelihood": likelihood,
     "published": against_published,
     "curator": curator,
@@ -520,7 +506,7 @@ PARTS: dict[str, Callable[[Options], list[Verdict]]] = {
 NEED_DATA = ("published", "speed")
 
 
-def run(parts: list[str], options: Options) -> list[Verdict]:
+def run(parts, options):
     """Run some parts, and print what each finds."""
     rows = []
     for name in parts:
@@ -533,7 +519,7 @@ def run(parts: list[str], options: Options) -> list[Verdict]:
     return rows
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__, quick="fewer repetitions: a minute or two", data="adult")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone")
     given = parser.parse_args()

@@ -27,7 +27,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ SCALES = {
 class Mbi:
     """Either mbi, with its own estimator or ours."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         import jax
 
         jax.config.update("jax_enable_x64", True)
@@ -95,12 +94,12 @@ class Mbi:
         self.mbi = mbi
         self.second = hasattr(mbi.estimation, "MirrorDescent")
 
-    def estimators(self) -> dict[str, Callable[..., Any]]:
+    def estimators(self):
         """Functions of domain, measurements, total and a model to start from: mbi's own first."""
         if self.second:
             from vertimrf.adapters.mbi2 import Estimator
 
-            def through(estimator: Any) -> Callable[..., Any]:
+            def through(estimator):
                 return lambda domain, measured, total, warm: estimator.estimate(
                     domain, measured, total, warm_start=warm
                 )
@@ -111,7 +110,7 @@ class Mbi:
             }
         from vertimrf.adapters.mbi1 import estimate
 
-        def with_potentials(estimator: Callable[..., Any]) -> Callable[..., Any]:
+        def with_potentials(estimator):
             return lambda domain, measured, total, warm: estimator(
                 domain,
                 measured,
@@ -124,7 +123,7 @@ class Mbi:
             "ours": with_potentials(estimate),
         }
 
-    def answers(self, model: Any, cliques: Sequence[Clique]) -> list[np.ndarray]:
+    def answers(self, model, cliques):
         """Marginals of a model; many at once where the model is mbi's own and it offers that."""
         at_once = getattr(self.mbi.marginal_oracles, "bulk_variable_elimination", None)
         if at_once is not None and type(model) is self.mbi.MarkovRandomField:
@@ -168,24 +167,24 @@ class Mechanism:
 
     def __init__(
         self,
-        data: Dataset,
-        mbi: Mbi,
-        estimate: Callable[..., Any],
-        again: Sequence[Clique] | None,
-        rho: float,
-        seed: int = 0,
-    ) -> None:
+        data,
+        mbi,
+        estimate,
+        again,
+        rho,
+        seed=0,
+    ):
         self.data, self.mbi, self.estimate = data, mbi, estimate
         self.again = None if again is None else list(again)
         self.domain = mbi.mbi.Domain(list(data.names), data.sizes)
         self.rho, self.seed = rho, seed
-        self.selected: list[Clique] = []
-        self.measurements: list[Any] = []
-        self.model: Any = None
+        self.selected = []
+        self.measurements = []
+        self.model = None
         self.estimating = 0.0
-        self.tables: dict[Clique, np.ndarray] = {}
+        self.tables = {}
 
-    def exact(self, clique: Clique) -> np.ndarray:
+    def exact(self, clique):
         if clique not in self.tables:
             attributes = [self.data.names.index(a) for a in clique]
             self.tables[clique] = contingency(self.data.codes, self.data.sizes, attributes).astype(
@@ -193,14 +192,14 @@ class Mechanism:
             )
         return self.tables[clique]
 
-    def measure(self, cliques: Sequence[Clique], sigma: float) -> None:
+    def measure(self, cliques, sigma):
         for clique in cliques:
             # By place in the list, so that a second run meets the same noise.
             rng = np.random.default_rng([1, len(self.measurements), self.seed])
             noisy = self.exact(clique).ravel() + sigma * rng.normal(size=self.exact(clique).size)
             self.measurements.append(self.mbi.mbi.LinearMeasurement(noisy, clique, sigma))
 
-    def refit(self) -> None:
+    def refit(self):
         start = time.perf_counter()
         self.model = self.estimate(
             self.domain, list(self.measurements), float(self.data.records), self.model
@@ -211,11 +210,11 @@ class Mechanism:
 
     def choose(
         self,
-        candidates: Sequence[Clique],
-        scores: Sequence[float],
-        epsilon: float,
-        sensitivity: float,
-    ) -> Clique:
+        candidates,
+        scores,
+        epsilon,
+        sensitivity,
+    ):
         """The exponential mechanism; or what the earlier run drew."""
         place = len(self.selected)
         if self.again is None:
@@ -228,7 +227,7 @@ class Mechanism:
         self.selected.append(best)
         return best
 
-    def run(self) -> Outcome:
+    def run(self):
         start = time.perf_counter()
         self.steps()
         codes = rows_of(self.model, self.data)
@@ -241,14 +240,14 @@ class Mechanism:
             self.estimating,
         )
 
-    def steps(self) -> None:
+    def steps(self):
         raise NotImplementedError
 
 
 class MST(Mechanism):
     """A spanning tree of the worst fitted pairs, a third of the budget each for one-way marginals, choice and pairs."""
 
-    def steps(self) -> None:
+    def steps(self):
         names, d = self.data.names, len(self.data.names)
         self.measure([(a,) for a in names], math.sqrt(3 * d / (2 * self.rho)))
         self.refit()
@@ -273,7 +272,7 @@ class AIM(Mechanism):
 
     scale = SCALES[FULL]
 
-    def steps(self) -> None:
+    def steps(self):
         names, rounds = self.data.names, self.scale.rounds
         sigma, epsilon = of_round(self.rho, len(names) + rounds)[0], of_round(self.rho, rounds)[1]
         self.measure([(a,) for a in names], sigma)
@@ -281,7 +280,7 @@ class AIM(Mechanism):
         for done in range(rounds):
             self.round(sigma, epsilon, (done + 1) / rounds)
 
-    def round(self, sigma: float, epsilon: float, reached: float) -> Clique:
+    def round(self, sigma, epsilon, reached):
         """Measure what the model fits worst, among what keeps it within its share of cells, and fit."""
         candidates = [c for c in self.weights if self.cells_with(c) <= MAX_CELLS * reached]
         scores = [
@@ -295,7 +294,7 @@ class AIM(Mechanism):
         return chosen
 
     @functools.cached_property
-    def weights(self) -> dict[Clique, float]:
+    def weights(self):
         """Of every candidate, how much of the workload it tells."""
         names = self.data.names
         workload = list(itertools.combinations(names, min(self.scale.degree, len(names))))
@@ -309,7 +308,7 @@ class AIM(Mechanism):
         )
         return {c: float(sum(len(set(c) & set(w)) for w in workload)) for c in closure}
 
-    def cells_with(self, clique: Clique) -> int:
+    def cells_with(self, clique):
         place = {a: i for i, a in enumerate(self.data.names)}
         sets = [*(m.clique for m in self.measurements), clique]
         edges = {
@@ -327,7 +326,7 @@ class AnnealedAIM(AIM):
     left. Rounds go by what those before them found: an earlier run's selections have no place here.
     """
 
-    def steps(self) -> None:
+    def steps(self):
         names = self.data.names
         sigma, epsilon = of_round(self.rho, PLANNED_ROUNDS * len(names))
         self.measure([(a,) for a in names], sigma)
@@ -346,28 +345,28 @@ class AnnealedAIM(AIM):
                 sigma, epsilon = sigma / 2, 2 * epsilon
 
 
-def of_round(rho: float, rounds: int) -> tuple[float, float]:
+def of_round(rho, rounds):
     """Noise of a measurement and epsilon of a selection, where so many rounds share a budget: a tenth of it for selections."""
     return math.sqrt(rounds / (2 * 0.9 * rho)), math.sqrt(8 * 0.1 * rho / rounds)
 
 
-def cost_of(sigma: float, epsilon: float) -> float:
+def cost_of(sigma, epsilon):
     """What a measurement and a selection spend, as rho of zCDP."""
     return 1 / (2 * sigma**2) + epsilon**2 / 8
 
 
-def noise_of(sigma: float, cells: int) -> float:
+def noise_of(sigma, cells):
     """Expected sum of the absolute noise of a marginal."""
     return math.sqrt(2 / math.pi) * sigma * cells
 
 
-def rows_of(model: Any, data: Dataset) -> np.ndarray:
+def rows_of(model, data):
     """Synthetic rows, as many as there are records [shape=(d, n), uint16]."""
     made = model.synthetic_data(data.records).to_dict()
     return np.stack([np.asarray(made[a]) for a in data.names]).astype(np.uint16)
 
 
-def loss_of(model: Any, measurements: Sequence[Any]) -> float:
+def loss_of(model, measurements):
     """Half the weighted squares that are left, on the same counts for everybody."""
     return sum(
         0.5
@@ -382,12 +381,12 @@ def loss_of(model: Any, measurements: Sequence[Any]) -> float:
     )
 
 
-def budget(data: Dataset) -> float:
+def budget(data):
     """What Gaussian noise may spend, as rho of zCDP, at EPSILON and a delta of 1/n."""
     return calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], EPSILON, 1 / data.records)
 
 
-def on_mbi(data: Dataset, scale: Scale) -> Iterator[Verdict]:
+def on_mbi(data, scale):
     """MST and AIM on mbi, its estimator and ours on the same rounds."""
     if not importlib.util.find_spec("mbi"):
         yield from (Verdict(f"{name} on mbi, share of its time", None) for name in ("MST", "AIM"))
@@ -415,7 +414,7 @@ def on_mbi(data: Dataset, scale: Scale) -> Iterator[Verdict]:
         )
 
 
-def accuracy(name: str, data: Dataset, ours: np.ndarray, theirs: np.ndarray) -> list[Verdict]:
+def accuracy(name, data, ours, theirs):
     """Three-way distances of two tables of synthetic rows from the data."""
     figures = {
         whose: tvd(data.codes, codes, data.sizes, (3,))[3]
@@ -427,7 +426,7 @@ def accuracy(name: str, data: Dataset, ours: np.ndarray, theirs: np.ndarray) -> 
     ]
 
 
-def worst_difference(mbi: Mbi, model: Any, marginals: int = 5) -> float:
+def worst_difference(mbi, model, marginals=5):
     """Between our marginals and mbi's own at the model's factors: of its cliques, and of a few attributes that none holds."""
     exact = mbi.mbi.marginal_oracles.message_passing_stable(model.potentials, model.total)
     peer = mbi.mbi.MarkovRandomField(
@@ -445,7 +444,7 @@ def worst_difference(mbi: Mbi, model: Any, marginals: int = 5) -> float:
     )
 
 
-def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
+def under_opendp(data, scale):
     """OpenDP's AIM, the estimator swapped by one argument."""
     name = "OpenDP's AIM"
     mbi = Mbi() if importlib.util.find_spec("mbi") else None
@@ -468,11 +467,9 @@ def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     keys = {a: list(range(size)) for a, size in zip(data.names, data.sizes, strict=True)}
     tables, per_fit, estimating = {}, {}, {}
     for whose, chosen in (("mbi's", dp.mbi.mirror_descent), ("ours", estimator)):
-        calls: list[float] = []
+        calls = []
 
-        def timed(
-            *arguments: Any, chosen: Any = chosen, calls: list[float] = calls, **options: Any
-        ) -> Any:
+        def timed(*arguments, chosen=chosen, calls=calls, **options):
             start = time.perf_counter()
             model = chosen(*arguments, **options)
             np.asarray(model.project(data.names[:1]).values)
@@ -511,7 +508,7 @@ def under_opendp(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     )
 
 
-def central(data: Dataset, scale: Scale) -> Iterator[Verdict]:
+def central(data, scale):
     """Our Synthesizer, at the delta that published figures go by."""
     split = [range(len(data.sizes))]
     distances, seconds, computing = [], [], []
@@ -538,7 +535,7 @@ def central(data: Dataset, scale: Scale) -> Iterator[Verdict]:
     )
 
 
-def warm_up(data: Dataset) -> None:
+def warm_up(data):
     """Load our compiled kernels."""
     sizes = data.sizes[:3]
     table = contingency(data.codes, data.sizes, (0, 1)).astype(np.float64)
@@ -549,7 +546,7 @@ def warm_up(data: Dataset) -> None:
     )
 
 
-def main() -> None:
+def main():
     """Run all sections, print one line a figure."""
     parser = arguments(__doc__, quick="five columns and few rounds", data="adult")
     parser.add_argument("--only", choices=("central", "mbi", "opendp"), help="One section.")

@@ -9,8 +9,6 @@ is killed when one-way marginals have been released, with all that it holds. --q
 records, a hundredth on the cluster.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource
@@ -18,7 +16,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +25,8 @@ import pyarrow.parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.limited import Figures, measured
+from benchmarks.limited import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
-from vertimrf.cluster.records import ClusterRecords
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
@@ -60,7 +56,7 @@ SMALL_MESSAGE = 125_000
 PATIENCE = 120
 
 
-def attributes() -> list[Attribute]:
+def attributes():
     """The 24 columns' public domains."""
     return [
         *(
@@ -79,15 +75,13 @@ def attributes() -> list[Attribute]:
     ]
 
 
-def piece(first: int, rows: int) -> pa.Table:
+def piece(first, rows):
     """Rows of the wide table, the same however it is cut into pieces of PIECE."""
     rng = np.random.default_rng(first)
     mood = rng.random(rows)
-    columns: dict[str, pa.Array] = {
-        "person": pa.array([f"P{i:010d}" for i in range(first, first + rows)])
-    }
+    columns = {"person": pa.array([f"P{i:010d}" for i in range(first, first + rows)])}
 
-    def drawn(size: int) -> np.ndarray:
+    def drawn(size):
         return np.minimum((size * (0.5 * mood + 0.5 * rng.random(rows))).astype(np.int64), size - 1)
 
     for name, size in TEXTS.items():
@@ -105,7 +99,7 @@ def piece(first: int, rows: int) -> pa.Table:
     return pa.table(columns)
 
 
-def write(path: Path, rows: int) -> None:
+def write(path, rows):
     """The wide table as a file, a piece at a time."""
     schema = piece(0, 1).schema
     if path.suffix == ".parquet":
@@ -118,7 +112,7 @@ def write(path: Path, rows: int) -> None:
                 csv.write_table(piece(first, min(PIECE, rows - first)))
 
 
-def agree(folder: Path, schema: Schema, rows: int, table: Path) -> None:
+def agree(folder, schema, rows, table):
     """The first party's run folder, with an accepted plan."""
     names = [name for name, _ in schema.parties]
     run = PartyRun.create(folder / "run", name=names[0], table=table, id="person")
@@ -134,7 +128,7 @@ def agree(folder: Path, schema: Schema, rows: int, table: Path) -> None:
     run.accept(plan.fingerprint)
 
 
-def party(folder: Path, table: Path) -> Figures:
+def party(folder, table):
     """`vertimrf run party` of a table, anew."""
     run = folder / "run"
     for left in Releases.of(PrivateKey.load(run / "key")).folder.glob("*"):
@@ -144,7 +138,7 @@ def party(folder: Path, table: Path) -> Figures:
     return measured("run", "party", run)
 
 
-def rows_streamed(rows: int) -> Iterator[Verdict]:
+def rows_streamed(rows):
     """`vertimrf run party` of 24 attributes, of either kind of file."""
     schema = Schema.of(
         {
@@ -169,7 +163,7 @@ def rows_streamed(rows: int) -> Iterator[Verdict]:
             yield Verdict(f"{name}, peak memory, GiB", took.gib)
 
 
-def made(number: int, rows: int) -> pa.Table:
+def made(number, rows):
     """A partition of the narrow table."""
     rng = np.random.default_rng(number)
     mood = rng.integers(0, 4, rows)
@@ -177,12 +171,12 @@ def made(number: int, rows: int) -> pa.Table:
     return pa.table({"person": np.arange(number * rows, (number + 1) * rows), **columns})
 
 
-def peak_memory() -> float:
+def peak_memory():
     """Of this process, GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
-def rows_cluster(rows: int) -> Iterator[Verdict]:
+def rows_cluster(rows):
     """The party's role on a cluster of processes, one of which is killed."""
     import dask
     from dask.delayed import delayed
@@ -205,7 +199,7 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
     secret = Secret(bytes(range(32)))
     keys = id_keys(secret, plan.digest())
     mine = schema.part("registry")
-    memory: dict[int, float] = {}
+    memory = {}
     each = min(PARTITION, rows // 8)
 
     with (
@@ -217,7 +211,7 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
         Client(cluster) as client,
     ):
 
-        def look() -> list[int]:
+        def look():
             """Note the workers' memory, which a killed one takes with it; their processes."""
             peaks = client.run(lambda: (os.getpid(), peak_memory()))
             memory.update(peaks.values())
@@ -228,13 +222,13 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
 
             left = len(mine) + 1
 
-            def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+            def gaussian(self, values, sigma):
                 self.left -= 1
                 if not self.left:
                     os.kill(look()[0], signal.SIGKILL)
                 return super().gaussian(values, sigma)
 
-        def encoded(parts: int, size: int) -> ClusterRecords:
+        def encoded(parts, size):
             cut = [delayed(made, pure=False)(i, size) for i in range(parts)]
             return encode_partitions(cut, client, "person", mine, name="made up", keys=keys)
 
@@ -274,13 +268,13 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
         yield Verdict(f"{name}, peak memory of the party's process, GiB", peak_memory())
 
 
-ROWS: dict[str, Callable[[int], Iterator[Verdict]]] = {
+ROWS = {
     "streamed": rows_streamed,
     "cluster": rows_cluster,
 }
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__, quick="a tenth of the records, a hundredth on the cluster")
     parser.add_argument("--only", action="append", choices=list(ROWS))
     parser.add_argument("--rows", type=int, help="default 10^7, and 10^8 on the cluster")

@@ -11,10 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from .verdict import Verdict
 
@@ -43,7 +41,7 @@ class Figures:
     worked: float
 
 
-def measured(*words: Any, **environment: str) -> Figures:
+def measured(*words, **environment):
     """Run a `vertimrf` command, start-up included.
 
     It is started by a small process: a child's peak memory would be that of this one if this one is larger.
@@ -64,18 +62,18 @@ def measured(*words: Any, **environment: str) -> Figures:
     return Figures(seconds, mib / 2**10, worked)
 
 
-def end_cleanly() -> None:
+def end_cleanly():
     """Whoever is ended ends the processes that it started, and removes its files."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
-def tell(verdicts: Iterable[Verdict]) -> None:
+def tell(verdicts):
     """In such a process: print each as it comes."""
     for verdict in verdicts:
         print(json.dumps(asdict(verdict)), flush=True)
 
 
-def limited(name: str, words: Sequence[str], limit: float) -> Iterator[Verdict]:
+def limited(name, words, limit):
     """Verdicts as they come from a process that is ended, with all that it started, at its limit.
 
     Args:
@@ -83,14 +81,13 @@ def limited(name: str, words: Sequence[str], limit: float) -> Iterator[Verdict]:
         words: the command, which tells its verdicts by :func:`tell`.
         limit: seconds after which it is ended.
     """
-    lines: queue.Queue[str | None] = queue.Queue()
+    lines = queue.Queue()
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
-        assert process.stdout is not None
 
-        def read(stream: Any = process.stdout) -> None:
+        def read(stream=process.stdout):
             for line in stream:
                 lines.put(line)
             lines.put(None)

@@ -17,10 +17,8 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,8 +30,7 @@ from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import FitOptions, fit
-from vertimrf.model.junction_tree import JunctionTree, junction_tree
-from vertimrf.model.markov_random_field import MarkovRandomField
+from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
 from vertimrf.model.propagation import Propagation
 from vertimrf.model.sample import sample
@@ -49,15 +46,15 @@ class Problem:
     total: float
     measurements: list[Measurement]
 
-    def tree(self) -> JunctionTree:
+    def tree(self):
         return junction_tree(self.sizes, pairs_of(self.measurements))
 
 
-def pairs_of(measurements: list[Measurement]) -> set[tuple[int, int]]:
+def pairs_of(measurements):
     return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
 
 
-def adult_codes(folder: Path) -> tuple[np.ndarray, tuple[int, ...]]:
+def adult_codes(folder):
     """Codes [shape=(15, n), uint16] and sizes of Adult, or of a stand-in."""
     table = (
         datasets.load("adult", folder)
@@ -67,7 +64,7 @@ def adult_codes(folder: Path) -> tuple[np.ndarray, tuple[int, ...]]:
     return table.codes, table.sizes
 
 
-def measure_pairs(codes: np.ndarray, sizes: tuple[int, ...], limit: float, count: int) -> Problem:
+def measure_pairs(codes, sizes, limit, count):
     """All one-way marginals and the pairs of highest true R-score that keep cliques within a limit, with noise."""
     n = codes.shape[1]
     rng = np.random.default_rng(1)
@@ -75,7 +72,7 @@ def measure_pairs(codes: np.ndarray, sizes: tuple[int, ...], limit: float, count
     tables = dict(zip(pairs, all_pairs(codes, sizes, pairs), strict=True))
     score = {p: np.abs(t - np.outer(t.sum(1), t.sum(0)) / n).sum() for p, t in tables.items()}
     budget = CliqueBudget(sizes, limit)
-    kept: list[tuple[int, int]] = []
+    kept = []
     for pair in sorted(pairs, key=lambda p: -score[p]):
         if len(kept) < count and budget.try_edge(*pair):
             kept.append(pair)
@@ -88,7 +85,7 @@ def measure_pairs(codes: np.ndarray, sizes: tuple[int, ...], limit: float, count
     return Problem(sizes, float(n), measurements)
 
 
-def seconds(function: Callable[[], Any], repeats: int = 5) -> float:
+def seconds(function, repeats=5):
     """Median wall time."""
     times = []
     for _ in range(repeats):
@@ -101,7 +98,7 @@ def seconds(function: Callable[[], Any], repeats: int = 5) -> float:
 class Peer:
     """mbi, told the same measurements."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         import jax
 
         jax.config.update("jax_enable_x64", True)
@@ -110,10 +107,10 @@ class Peer:
 
         self.mbi = mbi
 
-    def domain(self, problem: Problem) -> Any:
+    def domain(self, problem):
         return self.mbi.Domain([str(i) for i in range(len(problem.sizes))], problem.sizes)
 
-    def fit(self, problem: Problem, iterations: int, warm: Any = None) -> Any:
+    def fit(self, problem, iterations, warm=None):
         measurements = [
             self.mbi.LinearMeasurement(
                 m.counts.ravel(), tuple(map(str, m.attributes)), float(m.sigma)
@@ -130,25 +127,25 @@ class Peer:
         self.marginal(model, (0,))
         return model
 
-    def marginal(self, model: Any, attributes: tuple[int, ...]) -> np.ndarray:
+    def marginal(self, model, attributes):
         return np.asarray(model.project(tuple(map(str, attributes))).datavector(flatten=False))
 
-    def loss(self, model: Any, problem: Problem) -> float:
+    def loss(self, model, problem):
         return sum(
             0.5 * float((((self.marginal(model, m.attributes) - m.counts) / m.sigma) ** 2).sum())
             for m in problem.measurements
         )
 
-    def rows(self, model: Any, rows: int) -> np.ndarray:
+    def rows(self, model, rows):
         data = model.synthetic_data(rows=rows)
         return np.stack(
             [np.asarray(data.to_dict()[str(i)]) for i in range(len(model.domain.attributes))]
         )
 
-    def calibrated(self, model: MarkovRandomField) -> Any:
+    def calibrated(self, model):
         """Marginals from our factors, by mbi's message passing."""
         domain = self.mbi.Domain([str(i) for i in range(len(model.sizes))], model.sizes)
-        factors: dict[tuple[str, ...], Any] = {}
+        factors = {}
         for f in model.factors:
             names = tuple(map(str, f.attributes))
             factor = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
@@ -157,9 +154,9 @@ class Peer:
         return self.mbi.marginal_oracles.message_passing_stable(potentials, model.total)
 
 
-def iteration(problem: Problem) -> float:
+def iteration(problem):
     """Seconds of one L-BFGS iteration: propagation, gradient, direction."""
-    seen: list[float] = []
+    seen = []
     fit(
         problem.sizes,
         problem.measurements,
@@ -174,13 +171,13 @@ def iteration(problem: Problem) -> float:
     return float(np.median(np.diff(seen)))
 
 
-def roofline(tree: JunctionTree) -> float:
+def roofline(tree):
     """Seconds to read and write every clique table once per pass: two passes, one at the roots."""
     arrays = [np.ones(cells) for cells in tree.clique_cells]
     times = [1 if parent < 0 else 2 for parent in tree.parents]
     copies = [np.ones_like(a) for a in arrays]
 
-    def stream() -> None:
+    def stream():
         for a, b, k in zip(arrays, copies, times, strict=True):
             for _ in range(k):
                 np.copyto(b, a)
@@ -188,16 +185,14 @@ def roofline(tree: JunctionTree) -> float:
     return seconds(stream, 25)
 
 
-def propagation_seconds(problem: Problem) -> float:
+def propagation_seconds(problem):
     """Seconds of one belief propagation on one thread, as the roofline is."""
     engine = Propagation(problem.tree(), sorted({m.attributes for m in problem.measurements}))
     with threads(1):
         return seconds(engine.run, 25)
 
 
-def mean_tvd(
-    codes: np.ndarray, problem: Problem, marginal: Callable[[tuple[int, ...]], np.ndarray]
-) -> float:
+def mean_tvd(codes, problem, marginal):
     """Mean distance of a sample from its model over the measured marginals."""
     distances = []
     for m in problem.measurements:
@@ -206,7 +201,7 @@ def mean_tvd(
     return float(np.mean(distances))
 
 
-def peak_memory(data: Path) -> float:
+def peak_memory(data):
     """Peak resident memory of fit, beliefs and sampling over the clique tables, in a process of its own."""
     out = subprocess.run(
         [sys.executable, __file__, "--data", str(data), "--memory"],
@@ -217,7 +212,7 @@ def peak_memory(data: Path) -> float:
     return float(out.stdout)
 
 
-def print_peak_memory(data: Path) -> None:
+def print_peak_memory(data):
     """Body of that process; Linux only. Compiling and loading are over when the clock of the peak is set back."""
     codes, sizes = adult_codes(data)
     small = measure_pairs(codes, sizes, 1e3, 5)
@@ -225,7 +220,7 @@ def print_peak_memory(data: Path) -> None:
     problem = measure_pairs(codes, sizes, 3e6, 40)
     tree = problem.tree()
 
-    def status(key: str) -> int:
+    def status(key):
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(1024 * int(text.split()[1]) for text in lines if text.startswith(key))
 
@@ -242,9 +237,7 @@ def print_peak_memory(data: Path) -> None:
     print((status("VmHWM") - before) / (8 * tree.cells))
 
 
-def rounds(
-    problem: Problem, count: int, peer: Peer | None
-) -> tuple[float, float | None, float, float | None]:
+def rounds(problem, count, peer):
     """Seconds and final loss of a loop that adds a pair each round and fits again, warm; ours and the peer's."""
     base = [m for m in problem.measurements if len(m.attributes) == 1]
     pairs = [m for m in problem.measurements if len(m.attributes) == 2][:count]
@@ -256,7 +249,6 @@ def rounds(
     for step in steps:
         model = fit(step.sizes, step.measurements, step.total, warm=model)
     ours = time.perf_counter() - start
-    assert model is not None
     if peer is None:
         return ours, None, model.loss, None
     start = time.perf_counter()
@@ -266,14 +258,14 @@ def rounds(
     return ours, time.perf_counter() - start, model.loss, peer.loss(theirs, steps[-1])
 
 
-def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...], records: int) -> float:
+def counting_ratio(codes, sizes, records):
     """Time of np.bincount per pair over that of all pairs at once."""
     many = np.ascontiguousarray(
         codes[:, np.random.default_rng(0).integers(0, codes.shape[1], records)]
     )
     pairs = list(itertools.combinations(range(len(sizes)), 2))
 
-    def one_by_one() -> None:
+    def one_by_one():
         for a, b in pairs:
             np.bincount(
                 many[a].astype(np.int64) * sizes[b] + many[b], minlength=sizes[a] * sizes[b]
@@ -283,7 +275,7 @@ def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...], records: int) -> f
     return seconds(one_by_one, 3) / seconds(lambda: all_pairs(many, sizes, pairs))
 
 
-def run(data: Path, size: str) -> Iterator[Verdict]:
+def run(data, size):
     """All lines, each as soon as it is known."""
     quick, smoke = size != FULL, size == SMOKE
     peer = Peer() if importlib.util.find_spec("mbi") else None
@@ -403,7 +395,7 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
     yield Verdict("marginals against mbi at the same factors, Adult", worst)
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__, quick="fewer iterations, rounds and rows", data="adult")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

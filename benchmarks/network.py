@@ -18,11 +18,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +68,7 @@ class Outcome:
     load: float
 
 
-def play(records: int, folder: Path) -> Outcome:
+def play(records, folder):
     """Play a run.
 
     Args:
@@ -152,7 +150,7 @@ def play(records: int, folder: Path) -> Outcome:
     )
 
 
-def rows(records: int) -> Iterator[Verdict]:
+def rows(records):
     """The figures of a run."""
     with tempfile.TemporaryDirectory(prefix="vertimrf-") as folder:
         outcome = play(records, Path(folder))
@@ -183,7 +181,7 @@ def rows(records: int) -> Iterator[Verdict]:
     )
 
 
-def write_tables(folder: Path, records: int) -> None:
+def write_tables(folder, records):
     """Three Parquet tables of the same people, eight attributes each that depend on each other, and their schema."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -193,9 +191,9 @@ def write_tables(folder: Path, records: int) -> None:
     sizes = [2, 2, 3, 4, 5, 8, 10, 16] * len(PARTIES)
     ids = np.arange(records)
     each = ATTRIBUTES // len(PARTIES)
-    parts: dict[str, list[Attribute]] = {}
+    parts = {}
     for k, name in enumerate(PARTIES):
-        columns: dict[str, Any] = {"id": rng.permutation(ids)}
+        columns = {"id": rng.permutation(ids)}
         for i in range(k * each, (k + 1) * each):
             noisy = np.clip(hidden[columns["id"]] + 0.3 * rng.standard_normal(records), 0, 0.999)
             columns[f"a{i:02d}"] = (noisy * sizes[i]).astype(np.int16)
@@ -206,20 +204,20 @@ def write_tables(folder: Path, records: int) -> None:
     (folder / "schema.toml").write_text(Schema.of(parts).to_toml())
 
 
-def vertimrf(*words: Any) -> str:
+def vertimrf(*words):
     """What a command prints."""
     command = [sys.executable, "-m", "vertimrf", *map(str, words)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
 
 
-def together(work: Callable[[str], Any]) -> None:
+def together(work):
     """Do something for all parties at once."""
     with ThreadPoolExecutor(len(PARTIES)) as pool:
         for done in [pool.submit(work, name) for name in PARTIES]:
             done.result()
 
 
-def wait(path: Path, network: Loopback, run: str) -> None:
+def wait(path, network, run):
     """Until something is there."""
     end = time.monotonic() + LONG
     while not path.exists():
@@ -228,7 +226,7 @@ def wait(path: Path, network: Loopback, run: str) -> None:
         time.sleep(0.2)
 
 
-def loopback_bytes() -> int:
+def loopback_bytes():
     """Bytes that were sent over the loopback interface since the machine started."""
     line = next(
         line
@@ -246,20 +244,20 @@ class Peak:
         name: by which its command line is known.
     """
 
-    def __init__(self, ancestor: int, name: str) -> None:
+    def __init__(self, ancestor, name):
         self._ancestor, self._name = ancestor, name
         self._kib = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
-    def stop(self) -> float:
+    def stop(self):
         """The peak, MiB."""
         self._stop.set()
         self._thread.join()
         return self._kib / 2**10
 
-    def _look(self) -> None:
+    def _look(self):
         while not self._stop.wait(0.2):
             for pid in descendants(self._ancestor):
                 try:
@@ -276,7 +274,7 @@ class Peak:
                 )
 
 
-def main() -> None:
+def main():
     options = arguments(__doc__, quick="a tenth of the records").parse_args()
     records = {FULL: 1_000_000, QUICK: 100_000, SMOKE: 5000}[options.size]
     finish(rows(records), "network", options)

@@ -10,33 +10,24 @@ tables with these people alone.
 With the paper's Adult table where FOLDER has it; else, and with --quick, with a generated one.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
 from benchmarks.attacks.deployment import dealt
-from benchmarks.datasets import Codes, Dataset
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.server.server import Result, Server
-from vertimrf.tables.table import Table
-
-Rows = npt.NDArray[np.intp]
+from vertimrf.server.server import Server
 
 OVERLAPS = (1.0, 0.9, 0.6, 0.3)
 # How much likelier those with the highest value of the first attribute are to be in common than those with the lowest.
@@ -47,9 +38,7 @@ QUICK_RECORDS, QUICK_BYTES = 40_000, 1_000_000
 SMOKE_RECORDS, SMOKE_BYTES = 5000, 100_000
 
 
-def split_people(
-    data: Dataset, overlap: float, dependent: bool, rng: np.random.Generator
-) -> tuple[Rows, Rows, Rows]:
+def split_people(data, overlap, dependent, rng):
     """Records in common, and all records of either party, of whose own ``overlap`` is the part that is in common."""
     records = data.records
     level = data.codes[0] / data.sizes[0]
@@ -61,7 +50,7 @@ def split_people(
     return both, np.concatenate([both, others[first]]), np.concatenate([both, others[~first]])
 
 
-def run(plan: Plan, tables: Sequence[Table]) -> Result:
+def run(plan, tables):
     """What the protocol makes, messages handed on in memory."""
     secret, server = Secret.new(), Server(plan, RunOptions(seed=0))
     return server.run(
@@ -74,9 +63,7 @@ def run(plan: Plan, tables: Sequence[Table]) -> Result:
     )
 
 
-def outer_codes(
-    codes: Codes, sizes: Sequence[int], present: npt.NDArray[np.bool_], owners: Sequence[int]
-) -> Codes:
+def outer_codes(codes, sizes, present, owners):
     """Codes in which what a person's parties do not hold is one value more.
 
     Args:
@@ -89,9 +76,7 @@ def outer_codes(
     return np.where(there, codes, np.array(sizes)[:, None]).astype(np.uint16)
 
 
-def one_case(
-    data: Dataset, overlap: float, dependent: bool, message_bytes: int, rng: np.random.Generator
-) -> Iterator[Verdict]:
+def one_case(data, overlap, dependent, message_bytes, rng):
     """All figures of one split."""
     cut = (len(data.sizes) + 1) // 2
     both, one, two = split_people(data, overlap, dependent, rng)
@@ -99,7 +84,7 @@ def one_case(
     owners = [schema.party_of(a) for a in range(len(data.sizes))]
     real = data.codes[:, both]
 
-    def plan_for(records: int, population: str = "inner") -> Plan:
+    def plan_for(records, population="inner"):
         return make_plan(
             schema,
             epsilon=EPSILON,
@@ -112,7 +97,7 @@ def one_case(
             ),
         )
 
-    def distance(real: Codes, codes: Codes, sizes: Sequence[int] = data.sizes) -> float:
+    def distance(real, codes, sizes=data.sizes):
         return tvd(real, codes, sizes, (3,))[3]
 
     name = f"{overlap:.0%} in common, {'by an attribute' if dependent else 'at random'}"
@@ -157,7 +142,7 @@ def one_case(
     )
 
 
-def main() -> None:
+def main():
     options = arguments(__doc__, quick="a generated table", data="adult").parse_args()
     smoke = options.size == SMOKE
     real = options.size == FULL and datasets.present("adult", options.data)

@@ -4,21 +4,17 @@ The accuracy of encrypted counts depends on what is decrypted alone, which is th
 the rows go from party to party as they are. So this is for measurements of accuracy on one machine, and for nothing else.
 """
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from vertimrf.encrypted.packing import Layout, counters_of
+from vertimrf.encrypted.packing import counters_of
 from vertimrf.party import encrypted_counts
 
 __all__ = ["without_encryption"]
 
 
-def _moved(codes: np.ndarray, sizes: Sequence[int], contrasts: Sequence[int]) -> np.ndarray:
+def _moved(codes, sizes, contrasts):
     """What every row adds to every counter [shape=(rows, counters), float32]."""
     out = []
     for group, (row, size) in enumerate(zip(codes, sizes, strict=True)):
@@ -27,21 +23,21 @@ def _moved(codes: np.ndarray, sizes: Sequence[int], contrasts: Sequence[int]) ->
     return np.concatenate(out, axis=1)
 
 
-def _encrypt(private: Any, codes: np.ndarray, layout: Layout, progress: Any = None) -> np.ndarray:
+def _encrypt(private, codes, layout, progress=None):
     assert codes.shape == (len(layout.sizes), layout.capacity)
     return np.ascontiguousarray(codes, "<i4").view(np.uint8)
 
 
 def _sum(
-    public: Any,
-    rows: np.ndarray,
-    codes: np.ndarray,
-    sizes: Sequence[int],
-    noise: np.ndarray,
-    layout: Layout,
-    progress: Any = None,
-    contrasts: Sequence[int] = (),
-) -> np.ndarray:
+    public,
+    rows,
+    codes,
+    sizes,
+    noise,
+    layout,
+    progress=None,
+    contrasts=(),
+):
     packed = np.ascontiguousarray(rows).view("<i4").reshape(len(layout.sizes), layout.capacity)
     # Sums of at most 2^18 ones are exact in float32.
     sums = _moved(codes, sizes, contrasts).T @ _moved(packed, layout.sizes, layout.contrasts)
@@ -50,15 +46,13 @@ def _sum(
     return counted.astype("<i8").view(np.uint8)
 
 
-def _open(
-    private: Any, answers: np.ndarray, rows: Sequence[int], layout: Layout, progress: Any = None
-) -> list[np.ndarray]:
+def _open(private, answers, rows, layout, progress=None):
     counted = np.ascontiguousarray(answers).view("<i8").reshape(sum(rows), layout.counters)
     return layout.tables(counted.astype(np.int64), rows)
 
 
 @contextlib.contextmanager
-def without_encryption() -> Iterator[None]:
+def without_encryption():
     """While this holds, parties exchange rows and sums as they are."""
     replaced = {
         "check_ciphertexts": lambda *_: None,

@@ -15,7 +15,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,13 +35,13 @@ DEPENDS = {
 }
 
 
-def git(*words: str) -> str:
+def git(*words):
     return subprocess.run(
         ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True
     ).stdout.strip()
 
 
-def commit() -> str:
+def commit():
     """The checkout that a result is measured with; "unknown" outside of one."""
     try:
         return git("describe", "--always", "--dirty")
@@ -68,17 +67,16 @@ class Table:
     machine: str | None = None
     depends: tuple[str, ...] = ()
 
-    def changes(self) -> list[str]:
+    def changes(self):
         """Commits after the birth's that changed a path, the newest first.
 
         Raises:
             subprocess.CalledProcessError: there is no such commit here.
         """
-        assert self.commit is not None
         return git("log", "--oneline", f"{self.commit}..HEAD", "--", *self.depends).splitlines()
 
 
-def tables(root: Path = ROOT) -> Iterator[Table]:
+def tables(root=ROOT):
     """All tables between markers, of README and benchmarks/results."""
     for page in (root / "README.md", *sorted((root / "benchmarks" / "results").glob("*.md"))):
         text = page.read_text()
@@ -91,7 +89,7 @@ def tables(root: Path = ROOT) -> Iterator[Table]:
                 yield Table(name, begin[1], birth[1], birth[2], birth[3], tuple(birth[4].split()))
 
 
-def put_between(path: Path, mark: str, text: str, revision: str) -> None:
+def put_between(path, mark, text, revision):
     """Replace what stands between a file's markers, and write its birth: a commit, today and this machine.
 
     Raises:
@@ -113,7 +111,7 @@ def put_between(path: Path, mark: str, text: str, revision: str) -> None:
     path.write_text(f"{head}{begin}\n{birth}\n\n{text}\n{end}{rest.split(end)[1]}")
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -10,20 +10,17 @@ Each figure stands beside its ceiling, which tests/test_size.py holds, and its b
 - Functions are those of the package. The kernels, which Numba compiles, are excepted; `self` and `cls` are no parameters.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # What is counted: its ceiling today, and the bar that it is to come down to.
 CEILINGS = {
-    "tokens of vertimrf/": (255_500, 175_000),
-    "tokens of tests/ and benchmarks/": (412_000, 240_000),
+    "tokens of vertimrf/": (251_600, 175_000),
+    "tokens of tests/ and benchmarks/": (398_300, 240_000),
     "words of README.md and docs/": (25_000, 25_000),
     "commands": (15, 16),
     "lines of the longest function": (80, 80),
@@ -42,7 +39,7 @@ LAYOUT = {
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def tokens(source: str) -> list[str]:
+def tokens(source):
     """The tokens of a program, without layout and docstrings."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, DOCUMENTED)]
     docstrings = {
@@ -57,7 +54,7 @@ def tokens(source: str) -> list[str]:
     ]
 
 
-def functions() -> Iterator[tuple[int, int, str]]:
+def functions():
     """Lines, parameters and place of every function of the package outside of kernels/."""
     for path in sorted((ROOT / "vertimrf").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -69,7 +66,6 @@ def functions() -> Iterator[tuple[int, int, str]]:
                     if one is not None
                 ]
                 count = len([name for name in named if name not in ("self", "cls")])
-                assert node.end_lineno is not None
                 yield (
                     node.end_lineno - node.lineno + 1,
                     count,
@@ -77,11 +73,11 @@ def functions() -> Iterator[tuple[int, int, str]]:
                 )
 
 
-def figures() -> dict[str, tuple[int, str]]:
+def figures():
     """Every figure, by its name in ``CEILINGS``, and where it is found if that is one place."""
     from vertimrf.cli import main
 
-    def in_all(*folders: str) -> int:
+    def in_all(*folders):
         return sum(
             len(tokens(path.read_text()))
             for folder in folders

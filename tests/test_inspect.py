@@ -25,7 +25,7 @@ def schema():
 
 
 def test_plan_ledger_and_schema(schema, tmp_path):
-    plan = plan_with(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
+    plan = plan_with(schema, expected_records=1000, nonce="n", keys=1 << 14)
     plan.save(tmp_path / "plan.json")
     text = describe(tmp_path / "plan.json")
     assert "A plan" in text
@@ -40,7 +40,7 @@ def test_plan_ledger_and_schema(schema, tmp_path):
 
 
 def test_the_kind_decides_and_no_other_key(schema, tmp_path):
-    plan = plan_with(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
+    plan = plan_with(schema, expected_records=1000, nonce="n", keys=1 << 14)
     content = plan.to_json() | {
         "entries": [1],
         "ledger": [],

@@ -59,6 +59,12 @@ def changed(table, how):
     return Table(table.attributes, digests, np.ascontiguousarray(codes))
 
 
+def with_keys(plan):
+    """The plan with everyone's keys in it, and the keys."""
+    ring = KeyRing.new(plan.party_names)
+    return replace(plan, public_keys=ring.public), ring
+
+
 def given(plan, ring, name, table, played=None):
     """The length of every file that a party gives away, and the tape of its noise."""
     key = ring.parties[name]
@@ -75,8 +81,7 @@ def given(plan, ring, name, table, played=None):
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_party_sends_is_as_long_for_other_tables(case):
     plan = plan_of(case)
-    ring = KeyRing.new(plan.party_names)
-    plan = replace(plan, public_keys=ring.public)
+    plan, ring = with_keys(plan)
     for name, table in zip(plan.party_names, tables_of(plan, RECORDS, 0), strict=True):
         lengths, tape = given(plan, ring, name, table)
         for other in OTHERS:
@@ -87,13 +92,11 @@ def test_values_that_are_measured_as_one_follow_from_what_is_released():
     """Shapes of larger marginals of long domains: by the noisy one-way marginals alone."""
     plan = plan_with(
         schema_of(one=(200, 3), two=(4,)),
-        epsilon=1.0,
         expected_records=RECORDS,
         nonce="long",
         keys=1 << 10,
     )
-    ring = KeyRing.new(plan.party_names)
-    plan = replace(plan, public_keys=ring.public)
+    plan, ring = with_keys(plan)
     table = tables_of(plan, RECORDS, 0)[0]
     lengths, tape = given(plan, ring, "one", table)
     for other in OTHERS:
@@ -109,8 +112,7 @@ def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_r
         encoder="grr",
     )
     assert "replace" in plan.standing.neighbours
-    ring = KeyRing.new(plan.party_names)
-    plan = replace(plan, public_keys=ring.public)
+    plan, ring = with_keys(plan)
     table = tables_of(plan, RECORDS, 0)[0]
     lengths, tape = given(plan, ring, "one", table)
     assert given(plan, ring, "one", changed(table, "another value"), tape)[0] == lengths
@@ -127,9 +129,7 @@ def ring():
 @pytest.fixture(scope="module")
 def plan(ring):
     schema = schema_of(hospital=(2,), insurer=(2,), registry=(2,))
-    return plan_with(
-        schema, epsilon=1.0, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public
-    )
+    return plan_with(schema, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public)
 
 
 def sample(plan, ids):

@@ -40,9 +40,7 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come(encoder):
         for party in "ab"
     ]
     remembered = Remembered()
-    plan = plan_with(
-        schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder
-    )
+    plan = plan_with(schema, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder)
     run_protocol(plan, tables, RunOptions(rows=50, progress=remembered))
     steps = dict(remembered.steps)
     assert {"party a", "party b", "initial model", "cross-party marginals"} <= set(steps)

@@ -90,7 +90,7 @@ def write(path, lines):
 @pytest.fixture(scope="module")
 def agreed():
     ring = KeyRing.new([name for name, _ in SCHEMA.parties])
-    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    plan = plan_with(SCHEMA, expected_records=RECORDS, message_bytes=50_000)
     return replace(plan, public_keys=ring.public), ring
 
 
@@ -490,7 +490,7 @@ def test_rows_longer_than_a_block_are_read_too(tmp_path, monkeypatch, place, lon
         monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
         read.append(
             rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells)))
-        )  # type: ignore[misc]
+        )
     assert read[0] == read[1]
     assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
     one, many = reports.values()

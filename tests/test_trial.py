@@ -203,6 +203,12 @@ def test_messages_that_do_not_fit_are_refused(plan, messages):
         Message.from_bytes(data, plan_of_two(epsilon=2.0))
     with pytest.raises(MessageError, match="truncated"):
         Message.from_bytes(data[:-100], plan)
+    # Of other parameters, also where the digest is forged.
+    for change in ({"bits": 2}, {"repetitions": 1}, {"buckets": 2}):
+        other = replace(plan, sketch=replace(plan.sketch, **change))
+        forged = replace(messages[0], plan_digest=other.digest())
+        with pytest.raises(MessageError, match="sketch0 has shape"):
+            Message.from_bytes(forged.to_bytes(plan), other)
     sharper = replace(
         messages[0], marginals=tuple(replace(m, sigma=0.5) for m in messages[0].marginals)
     )

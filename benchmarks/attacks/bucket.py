@@ -10,30 +10,24 @@ numbers of a value that it has exceed by one for each repetition those of a valu
 outweigh the noise, which was made for somebody who knows neither.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from vertimrf.files import container, sealed
 from vertimrf.files.bits import packed_size, unpack_bits
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
-from vertimrf.plan.plan import Plan
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan, SketchPlan
+from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan
 
-from ..verdict import Verdict, at_least, at_most
+from ..verdict import at_least, at_most
 from .deployment import NAMES, plan_for, signs_of, tables_for
 
 __all__ = ["COUNTS", "KEYS", "PAIRS", "Bucket", "chance", "fill", "recovered", "rows"]
 
-Tables = list[npt.NDArray[np.uint8]]
 TARGETS = 150
 ROWS = 20_000
 PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
@@ -52,11 +46,9 @@ class Bucket:
         plain, file: the message before and after it is sealed.
     """
 
-    def __init__(
-        self, encoder: str, rows: int, keys: int, targets: int = TARGETS, seed: int = 0
-    ) -> None:
+    def __init__(self, encoder, rows, keys, targets=TARGETS, seed=0):
         ring = KeyRing.new(NAMES)
-        self.plan: Plan = plan_for(ring, rows, keys, nonce=f"bucket {seed}", encoder=encoder)
+        self.plan = plan_for(ring, rows, keys, nonce=f"bucket {seed}", encoder=encoder)
         self.secret = Secret.new()
         self.party = NAMES[0]
         table = tables_for(self.plan, rows, seed)[0]
@@ -81,7 +73,7 @@ class Bucket:
         self.file = message.seal(self.plan, ring.parties[self.party])
 
 
-def recovered(bucket: Bucket, contents: bytes) -> int:
+def recovered(bucket, contents):
     """How many of the wanted rows a reader of these bytes writes down in full, and rightly.
 
     Args:
@@ -100,10 +92,9 @@ def recovered(bucket: Bucket, contents: bytes) -> int:
     return int((guessed == bucket.truth).all(axis=0).sum())
 
 
-def _by_levels(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
+def _by_levels(bucket, published):
     """The one value of each group that no level excludes, or -1 [shape=(groups, targets)]."""
     plan, sketch = bucket.plan, bucket.plan.sketch
-    assert isinstance(sketch, SketchPlan)
     groups = plan.groups_of(plan.party_names.index(bucket.party))
     # Every wanted record is a value of its own, and phantoms are at the floor: the levels are the records' hashes.
     wanted = len(bucket.digests)
@@ -124,10 +115,9 @@ def _by_levels(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     )
 
 
-def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
+def _by_counts(bucket, published):
     """The likeliest value of each group, all held to be about equally frequent [shape=(groups, targets)]."""
     plan, sketch = bucket.plan, bucket.plan.sketch
-    assert isinstance(sketch, CountSketchPlan)
     signs = signs_of(plan, bucket.secret, bucket.digests)
     guessed = []
     groups = plan.groups_of(plan.party_names.index(bucket.party))
@@ -140,9 +130,8 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     return np.array(guessed)
 
 
-def published_at_the_end(contents: bytes, plan: Plan, party: int) -> Tables:
+def published_at_the_end(contents, plan, party):
     """Sketches out of a message's last bytes before its checksum, where a message has them."""
-    assert isinstance(plan.sketch, SketchPlan | CountSketchPlan)
     shapes = plan.sketch.shapes(plan.groups_of(party), 0)
     bits = plan.sketch.bits
     sizes = [packed_size(values * keys, bits) for values, keys in shapes]
@@ -154,14 +143,14 @@ def published_at_the_end(contents: bytes, plan: Plan, party: int) -> Tables:
     ]
 
 
-def ciphertext(file: bytes) -> bytes:
+def ciphertext(file):
     """A sealed file's chunks without header and tags: as many bytes, in the same places, as what was sealed."""
     _, head = sealed.peek(file, "file")
     body, size = file[len(head) :], sealed.CHUNK + sealed.TAG
     return b"".join(body[i : i + size][: -sealed.TAG] for i in range(0, len(body), size))
 
 
-def agreement(bucket: Bucket) -> float:
+def agreement(bucket):
     """Share of the published numbers that the ciphertext shows where they stand; 1 in 2^bits by chance."""
     index = bucket.plan.party_names.index(bucket.party)
     plain, sealed_up = (
@@ -173,19 +162,19 @@ def agreement(bucket: Bucket) -> float:
     )
 
 
-def chance(bucket: Bucket) -> float:
+def chance(bucket):
     """Rows that somebody gets right who draws every value: five standard deviations more than on average."""
     share = 1 / math.prod(bucket.plan.groups[group].size for group in bucket.plan.groups_of(0))
     wanted = len(bucket.digests)
     return wanted * share + 5 * math.sqrt(wanted * share * (1 - share))
 
 
-def fill(encoder: str = PAIRS, seed: int = 0) -> Bucket:
+def fill(encoder=PAIRS, seed=0):
     """A bucket with a message of a usual size."""
     return Bucket(encoder, ROWS, KEYS[encoder], seed=seed)
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """Rows out of the plain message, which show that the attack works, and out of the sealed file."""
     for encoder in (PAIRS, COUNTS):
         bucket = fill(encoder)

@@ -8,7 +8,6 @@ from how many numbers there are: with large messages many, with small ones none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,11 +22,10 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.sketches.count_sketch import adding, code_steps, number_sigmas
-from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan
+from vertimrf.sketches.parameters import CONTRAST_SIGNS
 
 from .. import datasets
 from ..audit import audit_known
-from ..datasets import Dataset
 from ..verdict import Verdict, at_least, at_most
 from .deployment import dealt, signs_of
 
@@ -59,7 +57,7 @@ class Collusion:
     truth: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, data: Dataset, message_bytes: int, seed: int = 0, tried: int = TRIED) -> Collusion:
+    def of(cls, data, message_bytes, seed=0, tried=TRIED):
         """A message about a table whose first attributes the first party holds."""
         schema, (table, _) = dealt(data, SPLIT, seed=seed)
         plan = make_plan(
@@ -83,7 +81,7 @@ class Collusion:
         return cls(plan, secret, message, table.digests[wanted], truth)
 
     @cached_property
-    def sizes(self) -> list[npt.NDArray[np.float64]]:
+    def sizes(self):
         """Records of each value of each group as the message itself tells."""
         one_way = {
             m.attributes[0]: m.counts.astype(np.float64)
@@ -93,7 +91,7 @@ class Collusion:
         groups = [self.plan.groups[group] for group in self.plan.groups_of(0)]
         return released_sizes(groups, self.message.bins, one_way)
 
-    def rows(self, known: bool = True) -> float:
+    def rows(self, known=True):
         """Part of the wanted rows that they write down in full, and rightly; unless hashes are ``known``, by counts alone."""
         right = 0
         for first in range(0, len(self.digests), AT_ONCE):
@@ -103,10 +101,9 @@ class Collusion:
             )
         return right / len(self.digests)
 
-    def _guessed(self, digests: npt.NDArray[np.uint64], known: bool) -> npt.NDArray[np.int64]:
+    def _guessed(self, digests, known):
         """The likeliest value of each group [shape=(groups, targets)]."""
         sketch = self.plan.sketch
-        assert isinstance(sketch, CountSketchPlan)
         signs = signs_of(self.plan, self.secret, digests) if known else None
         guessed = []
         for group, table, sizes in zip(
@@ -132,12 +129,12 @@ class Collusion:
         return np.array(guessed)
 
 
-def adult() -> Dataset:
+def adult():
     """Adult, or where it is not a table of its shape."""
     return datasets.load("adult") if datasets.present("adult") else datasets.adult_like()
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """Rows read in full by size of the messages, beside the ledger's epsilon; and the ledger's epsilon against a game."""
     data = adult()
     read = {}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
@@ -19,10 +16,7 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan
 from vertimrf.tables.table import Table
-
-from ..datasets import Dataset
 
 __all__ = ["NAMES", "Deployment", "dealt", "deploy", "plan_for", "signs_of", "tables_for"]
 
@@ -50,7 +44,7 @@ class Deployment:
     sealed_messages: dict[str, bytes]
 
 
-def schema() -> Schema:
+def schema():
     """Two attributes at each of three parties."""
     parties = {
         "hospital": [Attribute.integer("diagnosis", 6), Attribute.integer("smoker", 2)],
@@ -60,7 +54,7 @@ def schema() -> Schema:
     return Schema.of(parties)
 
 
-def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
+def tables_for(plan, rows, seed):
     """Every party's part of one made-up population, whose attributes depend on each other."""
     rng = np.random.default_rng(seed)
     hidden = rng.random(rows)
@@ -85,12 +79,12 @@ def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
 
 
 def plan_for(
-    ring: KeyRing | None,
-    rows: int,
-    keys: int,
-    nonce: str = "attacked",
-    encoder: str = "count-sketch",
-) -> Plan:
+    ring,
+    rows,
+    keys,
+    nonce="attacked",
+    encoder="count-sketch",
+):
     """A plan for those parties."""
     public = None if ring is None else ring.public
     return make_plan(
@@ -102,7 +96,7 @@ def plan_for(
     )
 
 
-def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:
+def deploy(rows=500, keys=1 << 21, seed=0):
     """Run up to where the server has all messages. So many keys give messages of a few chunks each."""
     ring = KeyRing.new(NAMES)
     plan = plan_for(ring, rows, keys, encoder="scheduled-pairs")
@@ -121,11 +115,11 @@ def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:
 
 
 def dealt(
-    data: Dataset,
-    first: int,
-    rows: Sequence[Any] = (slice(None), slice(None)),
-    seed: int = 0,
-) -> tuple[Schema, list[Table]]:
+    data,
+    first,
+    rows=(slice(None), slice(None)),
+    seed=0,
+):
     """A schema of two parties, and their tables of a data set's people.
 
     Args:
@@ -146,12 +140,9 @@ def dealt(
     ]
 
 
-def signs_of(
-    plan: Plan, secret: Secret, digests: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.float32]:
+def signs_of(plan, secret, digests):
     """What each record adds to every number of a value that it has, as all parties know [shape=(records, numbers)]."""
     sketch, wanted = plan.sketch, len(digests)
-    assert isinstance(sketch, CountSketchPlan)
     # Every record is a value of its own, and there is no noise: the counters are the records' signs.
     alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
     encoder = CountSketchEncoder(alone, (0,), derive(secret, plan.digest(), purpose="sketches"))
@@ -161,6 +152,6 @@ def signs_of(
     return by_record.reshape(wanted, -1).astype(np.float32)
 
 
-def with_ring(plan: Plan, ring: KeyRing) -> Plan:
+def with_ring(plan, ring):
     """The same plan with other keys in it."""
     return replace(plan, public_keys=ring.public)

@@ -4,10 +4,6 @@ The other party adds what it gets. Its noise is in the counters, so that a plain
 row has a bit of its own there, and the sum for a value tells exactly which of these rows have it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from vertimrf.encrypted.counts import sum_rows
@@ -22,7 +18,7 @@ __all__ = ["read_whole", "rows"]
 SIZES = (4, 3)
 
 
-def read_whole(bits: int = MODULUS_BITS) -> tuple[int, int]:
+def read_whole(bits=MODULUS_BITS):
     """Rows of the other party that are read in full, and how many have a mark.
 
     Args:
@@ -46,7 +42,7 @@ def read_whole(bits: int = MODULUS_BITS) -> tuple[int, int]:
     return int((read == codes[:, :marked]).all(0).sum()), marked
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """What departing from the protocol gives. It has no bar, because nothing prevents it."""
     read, marked = read_whole()
     yield Verdict(

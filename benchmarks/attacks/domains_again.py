@@ -3,14 +3,11 @@
 Every search spends epsilon. What counts is how many different edges get out for one table, and in how many searches.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,16 +24,14 @@ ROWS, AT_ONCE = 4000, 4
 PART = '[[party]]\nname = "firm"\n[[party.attribute]]\nname = "pay"\nbins = "private"\n'
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder):
     """A table and a schema part, whose bins are to be found."""
     pay = np.exp(np.random.default_rng(0).normal(10, 0.5, ROWS))
     pa.csv.write_csv(pa.table({"id": np.arange(ROWS), "pay": pay}), folder / "firm.csv")
     (folder / "firm.toml").write_text(PART)
 
 
-def search(
-    folder: Path, out: str, state: Path, part: str = "firm.toml", table: str = "firm.csv"
-) -> subprocess.Popen[bytes]:
+def search(folder, out, state, part="firm.toml", table="firm.csv"):
     """`vertimrf schema domains` in a process of its own."""
     command = [
         sys.executable,
@@ -61,17 +56,17 @@ def search(
     )
 
 
-def loaded(folder: Path, outs: list[str]) -> list[Schema]:
+def loaded(folder, outs):
     return [Schema.load(folder / out) for out in outs]
 
 
-def ended(runs: list[subprocess.Popen[bytes]]) -> None:
+def ended(runs):
     for run in runs:
         _, said = run.communicate()
         assert run.returncode == 0, said.decode()
 
 
-def searches(schemas: list[Schema]) -> tuple[int, int]:
+def searches(schemas):
     """How many different edges there are, and how many searches the ledgers name."""
     edges = {schema.attributes[0].edges for schema in schemas}
     return len(edges), len(
@@ -84,7 +79,7 @@ def searches(schemas: list[Schema]) -> tuple[int, int]:
     )
 
 
-def at_once(folder: Path, machines: int = 1) -> list[Schema]:
+def at_once(folder, machines=1):
     """Several searches at about the same time, for copies of one part."""
     prepare(folder)
     outs = [f"found{i}.toml" for i in range(AT_ONCE)]
@@ -99,7 +94,7 @@ def at_once(folder: Path, machines: int = 1) -> list[Schema]:
     return loaded(folder, outs)
 
 
-def from_copies(folder: Path) -> list[Schema]:
+def from_copies(folder):
     """One search after the other, for copied parts and tables."""
     prepare(folder)
     for name in ("firm.toml", "firm.csv"):
@@ -117,9 +112,9 @@ def from_copies(folder: Path) -> list[Schema]:
     return loaded(folder, outs)
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """What gets out with and without a common record."""
-    plays: dict[str, tuple[Callable[[Path], list[Schema]], int]] = {
+    plays = {
         f"{AT_ONCE} at once, without a common record": (
             lambda folder: at_once(folder, AT_ONCE),
             AT_ONCE,

@@ -4,14 +4,11 @@ Nobody has to be malicious: a command is run again because its output was lost, 
 Here it is run again in each of these ways, every run a process of its own; what counts is how many different releases get out.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import structs
@@ -22,7 +19,7 @@ from vertimrf.party.party import Party
 from vertimrf.party.releases import Release, Releases
 from vertimrf.party.secret import Secret
 from vertimrf.privacy.accountant import epsilon as composed
-from vertimrf.privacy.events import CountSketchEvent, Event, GaussianEvent, SketchEvent
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 
 from ..verdict import Verdict
 from .deployment import NAMES, plan_for, tables_for
@@ -81,23 +78,23 @@ sys.exit(any(codes))
 """
 
 
-def child(folder: Path, out: Path, pause: float = 0.0) -> subprocess.Popen[str]:
+def child(folder, out, pause=0.0):
     """A process that releases to ``out``, with its records in ``folder``, after a pause."""
     return _start(pause, folder, out, -1)
 
 
-def _start(pause: float, *runs: object) -> subprocess.Popen[str]:
+def _start(pause, *runs):
     words = [sys.executable, "-c", CHILD, *map(str, (pause, *runs))]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def steps(folder: Path) -> int:
+def steps(folder):
     """How many steps on disk a whole release takes."""
     run = child(folder / "releases", folder / "message")
     return int(run.communicate()[0].split()[1])
 
 
-def killed_at(folder: Path, count: int) -> list[tuple[Path, Path, int]]:
+def killed_at(folder, count):
     """Releases that are killed before each of so many steps: folder of records, output, exit code."""
     places = [(folder / f"{k}.releases", folder / f"{k}.message") for k in range(count)]
     runs = [word for k, place in enumerate(places) for word in (*place, k)]
@@ -105,7 +102,7 @@ def killed_at(folder: Path, count: int) -> list[tuple[Path, Path, int]]:
     return [(*place, int(code)) for place, code in zip(places, codes, strict=True)]
 
 
-def _released(event: Event, times: int) -> Event:
+def _released(event, times):
     """The event of so many releases by all parties under one plan's hashes."""
     match event:
         case GaussianEvent():
@@ -117,7 +114,7 @@ def _released(event: Event, times: int) -> Event:
     return event
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """What gets out with and without records, and what it would cost."""
     ring = KeyRing.new(NAMES)
     plan = plan_for(ring, ROWS, KEYS, nonce="double release")
@@ -125,7 +122,7 @@ def rows() -> Iterator[Verdict]:
     secret = Secret.new()
     key = ring.parties[NAMES[0]]
 
-    def party() -> Party:
+    def party():
         return Party(plan, NAMES[0], secret, key=key)
 
     fresh = len({Party(plan, NAMES[0], secret).run(table).to_bytes(plan) for _ in range(3)})
@@ -189,7 +186,7 @@ def rows() -> Iterator[Verdict]:
         )
 
 
-def killed(folder: Path) -> Iterator[Verdict]:
+def killed(folder):
     """Killed at every step on disk, and run again."""
     count = steps(folder)
     second, died = 0, 0

@@ -9,7 +9,6 @@ second is what the collusion is worth. Beside them: the same collusion against c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +21,8 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.noise import KeyedNoise, SystemNoise
-from vertimrf.sketches.parameters import EncryptedCountsPlan
 
 from .. import datasets
-from ..datasets import Dataset
 from ..plain_counts import without_encryption
 from ..verdict import Verdict, at_most
 from . import collusion
@@ -40,10 +37,10 @@ SPLIT = 8
 class NoNoise(KeyedNoise):
     """What the coalition makes of the second party's noise: it knows it, and subtracts it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(bytes(32))
 
-    def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+    def gaussian(self, values, sigma):
         """No noise is left."""
         return values
 
@@ -63,7 +60,7 @@ class Play:
     bins: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, data: Dataset, known: KeyedNoise) -> Play:
+    def of(cls, data, known):
         """A message on a table whose first attributes the first party holds; ``known`` is the second party's noise."""
         schema, (one, two) = dealt(data, SPLIT)
         options = PlanOptions(
@@ -80,16 +77,15 @@ class Play:
             bins = tuple(maps[0] for maps in local.bins)
             return cls(plan, first.run(one, {"two": answers["one"]}), bins)
 
-    def guessed(self, known: np.ndarray) -> np.ndarray:
+    def guessed(self, known):
         """The likeliest bin of each attribute of the first party [shape=(attributes, records)].
 
         Args:
             known: the records' values at the second party [shape=(attributes, records)].
         """
         plan, sketch = self.plan, self.plan.sketch
-        assert isinstance(sketch, EncryptedCountsPlan)
         one_way = {m.attributes[0]: m.counts for m in self.message.marginals if m.counts.ndim == 1}
-        scores: dict[int, np.ndarray] = {}
+        scores = {}
         for (g, own), table in zip(plan.counted_pairs(0), self.message.tables, strict=True):
             other, attributes = plan.groups[g].attributes, plan.groups[own].attributes
             if len(other) > 1 or len(attributes) > 1:
@@ -112,7 +108,7 @@ class Play:
         return np.array([scores[own].argmax(axis=0) for own in sorted(scores)])
 
 
-def read_whole(data: Dataset, coalition: bool, tried: int = TRIED) -> int:
+def read_whole(data, coalition, tried=TRIED):
     """Rows of the first party that are written down in full and rightly.
 
     Args:
@@ -130,7 +126,7 @@ def read_whole(data: Dataset, coalition: bool, tried: int = TRIED) -> int:
     return int((guessed == np.array(truth[: len(guessed)])).all(axis=0).sum())
 
 
-def rows(names: Sequence[str] = ("adult", "nltcs"), tried: int = TRIED) -> Iterator[Verdict]:
+def rows(names=("adult", "nltcs"), tried=TRIED):
     """Rows read whole by the coalition, by the published tables alone, and out of count sketches."""
     for name in names:
         data = datasets.load(name) if datasets.present(name) else datasets.adult_like()

@@ -5,22 +5,19 @@ played twice: against the store that runs use, and against one that opens and wr
 A position succeeds if something outside the exchange is written, deleted or read, or if a role is kept waiting.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vertimrf.errors import VertiMRFError
 from vertimrf.runs.exchange import Exchange
 
-from ..verdict import Verdict, at_least, at_most
+from ..verdict import at_least, at_most
 
-__all__ = ["POSITIONS", "PlainStore", "Position", "play", "rows"]
+__all__ = ["POSITIONS", "PlainStore", "play", "rows"]
 
 # Seconds after which a role that has not come back counts as kept waiting; what is played takes milliseconds.
 PATIENCE = 5.0
@@ -30,17 +27,17 @@ OURS, THEIRS = b"what the run puts there", b"what lay there before"
 class PlainStore:
     """Opens and writes names as they come: what every exchange does that nobody has thought about."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self._root = root
 
-    def read(self, name: str, most: int) -> bytes | None:
+    def read(self, name, most):
         """See :class:`vertimrf.runs.exchange.Store`."""
         try:
             return (self._root / name).read_bytes()
         except FileNotFoundError:
             return None
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name, data):
         """See :class:`vertimrf.runs.exchange.Store`."""
         path = self._root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,17 +47,12 @@ class PlainStore:
         draft.write_bytes(data)
         draft.rename(path)
 
-    def stamp(self, name: str) -> object:
+    def stamp(self, name):
         """See :class:`vertimrf.runs.exchange.Store`."""
         return None
 
 
-Open = Callable[[Path], Exchange]
-# What an attacker does, and whether it succeeded; told where the exchange is, where others' files are, and how roles open it.
-Position = Callable[[Path, Path, Open], bool]
-
-
-def rows() -> Iterator[Verdict]:
+def rows():
     """How many positions succeed against either store."""
     plain, real = ([name for name, won in play(store) if won] for store in (PlainStore, None))
     yield at_least(
@@ -75,10 +67,10 @@ def rows() -> Iterator[Verdict]:
     )
 
 
-def play(store: Callable[[Path], PlainStore] | None) -> Iterator[tuple[str, bool]]:
+def play(store):
     """Every position's name, and whether it succeeded against a store; None for the one that runs use."""
 
-    def opened(place: Path) -> Exchange:
+    def opened(place):
         exchange = Exchange(place)
         if store is not None:
             exchange._store = store(place)
@@ -92,24 +84,20 @@ def play(store: Callable[[Path], PlainStore] | None) -> Iterator[tuple[str, bool
             yield name, position(place, others, opened)
 
 
-def put(
-    exchange: Exchange, party: str = "hospital", sender: str | None = None, name: str = "plan"
-) -> None:
+def put(exchange, party="hospital", sender=None, name="plan"):
     """What a role puts; refusals are what it is after."""
     with suppress(VertiMRFError, OSError):
         exchange.put(sender, party, name, OURS)
 
 
-def got(
-    exchange: Exchange, party: str = "hospital", sender: str | None = None, name: str = "plan"
-) -> bytes | None:
+def got(exchange, party="hospital", sender=None, name="plan"):
     """What a role gets."""
     with suppress(VertiMRFError, OSError):
         return exchange.get(sender, party, name, 1000)
     return None
 
 
-def hangs(work: Callable[[], object], pipe: Path) -> bool:
+def hangs(work, pipe):
     """Whether work has not come back in time; then the pipe that it waits for is opened."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -122,7 +110,7 @@ def hangs(work: Callable[[], object], pipe: Path) -> bool:
     return waited
 
 
-def server_plan(place: Path, others: Path, opened: Open) -> bool:
+def server_plan(place, others, opened):
     """The server's own folder, whose plan it then writes over."""
     (others / "plan").write_bytes(THEIRS)
     (place / "server").mkdir()
@@ -131,7 +119,7 @@ def server_plan(place: Path, others: Path, opened: Open) -> bool:
     return (others / "plan").read_bytes() != THEIRS
 
 
-def drafts(place: Path, others: Path, opened: Open) -> bool:
+def drafts(place, others, opened):
     """Somebody's folder, with a draft that looks like one of the run's."""
     (others / ".0123abcd.plan").write_bytes(THEIRS)
     (place / "server").mkdir()
@@ -140,7 +128,7 @@ def drafts(place: Path, others: Path, opened: Open) -> bool:
     return not (others / ".0123abcd.plan").exists()
 
 
-def dropped(place: Path, others: Path, opened: Open) -> bool:
+def dropped(place, others, opened):
     """A party's run folder, which its own offer then appears in."""
     (place / "parties").mkdir()
     (place / "parties" / "hospital").symlink_to(others)
@@ -148,14 +136,14 @@ def dropped(place: Path, others: Path, opened: Open) -> bool:
     return bool(os.listdir(others))
 
 
-def above(place: Path, others: Path, opened: Open) -> bool:
+def above(place, others, opened):
     """The same, one folder up."""
     (place / "parties").symlink_to(others)
     put(opened(place), sender="hospital", name="offer")
     return bool(os.listdir(others))
 
 
-def read_through(place: Path, others: Path, opened: Open) -> bool:
+def read_through(place, others, opened):
     """A file that the reader can read and the writer cannot."""
     put(opened(others))
     (place / "server" / "hospital").mkdir(parents=True)
@@ -163,14 +151,14 @@ def read_through(place: Path, others: Path, opened: Open) -> bool:
     return got(opened(place)) == OURS
 
 
-def read_beneath(place: Path, others: Path, opened: Open) -> bool:
+def read_beneath(place, others, opened):
     """A folder of such files."""
     put(opened(others))
     (place / "server").symlink_to(others / "server")
     return got(opened(place)) == OURS
 
 
-def read_pipe(place: Path, others: Path, opened: Open) -> bool:
+def read_pipe(place, others, opened):
     """A pipe that nobody writes to, where a role reads."""
     pipe = place / "server" / "hospital" / "plan"
     pipe.parent.mkdir(parents=True)
@@ -178,7 +166,7 @@ def read_pipe(place: Path, others: Path, opened: Open) -> bool:
     return hangs(lambda: got(opened(place)), pipe)
 
 
-def server_pipe(place: Path, others: Path, opened: Open) -> bool:
+def server_pipe(place, others, opened):
     """The same where a role looks at what it has put."""
     pipe = place / "parties" / "hospital" / "offer"
     pipe.parent.mkdir(parents=True)
@@ -186,7 +174,7 @@ def server_pipe(place: Path, others: Path, opened: Open) -> bool:
     return hangs(lambda: put(opened(place), sender="hospital", name="offer"), pipe)
 
 
-def swapped(place: Path, others: Path, opened: Open) -> bool:
+def swapped(place, others, opened):
     """A folder that becomes a link between the last check and the draft."""
     exchange = opened(place)
     put(exchange, name="envelopes")
@@ -196,7 +184,7 @@ def swapped(place: Path, others: Path, opened: Open) -> bool:
     return bool(os.listdir(others))
 
 
-POSITIONS: dict[str, Position] = {
+POSITIONS = {
     "link to the server's own plan": server_plan,
     "link to somebody's drafts": drafts,
     "link to a party's run folder": dropped,
@@ -210,11 +198,11 @@ POSITIONS: dict[str, Position] = {
 
 
 @contextmanager
-def _at_the_draft(strike: Callable[[], object]) -> Iterator[None]:
+def _at_the_draft(strike):
     """Do something once, at the moment when a draft is given its name."""
     draw, left = secrets.token_hex, [strike]
 
-    def drawn(count: int | None = None) -> str:
+    def drawn(count=None):
         while left:
             left.pop()()
         return draw(count)

@@ -1,18 +1,15 @@
 """Who writes both files that people are to take for one needs two with one fingerprint."""
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterator
 
 from vertimrf.files.canonical import fingerprint
 
-from ..verdict import Verdict, at_least
+from ..verdict import at_least
 
 __all__ = ["rows"]
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """How many bits of a digest people read out, counted by flipping each."""
     digest = hashlib.sha256(b"a plan").digest()
     shown = sum(

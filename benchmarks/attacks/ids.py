@@ -5,13 +5,9 @@ party find a repeated id, and do something else, exactly if the victim is in the
 one, so that removing the victim changes which of the other's records are kept: more records than the plan is priced for.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
@@ -21,12 +17,11 @@ from vertimrf.party.persons import kept_records
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.read_options import ReadOptions
 
-from ..verdict import Verdict, at_least, at_most
+from ..verdict import at_least, at_most
 
 __all__ = ["changed_records", "refused_with_twin", "rows", "twin", "unkeyed"]
 
@@ -43,13 +38,13 @@ P1, P2, P3, P4, P5 = (
 )
 
 
-def rotated(x: int, k: int) -> int:
+def rotated(x, k):
     """A 64-bit word rotated left."""
     k %= 64
     return (x << k | x >> (64 - k)) & MASK
 
 
-def unshifted(x: int, k: int) -> int:
+def unshifted(x, k):
     """The y of which x is ``y ^ (y >> k)``."""
     y = x
     for _ in range(64 // k):
@@ -57,12 +52,12 @@ def unshifted(x: int, k: int) -> int:
     return y
 
 
-def over(factor: int) -> int:
+def over(factor):
     """The inverse of an odd factor modulo 2^64."""
     return pow(factor, -1, 2**64)
 
 
-def twin(victim: str) -> str:
+def twin(victim):
     """Another id, of 24 printable characters, with the xxHash64 of the victim's; computed from its last eight bytes back."""
     digest = xxhash.xxh64_intdigest(victim.encode())
     # The final mixing, undone.
@@ -85,12 +80,12 @@ def twin(victim: str) -> str:
     raise AssertionError("one start in three thousand has a printable end")
 
 
-def unkeyed(ids: Iterable[str]) -> npt.NDArray[np.uint64]:
+def unkeyed(ids):
     """The digests that parties once computed."""
     return np.array([xxhash.xxh64_intdigest(id.encode()) for id in ids], np.uint64)
 
 
-def plan_of(most: int) -> Plan:
+def plan_of(most):
     """A plan for the victim's hospital and another party."""
     schema = Schema.of(
         {PARTY: [Attribute.integer("smoker", 2)], "insurer": [Attribute.integer("tariff", 2)]}
@@ -99,10 +94,10 @@ def plan_of(most: int) -> Plan:
     return make_plan(schema, 1.0, planning, nonce="chosen ids")
 
 
-def refused_with_twin(plan: Plan, secret: Secret, others: Sequence[str]) -> bool:
+def refused_with_twin(plan, secret, others):
     """Whether the party treats a table with the victim and a twin otherwise than one without the victim."""
 
-    def taken(ids: Sequence[str]) -> bool:
+    def taken(ids):
         table = pa.table({"id": ids, "smoker": [0] * len(ids)})
         try:
             return Party(plan, PARTY, secret).encode(table, "id").records == len(ids)
@@ -113,13 +108,13 @@ def refused_with_twin(plan: Plan, secret: Secret, others: Sequence[str]) -> bool
     return taken(planted) != taken([*planted, VICTIM])
 
 
-def changed_records(kept_with: npt.NDArray[np.bool_], kept_without: npt.NDArray[np.bool_]) -> int:
+def changed_records(kept_with, kept_without):
     """How many records take part either with the victim or without her; her own are the first."""
     victims = len(kept_with) - len(kept_without)
     return int(kept_with[:victims].sum() + (kept_with[victims:] != kept_without).sum())
 
 
-def two_persons(secret: Secret, plan: Plan) -> tuple[int, int]:
+def two_persons(secret, plan):
     """Records that the victim's removal changes: with unkeyed digests, and with those of the party."""
     persons = [VICTIM] * MOST + [twin(VICTIM)] * MOST
     visits = [f"visit-{i}" for i in range(len(persons))]
@@ -135,12 +130,11 @@ def two_persons(secret: Secret, plan: Plan) -> tuple[int, int]:
             {"id": visits[some], "smoker": [0] * len(visits[some]), "who": persons[some]}
         )
         records = Party(plan, PARTY, secret).encode(table, "id", read=ReadOptions(person="who"))
-        assert records.persons is not None
         new.append(kept_records(records.digests, records.persons, MOST, key))
     return changed_records(*old), changed_records(*new)
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """Both games, against unkeyed digests and against a party."""
     second = twin(VICTIM)
     same = second != VICTIM and len(set(unkeyed([VICTIM, second]))) == 1

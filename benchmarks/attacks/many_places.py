@@ -4,13 +4,10 @@ Nobody has to be malicious here either. What counts is how many different messag
 machine, which has a record, and on machines that have none; and whether another table gets one where there is a record.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -39,7 +36,7 @@ NAMES = ("hospital", "insurer")
 
 
 @contextmanager
-def machine(folder: Path) -> Iterator[None]:
+def machine(folder):
     """As if on a machine whose state folder is this one."""
     before = os.environ.get("VERTIMRF_STATE")
     os.environ["VERTIMRF_STATE"] = str(folder)
@@ -59,7 +56,7 @@ class Victim:
         folder: where everything goes.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder, self.run, self.table = folder, folder / "hospital.run", folder / "hospital.csv"
         self.write_table(0)
         run = PartyRun.create(self.run, name=NAMES[0], table=self.table, id="id")
@@ -91,7 +88,7 @@ class Victim:
         assert (self.run / "secret").exists()
         shutil.copytree(self.run, folder / "backup")
 
-    def write_table(self, seed: int) -> None:
+    def write_table(self, seed):
         """A table of other people for every seed."""
         rng = np.random.default_rng(seed)
         columns = {
@@ -101,11 +98,11 @@ class Victim:
         }
         pa.csv.write_csv(pa.table(columns), self.table)
 
-    def by_folder(self, run: Path) -> bytes:
+    def by_folder(self, run):
         """The message that `vertimrf run party` gives."""
         return PartyRun(run).advance({})["message"]
 
-    def by_program(self, secret: Path, key: Path | None = None) -> bytes:
+    def by_program(self, secret, key=None):
         """The message that a program of one's own gives."""
         plan, private_key = (
             Plan.load(self.folder / "plan.json"),
@@ -114,13 +111,13 @@ class Victim:
         party = party_module.Party(plan, NAMES[0], Secret.load(secret), key=private_key)
         return party.release(party.encode(self.table, "id"))
 
-    def copy(self, name: str, link: bool = False) -> Path:
+    def copy(self, name, link=False):
         """A copy of one of the run's files, in a folder of its own."""
         there = Path(tempfile.mkdtemp(dir=self.folder)) / name
         (os.link if link else shutil.copy)(self.run / name, there)
         return there
 
-    def copied_run(self, source: str) -> Path:
+    def copied_run(self, source):
         """A copy of a run folder, which exchanges its files elsewhere."""
         there = Path(tempfile.mkdtemp(dir=self.folder)) / "copy.run"
         shutil.copytree(self.folder / source, there)
@@ -129,7 +126,7 @@ class Victim:
         return there
 
 
-PLACES: dict[str, Callable[[Victim], bytes]] = {
+PLACES = {
     "the run folder": lambda victim: victim.by_folder(victim.run),
     "a program with the folder's key and secret": lambda victim: victim.by_program(
         victim.run / "secret"
@@ -148,7 +145,7 @@ PLACES: dict[str, Callable[[Victim], bytes]] = {
 }
 
 
-def messages(folder: Path, machines: int) -> list[bytes]:
+def messages(folder, machines):
     """What gets out at every place, on so many machines by turns."""
     victim = Victim(folder)
     out = []
@@ -158,7 +155,7 @@ def messages(folder: Path, machines: int) -> list[bytes]:
     return out
 
 
-def refusals(folder: Path) -> int:
+def refusals(folder):
     """How many places give a message of another table, on the machine where the first was released for."""
     victim, given = Victim(folder), 0
     with machine(folder / "state"):
@@ -179,13 +176,13 @@ def refusals(folder: Path) -> int:
     return given
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """What gets out with and without each defence."""
     count = len(PLACES)
     with tempfile.TemporaryDirectory() as name:
         folders = iter(Path(name) / str(i) for i in range(9))
 
-        def fresh() -> Path:
+        def fresh():
             folder = next(folders)
             folder.mkdir()
             return folder

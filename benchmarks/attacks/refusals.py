@@ -5,10 +5,7 @@ a value that is not listed, or a combination that is called impossible. He needs
 answer. Here he plays against a party that refuses such a table, as parties once did, and against one that leaves the row out.
 """
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +17,6 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
@@ -42,7 +38,7 @@ VICTIMS = {
 }
 
 
-def plan_of(ring: KeyRing) -> Plan:
+def plan_of(ring):
     """What the attacker proposed, and all parties accepted."""
     hospital = [
         Attribute.integer("smoker", 2),
@@ -61,7 +57,7 @@ def plan_of(ring: KeyRing) -> Plan:
     )
 
 
-def table_of(folder: Path, name: str, more: str) -> Path:
+def table_of(folder, name, more):
     """The hospital's table with some more lines, as a CSV file."""
     rng = np.random.default_rng(0)
     smoker, ill, age = (
@@ -79,7 +75,7 @@ def table_of(folder: Path, name: str, more: str) -> Path:
     return path
 
 
-def released(plan: Plan, ring: KeyRing, table: Path, refusing: bool) -> bool:
+def released(plan, ring, table, refusing):
     """Whether a message goes out: all that the attacker looks at."""
     party = Party(plan, "hospital", Secret.new(), key=ring.parties["hospital"])
     try:
@@ -93,7 +89,7 @@ def released(plan: Plan, ring: KeyRing, table: Path, refusing: bool) -> bool:
         return False
 
 
-def rows() -> Iterator[Verdict]:
+def rows():
     """How many victims are told from nobody, of all kinds."""
     ring = KeyRing.new(("hospital", "insurer"))
     plan = plan_of(ring)

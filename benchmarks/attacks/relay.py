@@ -5,13 +5,9 @@ against the real roles, and it is *noticed* if a role refuses what it is given, 
 their plans see two.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from vertimrf.errors import VertiMRFError
 from vertimrf.files import sealed
@@ -19,18 +15,15 @@ from vertimrf.files.canonical import same_fingerprint
 from vertimrf.keys import KeyRing, PrivateKey, _file_key, called, seal
 from vertimrf.message import KIND, Message
 from vertimrf.party.secret import open_envelope, seal_secret
-from vertimrf.plan.plan import Plan
 from vertimrf.server.server import Server
 
-from ..verdict import Verdict, at_least
-from .deployment import Deployment, deploy, with_ring
+from ..verdict import at_least
+from .deployment import deploy, with_ring
 
 __all__ = ["play", "rows"]
 
-Position = tuple[str, bool]
 
-
-def rows() -> Iterator[Verdict]:
+def rows():
     """Positions played, and how many of them were noticed."""
     played = dict(play(deploy()))
     noticed = sum(played.values())
@@ -41,7 +34,7 @@ def rows() -> Iterator[Verdict]:
     )
 
 
-def play(run: Deployment) -> Iterator[Position]:
+def play(run):
     """Every position's name, and whether it was noticed."""
     yield from swapped_offers(run)
     yield from rewrapped_secrets(run)
@@ -51,7 +44,7 @@ def play(run: Deployment) -> Iterator[Position]:
     yield from readers(run)
 
 
-def refused(attempt: Callable[[], Any]) -> bool:
+def refused(attempt):
     """Whether a role refuses with an error of the library; any other error is a bug, and is let through."""
     try:
         attempt()
@@ -60,19 +53,19 @@ def refused(attempt: Callable[[], Any]) -> bool:
     return False
 
 
-def swap(ring: KeyRing, key: PrivateKey) -> KeyRing:
+def swap(ring, key):
     """The ring as somebody sees it to whom the relay has given its own key under that name."""
     if key.party is None:
         return KeyRing(ring.parties, key)
     return KeyRing({**ring.parties, key.party: key}, ring.server)
 
 
-def seen_apart(one: Plan, two: Plan) -> bool:
+def seen_apart(one, two):
     """Whether people who compare these plans notice."""
     return not same_fingerprint(one.fingerprint.lower().replace("-", " "), two.fingerprint)
 
 
-def swapped_offers(run: Deployment) -> Iterator[Position]:
+def swapped_offers(run):
     """The relay's key in the plan, under each name in turn, and under all."""
     first = run.plan.party_names[0]
     for key in (*run.ring.parties.values(), run.ring.server):
@@ -119,7 +112,7 @@ def swapped_offers(run: Deployment) -> Iterator[Position]:
         )
 
 
-def rewrapped_secrets(run: Deployment) -> Iterator[Position]:
+def rewrapped_secrets(run):
     """The relay between two parties: it opens the secret under one plan and seals the same secret on under another, so that
     both secrets have one fingerprint; the plans have not."""
     for sealer in run.plan.party_names:
@@ -144,7 +137,7 @@ def rewrapped_secrets(run: Deployment) -> Iterator[Position]:
             )
 
 
-def changed_envelopes(run: Deployment) -> Iterator[Position]:
+def changed_envelopes(run):
     """The true plan in everybody's hands; the relay even knows the secret, say from an earlier break-in."""
     sealer, *others = run.plan.party_names
     keys, digest = run.plan.sealing_keys(), run.plan.digest()
@@ -179,18 +172,18 @@ def changed_envelopes(run: Deployment) -> Iterator[Position]:
         assert open_envelope(run.envelopes, digest, keys, victim_key) == (sealer, run.secret)
 
 
-def changed_messages(run: Deployment) -> Iterator[Position]:
+def changed_messages(run):
     """Messages on their way to the server."""
     digest = run.plan.digest()
     files = run.sealed_messages
 
-    def read(data: bytes) -> Message:
+    def read(data):
         return Message.unseal(data, run.plan, run.ring.server)
 
-    def contents(name: str) -> bytes:
+    def contents(name):
         return run.messages[name].to_bytes(run.plan)
 
-    def forged(name: str, sender: PrivateKey, plan: bytes = digest, kind: str = KIND) -> bytes:
+    def forged(name, sender, plan=digest, kind=KIND):
         # Whose key it is has another in the forger's own plan, for no plan has one key twice.
         others = (
             PrivateKey.new(n) for n, key in run.ring.parties.items() if key.value == sender.value
@@ -244,7 +237,7 @@ def changed_messages(run: Deployment) -> Iterator[Position]:
         assert read(file).party == run.plan.party_names.index(name)
 
 
-def kept_and_doubled(run: Deployment) -> Iterator[Position]:
+def kept_and_doubled(run):
     """Files held back, or sent twice instead of another's."""
     server = Server(run.plan)
     for name in run.plan.party_names:
@@ -256,7 +249,7 @@ def kept_and_doubled(run: Deployment) -> Iterator[Position]:
         )
 
 
-def readers(run: Deployment) -> Iterator[Position]:
+def readers(run):
     """Whoever is not the server tries to open a message with every agreement that its keys can make, the sender's included."""
     public = run.ring.server.offer.public
     for name, file in run.sealed_messages.items():
@@ -273,17 +266,17 @@ def readers(run: Deployment) -> Iterator[Position]:
             yield f"message of {name!r} read with the key of {called(key.party)}", not any(opened)
 
 
-def raw(envelopes: dict[str, Any], name: str) -> bytes:
+def raw(envelopes, name):
     """A party's envelope."""
     return base64.b64decode(envelopes["envelopes"][name])
 
 
-def peeked(data: bytes) -> dict[str, Any]:
+def peeked(data):
     """A sealed file's header."""
     return sealed.peek(data, "file")[0]
 
 
-def with_header(data: bytes, **changes: Any) -> bytes:
+def with_header(data, **changes):
     """A sealed file under another header; None takes a field out, except from and to."""
     header, head = sealed.peek(data, "file")
     header = {
@@ -292,7 +285,7 @@ def with_header(data: bytes, **changes: Any) -> bytes:
     return sealed.pack_head(header) + data[len(head) :]
 
 
-def cut(data: bytes) -> tuple[bytes, list[bytes]]:
+def cut(data):
     """A sealed file's header, and its chunks."""
     _, head = sealed.peek(data, "file")
     body, size = data[len(head) :], sealed.CHUNK + sealed.TAG

@@ -3,12 +3,9 @@
 python -m benchmarks.peers opendp_mst nltcs --epsilon 0.8 --out rows.csv.gz
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from .. import datasets
@@ -16,7 +13,7 @@ from .environment import NotInstalledError
 from .peer import PEERS, default_folder, surroundings, write_rows
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words=None):
     """Run a peer on a table, in its own environment; the exit code."""
     words = sys.argv[1:] if words is None else list(words)
     parser = argparse.ArgumentParser(

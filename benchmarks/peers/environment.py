@@ -31,17 +31,17 @@ class Environment:
     name: str
     requirements: tuple[str, ...]
 
-    def path(self, folder: Path) -> Path:
+    def path(self, folder):
         """Its place among others: other pins, or another Python, have another."""
         version = ".".join(map(str, sys.version_info[:2]))
         digest = hashlib.sha256("\n".join([version, *self.requirements]).encode()).hexdigest()
         return folder / f"{self.name}-{digest[:12]}"
 
-    def active(self, folder: Path) -> bool:
+    def active(self, folder):
         """Whether this process runs in it."""
         return Path(sys.prefix).resolve() == self.path(folder).resolve()
 
-    def python(self, folder: Path) -> Path:
+    def python(self, folder):
         """Its interpreter; the environment is made where it is not there yet.
 
         Raises:
@@ -60,7 +60,7 @@ class Environment:
         return python
 
 
-def pip(python: Path, *words: str) -> str | None:
+def pip(python, *words):
     """pip's last error, or None where it succeeds."""
     done = subprocess.run(
         [python, "-m", "pip", "--disable-pip-version-check", *words], capture_output=True, text=True

@@ -1,17 +1,9 @@
 """Mechanisms written out in ``benchmarks/front_ends.py``, on mbi 2: the package has none itself."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from ..datasets import Codes, Dataset
 from .environment import Environment
 from .zcdp import rho_of
-
-if TYPE_CHECKING:
-    from ..front_ends import Mechanism
 
 __all__ = ["MBI", "release"]
 
@@ -39,9 +31,7 @@ MBI = Environment(
 )
 
 
-def release(
-    name: str, estimator: str, table: Dataset, epsilon: float, delta: float, seed: int
-) -> Codes:
+def release(name, estimator, table, epsilon, delta, seed):
     """Rows of MST, or of AIM with all three-way marginals for a workload. All that is drawn is seeded.
 
     Args:
@@ -53,7 +43,7 @@ def release(
     """
     from .. import front_ends
 
-    mechanisms: dict[str, type[Mechanism]] = {
+    mechanisms = {
         "MST": front_ends.MST,
         "AIM": front_ends.AIM,
         "annealed AIM": front_ends.AnnealedAIM,

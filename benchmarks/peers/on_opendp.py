@@ -1,14 +1,10 @@
 """Mechanisms of OpenDP: ``opendp.extras.mbi``, on mbi 1.1."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..datasets import Codes, Dataset
 from .environment import Environment
 from .zcdp import rho_of
 
@@ -38,7 +34,7 @@ OPENDP = Environment(
 )
 
 
-def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
+def release(name, table, epsilon, delta, seed):
     """Rows of a contingency table that an algorithm of ``dp.mbi`` releases, as it is set up by default.
 
     OpenDP draws its noise from the system's entropy; the seed is for nulls alone.
@@ -65,7 +61,7 @@ def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int) 
     return np.stack([without_nulls(made[a].to_list(), rng) for a in table.names])
 
 
-def within_budget(frame: Any, keys: dict[str, list[int]], algorithm: Any, rho: float) -> Any:
+def within_budget(frame, keys, algorithm, rho):
     """A contingency table released at rho, or at a billionth less for each time that OpenDP refuses it.
 
     Its parts can add up to the last digit more than it gives itself, and it then stops before anybody sees anything:
@@ -88,7 +84,7 @@ def within_budget(frame: Any, keys: dict[str, list[int]], algorithm: Any, rho: f
     raise RuntimeError(f"OpenDP found its own budget insufficient {ATTEMPTS} times.")
 
 
-def without_nulls(column: list[int | None], rng: np.random.Generator) -> Codes:
+def without_nulls(column, rng):
     """OpenDP adds a key for nulls, which no record has and noise may fill: they become values of other rows."""
     values = np.array([-1 if value is None else value for value in column], np.int64)
     null = values < 0

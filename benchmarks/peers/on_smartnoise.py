@@ -1,12 +1,7 @@
 """Mechanisms of SmartNoise: ``smartnoise-synth``, on mbi 1.1."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from ..datasets import Codes, Dataset
 from .environment import Environment
 
 __all__ = ["SMARTNOISE", "release"]
@@ -40,17 +35,15 @@ class Independent:
     columns which have a parent in common rise together, whatever the model says.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model):
         self.model = model
 
-    def synthetic_data(self, rows: int) -> Any:
+    def synthetic_data(self, rows):
         """As mbi's, of independent rows."""
         return self.model.synthetic_data(rows, method="sample")
 
 
-def release(
-    name: str, table: Dataset, epsilon: float, delta: float, seed: int, **options: Any
-) -> Codes:
+def release(name, table, epsilon, delta, seed, **options):
     """Rows of a synthesizer, its transformer fitted to the public domain. SmartNoise draws from NumPy's global generator."""
     import pandas as pd
     from snsynth import Synthesizer

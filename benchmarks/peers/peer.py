@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "VERTIMRF_PEERS"
 
 
-def default_folder() -> Path:
+def default_folder():
     """Where environments lie: the folder that ``FOLDER`` names, or the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get(FOLDER) or Path(cache) / "vertimrf" / "peers")
@@ -50,7 +50,7 @@ class Peer:
     synthesize: Callable[[Dataset, float, float, int], Codes]
 
 
-def write_rows(path: Path, names: Sequence[str], codes: Codes) -> None:
+def write_rows(path, names, codes):
     """Rows of integer codes as CSV, compressed: a header of names, then a row a line.
 
     Args:
@@ -62,7 +62,7 @@ def write_rows(path: Path, names: Sequence[str], codes: Codes) -> None:
         np.savetxt(file, codes.T, fmt="%d", delimiter=",", header=",".join(names), comments="")
 
 
-def read_rows(path: Path, names: Sequence[str], sizes: Sequence[int]) -> Codes:
+def read_rows(path, names, sizes):
     """Rows that :func:`write_rows` wrote [shape=(d, n), uint16].
 
     Raises:
@@ -79,7 +79,7 @@ def read_rows(path: Path, names: Sequence[str], sizes: Sequence[int]) -> Codes:
     return codes.astype(np.uint16)
 
 
-def surroundings() -> dict[str, str]:
+def surroundings():
     """Variables under which this checkout's modules are found from any interpreter and folder."""
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 

@@ -1,7 +1,5 @@
 """What zero-concentrated privacy a target of epsilon and delta buys, for peers that are told rho."""
 
-from __future__ import annotations
-
 import numpy as np
 
 __all__ = ["delta_of", "rho_of"]
@@ -9,7 +7,7 @@ __all__ = ["delta_of", "rho_of"]
 HALVINGS = 60
 
 
-def delta_of(rho: float, epsilon: float) -> float:
+def delta_of(rho, epsilon):
     """The delta at which rho-zCDP is (epsilon, delta)-DP (Canonne, Kamath, Steinke, 2020, corollary 13).
 
     Any order alpha gives a valid bound; the best of a grid is taken.
@@ -20,7 +18,7 @@ def delta_of(rho: float, epsilon: float) -> float:
     return float(np.exp(min(logs.min(), 0.0)))
 
 
-def rho_of(epsilon: float, delta: float) -> float:
+def rho_of(epsilon, delta):
     """The largest rho for which rho-zCDP is (epsilon, delta)-DP."""
     low, high = 0.0, epsilon + 1
     for _ in range(HALVINGS):

@@ -11,9 +11,6 @@ to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
     python -m benchmarks.reproduce --only utility --page benchmarks/results/utility.md
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 import tempfile
 import time
@@ -26,19 +23,19 @@ from ..verdict import FULL, QUICK, SMOKE, conclude, show
 from ..verdict import arguments as sized
 from . import report
 from .execute import execute
-from .experiments import EXPERIMENTS, Scale, available, full_scale, quick_scale, smoke_scale
-from .store import Run, Store
+from .experiments import EXPERIMENTS, available, full_scale, quick_scale, smoke_scale
+from .store import Store
 
 FULL_SEEDS = 5
 
 
-def pending(scale: Scale, names: list[str], store: Store) -> tuple[list[Run], int]:
+def pending(scale, names, store):
     """Runs yet to do, and how many there are in all; a run that several experiments ask for counts once."""
     wanted = list(dict.fromkeys(run for name in names for run in EXPERIMENTS[name](scale)))
     return [run for run in wanted if run not in store], len(wanted)
 
 
-def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
+def work(runs, total, store, folder):
     """Do runs, appending each; a run that fails is reported and left for the next time. Returns the failures."""
     failures = []
     begun, revision = time.perf_counter(), commit()
@@ -65,7 +62,7 @@ def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
     return failures
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
+def arguments(argv):
     parser = sized(__doc__, quick="one epsilon, one seed, few marginals; NLTCS or generated data")
     parser.prog = "python -m benchmarks.reproduce"
     parser.add_argument(
@@ -110,7 +107,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def scale_of(options: argparse.Namespace) -> Scale:
+def scale_of(options):
     """The scale that the options ask for."""
     if options.size == SMOKE:
         return smoke_scale()
@@ -134,7 +131,7 @@ def scale_of(options: argparse.Namespace) -> Scale:
     return scale
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv=None):
     """Run, write, and return the exit code: 1 if a run failed."""
     options = arguments(argv)
     if options.size != SMOKE:
@@ -144,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
         return run(options)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options):
     scale = scale_of(options)
     names = options.only or list(EXPERIMENTS)
     for line in available()[2]:

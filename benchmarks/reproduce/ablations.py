@@ -7,19 +7,13 @@ the server are done again with these treatments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from vertimrf.message import Message
 from vertimrf.model.fit import fit
-from vertimrf.model.markov_random_field import MarkovRandomField
-from vertimrf.model.measurement import Measurement
 from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.sample import sample
-from vertimrf.plan.plan import Plan
 from vertimrf.server.global_graph import combine_graphs
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan
@@ -48,15 +42,13 @@ class Treatment:
     reduction: str = "fit"
     consistency: bool = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         if self.reduction not in REDUCTIONS:
             raise ValueError(
                 f"Unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}."
             )
 
-    def apply(
-        self, crossing: Sequence[Measurement], initial: MarkovRandomField, total: float
-    ) -> list[Measurement]:
+    def apply(self, crossing, initial, total):
         """Treat cross-party marginals.
 
         Args:
@@ -67,7 +59,7 @@ class Treatment:
         out = list(crossing)
         margins = {a: initial.marginal((a,)) for m in out for a in m.attributes}
         if out and self.consistency:
-            out = enforce(out, {(a,): counts for a, counts in margins.items()}, total)
+            out = enforce(out, margins, total)
         match self.reduction:
             case "hisrec":
                 return [hisrec(m, margins) for m in out]
@@ -76,9 +68,7 @@ class Treatment:
         return out
 
 
-def treated(
-    plan: Plan, messages: Sequence[Message], treatment: Treatment, rows: int, seed: int
-) -> tuple[MarkovRandomField, npt.NDArray[np.uint16]]:
+def treated(plan, messages, treatment, rows, seed):
     """The global model and rows of it, from the messages of parties that hold the same people.
 
     Args:

@@ -1,22 +1,18 @@
 """Doing one run."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 
 import numba
 
 from vertimrf.distances import tvd, usual_ways
 
-from ..datasets import Dataset, load
+from ..datasets import load
 from .methods import METHODS
-from .splits import Split, by_correlation, by_importance, deal, even_counts
-from .store import Result, Run
+from .splits import by_correlation, by_importance, deal, even_counts
 from .svm import folds, labels_of, majority, misclassification
 
 
-def split_of(data: Dataset, run: Run) -> Split:
+def split_of(data, run):
     """Attributes of each party of a run.
 
     Raises:
@@ -34,7 +30,7 @@ def split_of(data: Dataset, run: Run) -> Split:
     raise ValueError(f"unknown split {run.split!r}")
 
 
-def execute(run: Run, folder: Path) -> Result:
+def execute(run, folder):
     """Synthesise and evaluate."""
     whole = load(run.data, folder)
     split = split_of(whole, run)
@@ -46,7 +42,7 @@ def execute(run: Run, folder: Path) -> Result:
     made = METHODS[run.method].synthesize(
         data.codes, data.sizes, split, run.epsilon, 1 / data.records, run.seed, **dict(run.options)
     )
-    result: Result = {
+    result = {
         "seconds": time.perf_counter() - start,
         "party_seconds": made.party_seconds,
         "server_seconds": made.server_seconds,

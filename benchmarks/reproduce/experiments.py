@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..datasets import present
 from ..peers.peer import FOLDER, PEERS
@@ -26,7 +24,7 @@ SPLITS = tuple(f"importance={alpha}" for alpha in ("0.1", "1", "10", "100")) + t
 
 # Messages of so many megabytes: data set, method, epsilon, size. None where a method's messages have a size of their own.
 Message = tuple[str, str, float, float | None]
-MESSAGES: tuple[Message, ...] = (
+MESSAGES = (
     *(("adult", DEFAULT, 0.8, mb) for mb in (1, 4, 16, 64)),
     *(("nltcs", DEFAULT, 0.8, mb) for mb in (0.25, 1, 4)),
     *((data, DEFAULT, 0.8, mb) for data in ("br2000", "fire") for mb in (4, 16)),
@@ -81,20 +79,20 @@ class Scale:
     messages: tuple[Message, ...] = MESSAGES
 
     @property
-    def vertical(self) -> tuple[str, ...]:
+    def vertical(self):
         """Methods but for those of others that hold all data in one place, which take long."""
         return tuple(method for method in self.methods if method not in PEERS)
 
     def run(
         self,
-        metric: str,
-        data: str,
-        method: str,
-        epsilon: float,
-        seed: int,
-        split: str = "paper",
-        **more: object,
-    ) -> Run:
+        metric,
+        data,
+        method,
+        epsilon,
+        seed,
+        split="paper",
+        **more,
+    ):
         """A run at this scale; VertiGAN is given its options. The paper's splits are even and in order, as "m=2" is."""
         split = "paper" if split == "m=2" else split
         options = tuple(sorted(more.items())) + (self.gan if method == "vertigan" else ())
@@ -109,7 +107,7 @@ class Scale:
             self.marginals if metric == "tvd" else 0,
         )
 
-    def svm(self, data: str, method: str, epsilon: float, seed: int) -> list[Run]:
+    def svm(self, data, method, epsilon, seed):
         """The five folds."""
         base = self.run("svm", data, method, epsilon, seed)
         return (
@@ -119,7 +117,7 @@ class Scale:
         )
 
 
-def available() -> tuple[tuple[str, ...], bool, list[str]]:
+def available():
     """Methods that can run here, whether classifiers can, and what is missing in words."""
     missing = []
     methods = tuple(name for name in METHODS if name != "real")
@@ -137,7 +135,7 @@ def available() -> tuple[tuple[str, ...], bool, list[str]]:
     return methods, classify, missing
 
 
-def full_scale(seeds: int, data: tuple[str, ...] = ("nltcs", "adult", "br2000", "fire")) -> Scale:
+def full_scale(seeds, data=("nltcs", "adult", "br2000", "fire")):
     """The paper's."""
     methods, classify, _ = available()
     return Scale(
@@ -145,7 +143,7 @@ def full_scale(seeds: int, data: tuple[str, ...] = ("nltcs", "adult", "br2000", 
     )
 
 
-def quick_scale(folder: Path, seeds: int) -> Scale:
+def quick_scale(folder, seeds):
     """Every experiment and method, in minutes: NLTCS, or generated data where it is not there."""
     methods, classify, _ = available()
     name = "nltcs" if present("nltcs", folder) else "generated"
@@ -167,7 +165,7 @@ def quick_scale(folder: Path, seeds: int) -> Scale:
     )
 
 
-def smoke_scale() -> Scale:
+def smoke_scale():
     """A run or two of every experiment, in seconds: few methods on generated data."""
     methods, classify, _ = available()
     few = tuple(
@@ -193,7 +191,7 @@ def smoke_scale() -> Scale:
     )
 
 
-def tvd_curves(scale: Scale) -> list[Run]:
+def tvd_curves(scale):
     """l-way TVD against epsilon."""
     return [
         scale.run("tvd", data, method, epsilon, seed)
@@ -204,7 +202,7 @@ def tvd_curves(scale: Scale) -> list[Run]:
     ]
 
 
-def svm_curves(scale: Scale) -> list[Run]:
+def svm_curves(scale):
     """SVM misclassification against epsilon; one repetition has five folds."""
     return [
         run
@@ -215,7 +213,7 @@ def svm_curves(scale: Scale) -> list[Run]:
     ] + [run for data in scale.data for run in scale.svm(data, "real", REAL_EPSILON, 0)]
 
 
-def parties(scale: Scale) -> list[Run]:
+def parties(scale):
     """TVD against the number of parties, epsilon 0.8."""
     return [
         scale.run("tvd", data, method, 0.8, seed, split)
@@ -226,7 +224,7 @@ def parties(scale: Scale) -> list[Run]:
     ]
 
 
-def shares(scale: Scale) -> list[Run]:
+def shares(scale):
     """TVD against LocMRF's part of the budget, epsilon 0.8, NLTCS."""
     return [
         scale.run("tvd", scale.small, method, 0.8, seed, local_share=share)
@@ -236,7 +234,7 @@ def shares(scale: Scale) -> list[Run]:
     ]
 
 
-def costs(scale: Scale) -> list[Run]:
+def costs(scale):
     """Communication and computation per role, Adult, epsilon 0.8 (Table 2)."""
     methods = [
         m for m in scale.vertical if m not in ("independent-parties", "independent-attributes")
@@ -251,7 +249,7 @@ def costs(scale: Scale) -> list[Run]:
     return runs
 
 
-def splits(scale: Scale) -> list[Run]:
+def splits(scale):
     """TVD under attribute splits by importance and by correlation, NLTCS, epsilon 0.8 (Table 3)."""
     return [
         scale.run("tvd", scale.small, method, 0.8, seed, split)
@@ -263,7 +261,7 @@ def splits(scale: Scale) -> list[Run]:
 
 
 # By figure of the paper's appendix: data set, variants. The library's default is first.
-ABLATIONS: tuple[tuple[str, str, tuple[tuple[str, dict[str, object]], ...]], ...] = (
+ABLATIONS = (
     ("locmrf", "small", (("with LocMRF", {}), ("without LocMRF", {"local_models": False}))),
     (
         "recovery",
@@ -282,7 +280,7 @@ ABLATIONS: tuple[tuple[str, str, tuple[tuple[str, dict[str, object]], ...]], ...
 )
 
 
-def ablations(scale: Scale) -> list[Run]:
+def ablations(scale):
     """With and without LocMRF (NLTCS), HisRec against UniSam (Adult), consistency on and off (Adult)."""
     return [
         scale.run("tvd", getattr(scale, where), method, epsilon, seed, **options)
@@ -294,7 +292,7 @@ def ablations(scale: Scale) -> list[Run]:
     ]
 
 
-def bars(scale: Scale) -> list[Run]:
+def bars(scale):
     """What this library is held to. SVMs compare both methods, so they run where both do."""
     runs = []
     methods = [method for method in (DEFAULT, "centralized") if method in scale.methods]
@@ -315,7 +313,7 @@ def bars(scale: Scale) -> list[Run]:
     return runs
 
 
-def message(scale: Scale, case: Message, seed: int) -> Run:
+def message(scale, case, seed):
     """A run with messages of a given size."""
     data, method, epsilon, mb = case
     return scale.run(
@@ -328,14 +326,14 @@ def message(scale: Scale, case: Message, seed: int) -> Run:
     )
 
 
-def messages(scale: Scale) -> list[Run]:
+def messages(scale):
     """TVD against the size of messages; three seeds at most."""
     return [
         message(scale, case, seed) for case in scale.messages for seed in range(min(scale.seeds, 3))
     ]
 
 
-def useful(scale: Scale) -> tuple[str, ...]:
+def useful(scale):
     """Methods whose rows are judged by what they are good for."""
     return tuple(
         method
@@ -344,7 +342,7 @@ def useful(scale: Scale) -> tuple[str, ...]:
     )
 
 
-def utility(scale: Scale) -> list[Run]:
+def utility(scale):
     """What rows are good for, epsilon 0.8, Adult."""
     return [
         scale.run("utility", scale.large, method, 0.8, seed)
@@ -353,7 +351,7 @@ def utility(scale: Scale) -> list[Run]:
     ]
 
 
-def peers(scale: Scale) -> list[Run]:
+def peers(scale):
     """Mechanisms of others beside ours."""
     methods = [method for method in (DEFAULT, "centralized", *PEERS) if method in scale.methods]
     return [
@@ -364,7 +362,7 @@ def peers(scale: Scale) -> list[Run]:
     ]
 
 
-EXPERIMENTS: dict[str, Callable[[Scale], list[Run]]] = {
+EXPERIMENTS = {
     "bars": bars,
     "tvd": tvd_curves,
     "svm": svm_curves,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,7 +35,6 @@ from .ablations import Treatment, treated
 __all__ = ["METHODS", "Method", "Outcome"]
 
 Codes = npt.NDArray[np.uint16]
-Split = Sequence[Sequence[int]]
 PARTY_PHASES = ("LocMRF", "LocEnc", "sending")
 COUNT_SHARE = 0.01
 # Seconds after which a mechanism of others is ended.
@@ -73,14 +72,14 @@ class Method(Protocol):
 
     def synthesize(
         self,
-        codes: Codes,
-        sizes: Sequence[int],
-        split: Split,
-        epsilon: float,
-        delta: float,
-        seed: int,
-        **options: Any,
-    ) -> Outcome:
+        codes,
+        sizes,
+        split,
+        epsilon,
+        delta,
+        seed,
+        **options,
+    ):
         """Synthesise.
 
         Args:
@@ -110,14 +109,14 @@ class VertiMRF:
 
     def synthesize(
         self,
-        codes: Codes,
-        sizes: Sequence[int],
-        split: Split,
-        epsilon: float,
-        delta: float,
-        seed: int,
-        **options: Any,
-    ) -> Outcome:
+        codes,
+        sizes,
+        split,
+        epsilon,
+        delta,
+        seed,
+        **options,
+    ):
         """See :class:`Method`; options are ``local_share``, the fields of ``Treatment`` and those of ``make_plan``."""
         n = codes.shape[1]
         party_columns = [tuple(columns) for columns in split]
@@ -181,14 +180,14 @@ class Centralized:
 
     def synthesize(
         self,
-        codes: Codes,
-        sizes: Sequence[int],
-        split: Split,
-        epsilon: float,
-        delta: float,
-        seed: int,
-        **options: Any,
-    ) -> Outcome:
+        codes,
+        sizes,
+        split,
+        epsilon,
+        delta,
+        seed,
+        **options,
+    ):
         """See :class:`Method`; options are the parameters of ``Synthesizer``."""
         names = [f"x{a}" for a in range(len(sizes))]
         schema = Schema.of(
@@ -221,14 +220,14 @@ class VertiGAN:
 
     def synthesize(
         self,
-        codes: Codes,
-        sizes: Sequence[int],
-        split: Split,
-        epsilon: float,
-        delta: float,
-        seed: int,
-        **options: Any,
-    ) -> Outcome:
+        codes,
+        sizes,
+        split,
+        epsilon,
+        delta,
+        seed,
+        **options,
+    ):
         """See :class:`Method`; options are the fields of ``vertigan.Training``."""
         from .vertigan import Training, train
 
@@ -252,14 +251,14 @@ class Central:
 
     def synthesize(
         self,
-        codes: Codes,
-        sizes: Sequence[int],
-        split: Split,
-        epsilon: float,
-        delta: float,
-        seed: int,
-        **options: Any,
-    ) -> Outcome:
+        codes,
+        sizes,
+        split,
+        epsilon,
+        delta,
+        seed,
+        **options,
+    ):
         """See :class:`Method`; there are no options."""
         if options:
             raise TypeError(f"{self.title} has no option {next(iter(options))!r}.")
@@ -320,21 +319,21 @@ class RealRows:
 
     def synthesize(
         self,
-        codes: Codes,
-        sizes: Sequence[int],
-        split: Split,
-        epsilon: float,
-        delta: float,
-        seed: int,
-        **options: Any,
-    ) -> Outcome:
+        codes,
+        sizes,
+        split,
+        epsilon,
+        delta,
+        seed,
+        **options,
+    ):
         """The rows given; everything else is of no account."""
         return Outcome(codes=codes, spent=float("inf"), private=False)
 
 
 NO_SKETCHES = (COUNT_SHARE, 1 - COUNT_SHARE, 0.0)
 
-METHODS: dict[str, Method] = {
+METHODS = {
     method.name: method
     for method in (
         VertiMRF("count-sketches", "count sketches (the default)"),

@@ -1,7 +1,5 @@
 """Figures measured by others or elsewhere; every table marks them as quoted."""
 
-from __future__ import annotations
-
 # 3-way TVD of central mechanisms with all data in one place, by (data, epsilon): MST of mbi 2.0; AIM ported to mbi 2.0 with a
 # 3-way workload and all fits converged. Measured once, in an environment of their own, on these data sets.
 MST = {

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..peers.peer import PEERS
 from ..verdict import FULL, Verdict, with_bar
 from . import quoted
-from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Message, Scale, message, useful
+from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, message, useful
 from .methods import METHODS
-from .store import Result, Run, Store
 from .svm import FOLDS
 from .usefulness import COLUMNS
 
-Figures = list[Result]
 
-
-def write_csv(store: Store, path: Path) -> None:
+def write_csv(store, path):
     """One line per finished run."""
     columns = [
         "metric",
@@ -57,22 +52,25 @@ def write_csv(store: Store, path: Path) -> None:
             writer.writerow({**result, **run.__dict__, "options": options, "message_bytes": sent})
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown."""
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+def table(head, rows):
+    """Markdown; nothing without rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines]) if lines else ""
+
+
+def under(heading, head, rows):
+    """A table below a heading of its own; nothing without rows."""
+    return f"**{heading}**\n\n{table(head, rows)}" if rows else ""
 
 
 class Page:
     """Looks runs up at a scale."""
 
-    def __init__(self, store: Store, scale: Scale) -> None:
+    def __init__(self, store, scale):
         self.store = store
         self.scale = scale
 
-    def figures(
-        self, data: str, method: str, epsilon: float, split: str = "paper", **options: Any
-    ) -> Figures:
+    def figures(self, data, method, epsilon, split="paper", **options):
         """Finished TVD runs over seeds."""
         runs = [
             self.scale.run("tvd", data, method, epsilon, seed, split, **options)
@@ -80,13 +78,13 @@ class Page:
         ]
         return self._results_of(runs)
 
-    def sized(self, case: Message) -> Figures:
+    def sized(self, case):
         """Finished runs of a case of message sizes."""
         return self._results_of(
             [message(self.scale, case, seed) for seed in range(min(self.scale.seeds, 3))]
         )
 
-    def useful(self, method: str) -> Figures:
+    def useful(self, method):
         """Finished runs that were judged by what rows are good for."""
         return self._results_of(
             [
@@ -95,20 +93,20 @@ class Page:
             ]
         )
 
-    def folds(self, data: str, method: str, epsilon: float) -> Figures:
+    def folds(self, data, method, epsilon):
         """Finished SVM runs over folds."""
         return self._results_of(self.scale.svm(data, method, epsilon, 0))
 
-    def _results_of(self, runs: Sequence[Run]) -> Figures:
+    def _results_of(self, runs):
         return [result for run in runs if (result := self.store.get(run)) is not None]
 
 
-def mean(figures: Figures, name: str) -> float:
+def mean(figures, name):
     """Mean over runs; NaN without any."""
     return float(np.mean([result[name] for result in figures])) if figures else float("nan")
 
 
-def spread(figures: Figures, name: str, wanted: int) -> str:
+def spread(figures, name, wanted):
     """Mean ± standard deviation, a dash without runs; fewer runs than wanted say how many."""
     if not figures:
         return "–"
@@ -118,13 +116,20 @@ def spread(figures: Figures, name: str, wanted: int) -> str:
     return f"{np.mean(values):.4f}{more}{few}"
 
 
-def title(method: str) -> str:
+def lines(page, cases):
+    """A row of mean 3-way TVDs for each name whose runs have been made, some of them at least."""
+    return [
+        [name, *(spread(results, "tvd3", page.scale.seeds) for results in every)]
+        for name, every in cases
+        if any(every)
+    ]
+
+
+def title(method):
     return METHODS[method].title
 
 
-def curves_section(
-    page: Page, metric: str, lookup: Callable[[str, str, float], Figures], quotes: bool
-) -> str:
+def curves_section(page, metric, lookup, quotes):
     """Methods against epsilon, a table per data set; nothing where nothing has been run."""
     wanted = FOLDS if metric == "misclassification" else page.scale.seeds
     parts = []
@@ -162,15 +167,12 @@ def curves_section(
                     ["rows drawn from the truth (quoted)"]
                     + [f"{quoted.RESAMPLED[data]:g}"] * len(page.scale.epsilons)
                 )
-        if rows:
-            parts.append(
-                f"**{data}**\n\n"
-                + table(["method \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows)
-            )
-    return "\n\n".join(parts)
+        head = ["method \\ ε", *(f"{e:g}" for e in page.scale.epsilons)]
+        parts.append(under(data, head, rows))
+    return "\n\n".join(filter(None, parts))
 
 
-def tvd_section(page: Page) -> str:
+def tvd_section(page):
     """l-way TVD, one part per l."""
     parts = []
     for way in (3, 4, 5):
@@ -179,57 +181,40 @@ def tvd_section(page: Page) -> str:
     return "\n\n".join(parts)
 
 
-def svm_section(page: Page) -> str:
+def svm_section(page):
     return curves_section(page, "misclassification", page.folds, False)
 
 
-def parties_section(page: Page) -> str:
+def parties_section(page):
     parts = []
     for data in dict.fromkeys((page.scale.small, page.scale.large)):
-        rows = []
-        for method in (*OURS, "published", "fo"):
-            all_results = [page.figures(data, method, 0.8, split) for split in page.scale.parties]
-            if any(all_results):
-                rows.append(
-                    [
-                        title(method),
-                        *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
-                    ]
-                )
-        if rows:
-            parts.append(f"**{data}**\n\n" + table(["method", *page.scale.parties], rows))
-    return "\n\n".join(parts)
-
-
-def shares_section(page: Page) -> str:
-    rows = []
-    for method in (*OURS, "fo"):
-        all_results = [
-            page.figures(page.scale.small, method, 0.8, local_share=share)
-            for share in page.scale.shares
-        ]
-        if any(all_results):
-            rows.append(
-                [
-                    title(method),
-                    *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
-                ]
+        cases = (
+            (
+                title(method),
+                [page.figures(data, method, 0.8, split) for split in page.scale.parties],
             )
-    return (
-        table(
-            [f"{page.scale.small}: method \\ θ", *(f"{share:g}" for share in page.scale.shares)],
-            rows,
+            for method in (*OURS, "published", "fo")
         )
-        if rows
-        else ""
+        parts.append(under(data, ["method", *page.scale.parties], lines(page, cases)))
+    return "\n\n".join(filter(None, parts))
+
+
+def shares_section(page):
+    small, shares = page.scale.small, page.scale.shares
+    cases = (
+        (
+            title(method),
+            [page.figures(small, method, 0.8, local_share=share) for share in shares],
+        )
+        for method in (*OURS, "fo")
     )
+    head = [f"{small}: method \\ θ", *(f"{share:g}" for share in shares)]
+    return table(head, lines(page, cases))
 
 
-def costs_section(page: Page) -> str:
+def costs_section(page):
     rows = []
-    cases: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in page.scale.methods] + [
-        ("published", {"keys": 8000})
-    ]
+    cases = [(method, {}) for method in page.scale.methods] + [("published", {"keys": 8000})]
     for method, options in cases:
         results = page.figures(page.scale.large, method, 0.8, **options)
         if not results or method.startswith("independent"):
@@ -256,55 +241,40 @@ def costs_section(page: Page) -> str:
     return table(head, rows + paper)
 
 
-def splits_section(page: Page) -> str:
+def splits_section(page):
     methods = [m for m in (*OURS, "published", "fo", "vertigan") if m in page.scale.methods]
-    rows = []
-    for split in page.scale.splits:
-        all_results = [page.figures(page.scale.small, method, 0.8, split) for method in methods]
-        if any(all_results):
-            paper = [
-                f"{value:.4f} ± {deviation:.3f}" for value, deviation in quoted.PAPER_SPLITS[split]
-            ]
-            rows.append(
-                [
-                    split,
-                    *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
-                    *paper,
-                ]
-            )
-    quotes = ["paper: FM (quoted)", "paper: FO (quoted)", "paper: VertiGAN (quoted)"]
-    return (
-        table([f"{page.scale.small}, ε = 0.8", *map(title, methods), *quotes], rows) if rows else ""
+    small = page.scale.small
+    cases = (
+        (split, [page.figures(small, method, 0.8, split) for method in methods])
+        for split in page.scale.splits
     )
+    rows = [
+        row + [f"{value:.4f} ± {spread:.3f}" for value, spread in quoted.PAPER_SPLITS[row[0]]]
+        for row in lines(page, cases)
+    ]
+    quotes = ["paper: FM (quoted)", "paper: FO (quoted)", "paper: VertiGAN (quoted)"]
+    return table([f"{small}, ε = 0.8", *map(title, methods), *quotes], rows)
 
 
-def ablations_section(page: Page) -> str:
+def ablations_section(page):
     parts = []
+    epsilons = page.scale.epsilons
     for name, where, variants in ABLATIONS:
         data = getattr(page.scale, where)
-        rows = []
-        for method in ("count-sketches", "one-round", "fo"):
-            for label, options in variants:
-                all_results = [
-                    page.figures(data, method, epsilon, **options)
-                    for epsilon in page.scale.epsilons
-                ]
-                if any(all_results):
-                    rows.append(
-                        [
-                            f"{title(method)}: {label}",
-                            *(spread(results, "tvd3", page.scale.seeds) for results in all_results),
-                        ]
-                    )
-        if rows:
-            parts.append(
-                f"**{name}, {data}**\n\n"
-                + table(["variant \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows)
+        cases = (
+            (
+                f"{title(method)}: {label}",
+                [page.figures(data, method, epsilon, **options) for epsilon in epsilons],
             )
-    return "\n\n".join(parts)
+            for method in ("count-sketches", "one-round", "fo")
+            for label, options in variants
+        )
+        head = ["variant \\ ε", *(f"{e:g}" for e in epsilons)]
+        parts.append(under(f"{name}, {data}", head, lines(page, cases)))
+    return "\n\n".join(filter(None, parts))
 
 
-def message_verdicts(page: Page) -> list[Verdict]:
+def message_verdicts(page):
     """Means of 3-way TVD by case of message sizes; "one-round" is scheduled pairs."""
     names = {DEFAULT: "count sketches", "one-round": "scheduled pairs", "fo": "randomised response"}
     out = []
@@ -319,7 +289,7 @@ def message_verdicts(page: Page) -> list[Verdict]:
     return out
 
 
-def messages_section(page: Page) -> str:
+def messages_section(page):
     cases = [case for case in page.scale.messages if page.sized(case)]
     rows = []
     for case, verdict in zip(cases, message_verdicts(page), strict=True):
@@ -337,26 +307,11 @@ def messages_section(page: Page) -> str:
                 {True: "yes", False: "no", None: ""}[row.holds],
             ]
         )
-    return (
-        table(
-            [
-                "data",
-                "ε",
-                "encoder",
-                "largest message [MB]",
-                "3-way TVD",
-                "runs",
-                "at most",
-                "holds",
-            ],
-            rows,
-        )
-        if rows
-        else ""
-    )
+    head = ["data", "ε", "encoder", "largest message [MB]", "3-way TVD", "runs", "at most", "holds"]
+    return table(head, rows)
 
 
-def utility_section(page: Page) -> str:
+def utility_section(page):
     """A line a method; the last one is of real rows. Columns without a figure are left out."""
     lines = {
         title(method): results for method in useful(page.scale) if (results := page.useful(method))
@@ -378,7 +333,7 @@ def utility_section(page: Page) -> str:
         if any(column[0] in result for result in every)
     }
 
-    def cell(results: Figures, name: str, digits: int) -> str:
+    def cell(results, name, digits):
         values = [result[name] for result in results if name in result]
         more = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
         return f"{np.mean(values):.{digits}f}{more}" if values else "–"
@@ -390,7 +345,7 @@ def utility_section(page: Page) -> str:
     return table([f"{page.scale.large}, ε = 0.8: rows of", *shown], rows)
 
 
-def utility_verdicts(page: Page) -> list[Verdict]:
+def utility_verdicts(page):
     """By how much two parties' AUC is above that of others."""
     mine = page.useful(DEFAULT)
     return [
@@ -404,7 +359,7 @@ def utility_verdicts(page: Page) -> list[Verdict]:
     ]
 
 
-def peers_section(page: Page) -> str:
+def peers_section(page):
     """A table per epsilon: mechanisms by data, what is quoted below what was measured."""
     quotes = {
         "SWIFT (dpsynth)": quoted.SWIFT,
@@ -430,12 +385,11 @@ def peers_section(page: Page) -> str:
                 for data in page.scale.data
             ]
             rows += [[f"*quoted:* {name}", *cells]] if rows and set(cells) != {"–"} else []
-        if rows:
-            parts.append(f"**ε = {epsilon:g}**\n\n" + table(["mechanism", *page.scale.data], rows))
-    return "\n\n".join(parts)
+        parts.append(under(f"ε = {epsilon:g}", ["mechanism", *page.scale.data], rows))
+    return "\n\n".join(filter(None, parts))
 
 
-def accuracy(page: Page, short: bool = False) -> str:
+def accuracy(page, short=False):
     """Accuracy, seconds and message sizes of the default, beside what others have; in short, of what others have at 0.8."""
     rows = []
     for data in page.scale.data:
@@ -485,20 +439,20 @@ class Line:
     deviation: float | None
 
 
-def bars(page: Page, size: str = FULL) -> list[Line]:
+def bars(page, size=FULL):
     """All bars whose runs are there."""
-    out: list[Line] = []
-    every: Figures = []
+    out = []
+    every = []
 
     def add(
-        what: str,
-        epsilon: float,
-        results: Figures,
-        metric: str,
-        figure: str,
-        less: float = 0.0,
-        over: float = 1.0,
-    ) -> None:
+        what,
+        epsilon,
+        results,
+        metric,
+        figure,
+        less=0.0,
+        over=1.0,
+    ):
         if results and np.isfinite(less) and over > 0:
             values = [(result[metric] - less) / over for result in results]
             deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
@@ -545,11 +499,11 @@ def bars(page: Page, size: str = FULL) -> list[Line]:
     return out
 
 
-def figure_of(line: Line) -> str:
+def figure_of(line):
     return line.verdict.name.rpartition(": ")[2]
 
 
-def bars_section(page: Page) -> str:
+def bars_section(page):
     rows = [
         [
             line.what if line.epsilon is None else f"{line.what}, {figure_of(line)}",
@@ -562,14 +516,14 @@ def bars_section(page: Page) -> str:
         ]
         for line in bars(page)
     ]
-    return table(["bar", "ε", "measured", "s.d.", "runs", "bar", "holds"], rows) if rows else ""
+    return table(["bar", "ε", "measured", "s.d.", "runs", "bar", "holds"], rows)
 
 
-def summary(page: Page) -> str:
+def summary(page):
     """The bars for a reader in a hurry: one row per thing, a column per epsilon."""
     lines = bars(page)
     epsilons = sorted({line.epsilon for line in lines if line.epsilon is not None})
-    rows: dict[str, dict[float, str]] = {}
+    rows = {}
     for line in lines:
         if line.epsilon is not None:
             no = " **no**" if line.verdict.holds is False else ""
@@ -585,7 +539,7 @@ def summary(page: Page) -> str:
     return table(head, cells) + f"\n\n{sum(judged)} of {len(judged)} bars hold{seconds}."
 
 
-SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
+SECTIONS = {
     "bars": (
         "Bars",
         "What the library is held to: means over seeds (SVM: folds) of 3-way TVD unless a line says otherwise; δ = "
@@ -658,20 +612,20 @@ SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
 
 
 # What pages have of an experiment, by mark; and what bars hold of it.
-TABLES: dict[str, dict[str, Callable[[Page], str]]] = {
+TABLES = {
     "bars": {"accuracy": accuracy, "bars": summary},
     "messages": {"message size": messages_section},
     "utility": {"utility adult income 0.8": utility_section},
     "peers": {"peers": peers_section},
 }
-VERDICTS: dict[str, Callable[[Page, str], list[Verdict]]] = {
+VERDICTS = {
     "bars": lambda page, size: [line.verdict for line in bars(page, size)],
     "messages": lambda page, size: message_verdicts(page),
     "utility": lambda page, size: utility_verdicts(page),
 }
 
 
-def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:
+def markdown(store, scale, images):
     """The whole page."""
     page = Page(store, scale)
     parts = [
@@ -695,7 +649,7 @@ def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
+def plots(store, scale, folder):
     """SVG figures of the curves; none without matplotlib. Returns the names of the files."""
     try:
         import matplotlib
@@ -732,7 +686,7 @@ def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
         figure, axes = plt.subplots(
             1, len(shown), figsize=(4 * len(shown), 3.6), squeeze=False, layout="constrained"
         )
-        legend: dict[str, Any] = {}
+        legend = {}
         for axis, data in zip(axes[0], shown, strict=True):
             for method, points in lines[data].items():
                 # A method keeps its colour in every panel, whichever methods were run there.

@@ -10,29 +10,24 @@ whose Icor is (1 - beta) min + beta max. VertiBench searches by a genetic algori
 which is exact, and beyond as many are drawn.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-Split = tuple[tuple[int, ...], ...]
 LISTED = 20_000
 # Splits whose Icor is this close to the target, as part of the range, count as hits; one of them is drawn.
 TOLERANCE = 0.005
 
 
-def even_counts(attributes: int, parties: int) -> tuple[int, ...]:
+def even_counts(attributes, parties):
     """Attributes per party, as equal as can be, larger ones first."""
     least, more = divmod(attributes, parties)
     return (least + 1,) * more + (least,) * (parties - more)
 
 
-def deal(counts: tuple[int, ...]) -> Split:
+def deal(counts):
     """Attributes of each party, dealt in order."""
     ends = np.cumsum(counts)
     return tuple(
@@ -40,12 +35,12 @@ def deal(counts: tuple[int, ...]) -> Split:
     )
 
 
-def by_importance(attributes: int, parties: int, alpha: float, seed: int) -> Split:
+def by_importance(attributes, parties, alpha, seed):
     """Attributes of each party, at least one each."""
     rng = np.random.default_rng([seed, 1])
     shares = rng.dirichlet([alpha] * parties)
     order = rng.permutation(attributes)
-    columns: list[list[int]] = [[int(order[party])] for party in range(parties)]
+    columns = [[int(order[party])] for party in range(parties)]
     for attribute, party in zip(
         order[parties:], rng.choice(parties, attributes - parties, p=shares), strict=True
     ):
@@ -53,7 +48,7 @@ def by_importance(attributes: int, parties: int, alpha: float, seed: int) -> Spl
     return tuple(tuple(sorted(party)) for party in columns)
 
 
-def spearman(codes: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
+def spearman(codes):
     """Rank correlations [shape=(d, d)]; a constant attribute has none."""
     ranks = np.stack([stats.rankdata(row) for row in codes])
     ranks -= ranks.mean(axis=1, keepdims=True)
@@ -62,13 +57,13 @@ def spearman(codes: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     return ranks @ ranks.T
 
 
-def pcor(block: npt.NDArray[np.float64]) -> float:
+def pcor(block):
     """Spread of the singular values of a block of the correlation matrix; 0 for a single one."""
     values = np.linalg.svd(block, compute_uv=False)
     return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def icor(correlations: npt.NDArray[np.float64], split: Split) -> float:
+def icor(correlations, split):
     """Correlation between parties less correlation within, mean over parties."""
     m = len(split)
     score = np.empty((m, m))
@@ -79,9 +74,7 @@ def icor(correlations: npt.NDArray[np.float64], split: Split) -> float:
     )
 
 
-def by_correlation(
-    codes: npt.NDArray[np.uint16], counts: Sequence[int], beta: float, seed: int
-) -> Split:
+def by_correlation(codes, counts, beta, seed):
     """Attributes of each party, so many each, whose Icor lies at beta between the least and the greatest."""
     correlations = spearman(codes)
     rng = np.random.default_rng([seed, 2])
@@ -93,7 +86,7 @@ def by_correlation(
     return splits[int(rng.choice(hits))]
 
 
-def candidates(attributes: int, counts: Sequence[int]) -> list[Split]:
+def candidates(attributes, counts):
     """All splits into two parties, or many of them, or of more parties; the same ones at every call."""
     everything = range(attributes)
     if len(counts) == 2 and math.comb(attributes, counts[0]) <= LISTED:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
-
-Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,11 +34,11 @@ class Run:
     fold: int = 0
 
     @property
-    def key(self) -> str:
+    def key(self):
         """Canonical text: equal runs have equal keys."""
         return json.dumps(asdict(self), sort_keys=True)
 
-    def label(self) -> str:
+    def label(self):
         """For progress lines."""
         words = [self.metric, self.data, self.method, f"eps {self.epsilon:g}", f"seed {self.seed}"]
         words += [self.split] if self.split != "paper" else []
@@ -55,10 +52,10 @@ class Store:
     A line that was cut off (the machine went down) is dropped and its run done again.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
-        self.results: dict[str, Result] = {}
-        self.commits: set[str] = set()
+        self.results = {}
+        self.commits = set()
         if path.exists():
             text = path.read_text()
             for line in text.splitlines():
@@ -71,14 +68,14 @@ class Store:
             if text and not text.endswith("\n"):
                 path.write_text(text[: text.rfind("\n") + 1])
 
-    def __contains__(self, run: Run) -> bool:
+    def __contains__(self, run):
         return run.key in self.results
 
-    def get(self, run: Run) -> Result | None:
+    def get(self, run):
         """What a run gave, if it has been done."""
         return self.results.get(run.key)
 
-    def add(self, run: Run, result: Result, commit: str) -> None:
+    def add(self, run, result, commit):
         """Append a finished run."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
@@ -86,7 +83,7 @@ class Store:
         self.results[run.key] = result
         self.commits.add(commit)
 
-    def runs(self) -> list[tuple[Run, Result]]:
+    def runs(self):
         """All finished runs."""
         out = []
         for key, result in self.results.items():

@@ -1,18 +1,10 @@
 """Misclassification of a linear SVM that is trained on synthetic rows and tested on real ones (VertiMRF, section 6)."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
-
-from ..datasets import Codes, Dataset
 
 FOLDS = 5
 # What the classifier predicts; the paper takes each attribute of NLTCS in turn (None).
-LABELS: dict[str, str | None] = {
+LABELS = {
     "nltcs": None,
     "adult": "income",
     "br2000": "a00",
@@ -21,18 +13,18 @@ LABELS: dict[str, str | None] = {
 }
 
 
-def labels_of(data: Dataset) -> tuple[int, ...]:
+def labels_of(data):
     """Attributes that a classifier is to predict."""
     label = LABELS[data.name]
     return tuple(range(len(data.names))) if label is None else (data.names.index(label),)
 
 
-def majority(values: npt.NDArray[np.uint16]) -> int:
+def majority(values):
     """The most frequent code; labels of more than two values become "this one or another"."""
     return int(np.bincount(values).argmax())
 
 
-def folds(records: int, seed: int) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+def folds(records, seed):
     """Rows to synthesise from (80 %) and rows to test on, once per fold; every row is tested on once."""
     order = np.random.default_rng([seed, 5]).permutation(records)
     parts = np.array_split(order, FOLDS)
@@ -42,7 +34,7 @@ def folds(records: int, seed: int) -> list[tuple[npt.NDArray[np.intp], npt.NDArr
     ]
 
 
-def one_hot(codes: Codes, sizes: Sequence[int], label: int) -> Any:
+def one_hot(codes, sizes, label):
     """Indicators of all attributes but the label [sparse CSR, shape=(n, sum of sizes)]."""
     from scipy import sparse
 
@@ -55,12 +47,12 @@ def one_hot(codes: Codes, sizes: Sequence[int], label: int) -> Any:
 
 
 def misclassification(
-    train: Codes,
-    test: Codes,
-    sizes: Sequence[int],
-    labels: Sequence[int],
-    positive: Sequence[int] | None = None,
-) -> float:
+    train,
+    test,
+    sizes,
+    labels,
+    positive=None,
+):
     """Mean share of wrong predictions over labels.
 
     A label of more than two values is predicted as "its most frequent value, or another", as the literature on private synthesis

@@ -1,9 +1,6 @@
 """What synthetic rows are good for: the figures of `vertimrf evaluate --utility`, and how far correlations are off."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +9,6 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.figures import utility
 from vertimrf.utility.trees import CATBOOST, SCIKIT
 
-from ..datasets import Codes, Dataset
 from .svm import labels_of
 
 __all__ = ["COLUMNS", "judged"]
@@ -34,7 +30,7 @@ COLUMNS = {
 }
 
 
-def judged(data: Dataset, rows: Codes, seed: int) -> dict[str, float]:
+def judged(data, rows, seed):
     """Figures of synthetic rows; under "real " before their names, those of other real rows and of as many drawn from them.
 
     The synthesis takes all codes as ordered. Trees and SDMetrics take them for what they are.
@@ -53,7 +49,7 @@ def judged(data: Dataset, rows: Codes, seed: int) -> dict[str, float]:
     figures = utility(data.codes, rows, attributes, data.names[labels_of(data)[0]], seed)
     drawn = data.codes[:, np.random.default_rng(seed).integers(data.records, size=data.records)]
 
-    def columns(codes: Codes) -> dict[str, Any]:
+    def columns(codes):
         return {
             a.name: row.astype(np.float64)
             for a, row in zip(attributes, codes, strict=True)

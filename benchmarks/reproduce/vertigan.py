@@ -18,9 +18,7 @@ import copy
 import math
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -85,7 +83,7 @@ class Made:
 class Generator(nn.Module):
     """Noise to logits of each party's one-hot columns."""
 
-    def __init__(self, training: Training, widths: Sequence[int]) -> None:
+    def __init__(self, training, widths):
         super().__init__()
         self.trunk = nn.Sequential(
             nn.Linear(training.latent, training.hidden),
@@ -95,7 +93,7 @@ class Generator(nn.Module):
         )
         self.heads = nn.ModuleList(nn.Linear(training.hidden, width) for width in widths)
 
-    def forward(self, noise: torch.Tensor) -> list[torch.Tensor]:
+    def forward(self, noise):
         common = self.trunk(noise)
         return [head(common) for head in self.heads]
 
@@ -103,9 +101,7 @@ class Generator(nn.Module):
 class Party:
     """One party's columns and discriminator."""
 
-    def __init__(
-        self, codes: Codes, sizes: Sequence[int], training: Training, sigma: float
-    ) -> None:
+    def __init__(self, codes, sizes, training, sigma):
         self.sizes = list(sizes)
         self.training = training
         self.sigma = sigma
@@ -114,7 +110,7 @@ class Party:
         # An output bias would cancel in the difference of the two sides, but take up part of every row's clipped gradient.
         output = nn.Linear(training.hidden, 1, bias=False)
         network = nn.Sequential(nn.Linear(width, training.hidden), nn.LeakyReLU(0.2), output)
-        self.discriminator: Any = GradSampleModule(network)
+        self.discriminator = GradSampleModule(network)
         self.optimizer = torch.optim.SGD(
             self.discriminator.parameters(), lr=training.critic_rate, weight_decay=training.decay
         )
@@ -122,7 +118,7 @@ class Party:
         self.private = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.seconds = 0.0
 
-    def learn(self, fake: torch.Tensor) -> None:
+    def learn(self, fake):
         """One step that lowers the output on generated rows and raises that on sampled records, by DP-SGD."""
         start = time.perf_counter()
         n, training = self.codes.shape[1], self.training
@@ -137,7 +133,7 @@ class Party:
         self.optimizer.step()
         self.seconds += time.perf_counter() - start
 
-    def clipped_sums(self, drawn: torch.Tensor) -> list[torch.Tensor]:
+    def clipped_sums(self, drawn):
         """Sum over the drawn records of the clipped gradients of the output, one tensor per parameter."""
         columns = zip(self.codes, self.sizes, strict=True)
         return self.row_sums(
@@ -146,7 +142,7 @@ class Party:
             )
         )
 
-    def row_sums(self, rows: torch.Tensor) -> list[torch.Tensor]:
+    def row_sums(self, rows):
         """The same over rows of one-hot columns, real or generated."""
         parameters = list(self.discriminator.parameters())
         if not len(rows):
@@ -161,11 +157,11 @@ class Party:
         factors = (self.training.clip / norms.clamp(min=1e-12)).clamp(max=1.0)
         return [torch.einsum("i,i...->...", factors, grad) for grad in gradients]
 
-    def _loss_scale(self, rows: int) -> float:
+    def _loss_scale(self, rows):
         """What undoes the wrapper's scaling, which takes losses for means unless told otherwise."""
         return 1.0 / rows if self.discriminator.loss_reduction == "mean" else 1.0
 
-    def gradient(self, fake: torch.Tensor) -> torch.Tensor:
+    def gradient(self, fake):
         """Gradient of the generator's loss by this party's generated columns."""
         start = time.perf_counter()
         rows = fake.detach().requires_grad_(True)
@@ -176,7 +172,7 @@ class Party:
         return out
 
 
-def one_hot(logits: torch.Tensor, sizes: Sequence[int], temperature: float) -> torch.Tensor:
+def one_hot(logits, sizes, temperature):
     """One-hot columns, with the gradient of nearly one-hot ones.
 
     Records are one-hot: a discriminator that saw softer columns would tell them by that, and not by their codes.
@@ -189,14 +185,14 @@ def one_hot(logits: torch.Tensor, sizes: Sequence[int], temperature: float) -> t
 
 
 def train(
-    codes: Codes,
-    sizes: Sequence[int],
-    split: Sequence[Sequence[int]],
-    epsilon: float,
-    delta: float,
-    seed: int,
-    training: Training | None = None,
-) -> Made:
+    codes,
+    sizes,
+    split,
+    epsilon,
+    delta,
+    seed,
+    training=None,
+):
     """Train, and draw as many rows as there are records.
 
     Args:
@@ -215,14 +211,14 @@ def train(
 
 
 def _train(
-    codes: Codes,
-    sizes: Sequence[int],
-    split: Sequence[Sequence[int]],
-    epsilon: float,
-    delta: float,
-    seed: int,
-    training: Training,
-) -> Made:
+    codes,
+    sizes,
+    split,
+    epsilon,
+    delta,
+    seed,
+    training,
+):
     start = time.perf_counter()
     torch.manual_seed(seed)
     n = codes.shape[1]
@@ -246,7 +242,7 @@ def _train(
     optimizer = torch.optim.Adam(generator.parameters(), lr=training.rate, betas=(0.5, 0.999))
     averaged = copy.deepcopy(generator)
 
-    def generate(rows: int) -> list[torch.Tensor]:
+    def generate(rows):
         logits = generator(torch.randn(rows, training.latent))
         return [
             one_hot(part, widths, training.temperature)

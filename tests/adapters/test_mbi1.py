@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles import mbi_loss as loss
 
 mbi = pytest.importorskip("mbi")
 if not hasattr(mbi.estimation, "mirror_descent"):
@@ -26,18 +27,6 @@ def measurements():
         )
         for c in [("a", "b"), ("c", "b"), ("c", "d"), ("a",), ()]
     ]
-
-
-def loss(model, measurements):
-    return sum(
-        0.5
-        * float(
-            np.square(
-                (np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev
-            ).sum()
-        )
-        for m in measurements
-    )
 
 
 def test_the_model_is_mbis_and_answers_as_it(measurements):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from oracles import mbi_loss as loss
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -48,18 +49,6 @@ def measured(joint, cliques=CLIQUES, sigma=10.0, seed=1, query=None):
             )
         )
     return out
-
-
-def loss(model, measurements):
-    return sum(
-        0.5
-        * float(
-            np.square(
-                (np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev
-            ).sum()
-        )
-        for m in measurements
-    )
 
 
 def test_it_is_an_estimator_and_its_model_a_model_of_mbi():

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.reproduce.consistency import enforce
-from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
 
 
@@ -44,7 +43,7 @@ def test_pairs_follow_the_paper_step_by_step():
     values = rng.normal(20, 30, (4, 3))
     rows, columns = rng.normal(80, 60, 4), rng.normal(100, 60, 3)
     for sweeps in (1, 2, 5):
-        table = alone(values, {(0,): rows, (1,): columns}, 300.0, tolerance=0.0, sweeps=sweeps)
+        table = alone(values, {0: rows, 1: columns}, 300.0, tolerance=0.0, sweeps=sweeps)
         np.testing.assert_allclose(
             table, 300 * papers_two_steps(values, rows, columns, sweeps), atol=1e-9
         )
@@ -55,15 +54,14 @@ def test_pairs_follow_the_paper_step_by_step():
 def test_tables_of_any_order_end_consistent(seed, shape):
     rng = np.random.default_rng(seed)
     values = rng.normal(10, 30, shape)
-    axes = [(i,) for i in range(len(shape))] + [(0, i) for i in range(2, len(shape))]
-    margins = {a: np.abs(rng.normal(10, 20, [shape[i] for i in a])) for a in axes}
+    margins = {a: np.abs(rng.normal(10, 20, size)) for a, size in enumerate(shape)}
     table = alone(values, margins, 500.0, tolerance=1e-6)
     assert table.min() >= 0
     assert table.sum() == pytest.approx(500)
-    # Margins that overlap have found a common answer: once more changes nothing.
+    # Once more changes nothing.
     again = alone(
         table,
-        {a: table.sum(axis=tuple(set(range(len(shape))) - set(a))) for a in margins},
+        {a: table.sum(axis=tuple(set(range(len(shape))) - {a})) for a in margins},
         500.0,
         tolerance=1e-6,
     )
@@ -80,48 +78,24 @@ def test_many_measurements_agree_with_each_other_whatever_their_order_and_bins()
         Measurement((0, 2), (three, coarse), rng.normal(60, 30, (3, 2)), 30.0),
         Measurement((0, 1, 2), (None, None, coarse), rng.normal(10, 9, (6, 4, 2)), 9.0),
     ]
-    margins = {(a,): rng.uniform(20, 100, s) for a, s in enumerate(sizes)}
-    margins[(0, 1)] = rng.uniform(5, 50, (6, 4))
+    margins = {a: rng.uniform(20, 100, s) for a, s in enumerate(sizes)}
     enforced = enforce(measurements, margins, 500.0, tolerance=1e-8, sweeps=20_000)
     first, second, third = (m.counts for m in enforced)
-    # Of attribute 0 in two bins, of attribute 2 in two bins, and of the pair (0, 1).
+    # Of attribute 0 in two and three bins, of attribute 2 in two, and of attribute 1.
     bins = np.eye(2)[two]
     np.testing.assert_allclose(first.sum(axis=1), bins.T @ third.sum(axis=(1, 2)), atol=1e-3)
     np.testing.assert_allclose(
         second.sum(axis=1), np.eye(3)[three].T @ third.sum(axis=(1, 2)), atol=1e-3
     )
     np.testing.assert_allclose(second.sum(axis=0), third.sum(axis=(0, 1)), atol=1e-3)
-    np.testing.assert_allclose(first, bins.T @ third.sum(axis=2), atol=1e-3)
+    np.testing.assert_allclose(first.sum(axis=0), third.sum(axis=(0, 2)), atol=1e-3)
     turned = enforce(measurements[::-1], margins, 500.0, tolerance=1e-8, sweeps=20_000)[::-1]
     for one, other in zip(enforced, turned, strict=True):
         np.testing.assert_allclose(one.counts, other.counts, atol=1e-6)
 
 
 def test_a_table_without_counts_takes_after_its_margins():
-    table = alone(np.zeros((2, 2)), {(0,): np.array([1.0, 3.0]), (1,): np.array([1.0, 1.0])}, 8.0)
+    table = alone(np.zeros((2, 2)), {0: np.array([1.0, 3.0]), 1: np.array([1.0, 1.0])}, 8.0)
     np.testing.assert_allclose(table.sum(), 8)
     assert table[1].sum() > table[0].sum()
     np.testing.assert_array_equal(alone(np.array([[3.0]]), {}, 5.0), [[5.0]])
-
-
-def test_bad_input_is_one_sentence():
-    values, rows = np.ones((2, 3)), np.ones(2)
-    measured = Measurement((1, 4), (None, np.array([0, 0, 1, 2])), values, 1.0)
-    for words, call in (
-        ("attributes \\(0,\\) has no count above zero", lambda: alone(values, {(0,): -rows}, 5.0)),
-        ("not finite", lambda: alone(values, {(0,): rows * np.nan}, 5.0)),
-        ("above 0, not 0.0", lambda: alone(values, {}, 0.0)),
-        ("above 0, not nan", lambda: enforce([measured], {}, float("nan"))),
-        (
-            "attributes \\(4,\\) has no count above zero",
-            lambda: enforce([measured], {(4,): np.zeros(4)}, 5.0),
-        ),
-        ("strictly increasing order", lambda: enforce([measured], {(4, 1): np.ones((4, 2))}, 5.0)),
-        (
-            "4 values of attribute 4, the margin over \\(4,\\) 3",
-            lambda: enforce([measured], {(4,): np.ones(3)}, 5.0),
-        ),
-    ):
-        with pytest.raises(ModelError, match=words) as caught:
-            call()
-        assert "\n" not in str(caught.value)

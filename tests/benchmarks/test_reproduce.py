@@ -313,7 +313,7 @@ def test_what_rows_are_good_for_beside_centralized_and_real_rows(tmp_path):
 
 def test_rows_are_judged_beside_real_ones():
     pytest.importorskip("sklearn")
-    data = generated(3000)
+    data = generated(600)
     figures = judged(data, data.codes, 0)
     # Trees of other real rows do not know the rows that they are tried on; those of all rows know them all.
     assert figures["scikit-learn auc"] > figures["real scikit-learn auc"]

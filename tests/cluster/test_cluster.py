@@ -62,7 +62,7 @@ def frame(rows=ROWS):
 
 
 def plan_of(**options):
-    return plan_with(SCHEMA, epsilon=1.0, expected_records=ROWS, message_bytes=200_000, **options)
+    return plan_with(SCHEMA, expected_records=ROWS, message_bytes=200_000, **options)
 
 
 def one_machine(plan, table, **options):

@@ -1,9 +1,6 @@
 """The three steps: exact tables without noise, the law of the noise with it, and answers that show their plaintext alone."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 
 import numba
 import numpy as np
@@ -25,16 +22,14 @@ KEY = PrivateKey._of_bits(256)
 
 
 class Told(Silent):
-    def __init__(self) -> None:
-        self.steps: list[tuple[int, int, str]] = []
+    def __init__(self):
+        self.steps = []
 
-    def advance(self, done: int, of: int, unit: str = "") -> None:
+    def advance(self, done, of, unit=""):
         self.steps.append((done, of, unit))
 
 
-def tables(
-    packer: np.ndarray, sizes: Sequence[int], selector: np.ndarray, others: Sequence[int]
-) -> list[np.ndarray]:
+def tables(packer, sizes, selector, others):
     """Exact tables, cell by cell."""
     return [
         np.array([[((s == v) & (p == w)).sum() for w in range(wide)] for v in range(high)])
@@ -44,13 +39,13 @@ def tables(
 
 
 def three_steps(
-    packer: np.ndarray,
-    selector: np.ndarray,
-    others: Sequence[int],
-    layout: Layout,
-    noise: np.ndarray | None = None,
-    key: PrivateKey = KEY,
-) -> list[np.ndarray]:
+    packer,
+    selector,
+    others,
+    layout,
+    noise=None,
+    key=KEY,
+):
     rows = encrypt_rows(key, packer, layout)
     assert rows.shape == (layout.capacity, layout.ciphertexts, layout.ciphertext_bytes)
     if noise is None:
@@ -60,13 +55,13 @@ def three_steps(
     return open_sums(key, answers, others, layout)
 
 
-def draw(rng: np.random.Generator, sizes: Sequence[int], rows: int) -> np.ndarray:
+def draw(rng, sizes, rows):
     return np.array([rng.integers(-1, size, rows) for size in sizes], np.int32)
 
 
 @given(st.data())
 @settings(max_examples=20, deadline=None)
-def test_tables_without_noise_are_exact(data: st.DataObject) -> None:
+def test_tables_without_noise_are_exact(data):
     """Blanks, one row, domains of one value, several ciphertexts of a row, many groups."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     sizes = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=4))
@@ -80,16 +75,14 @@ def test_tables_without_noise_are_exact(data: st.DataObject) -> None:
         assert (one == other).all()
 
 
-def test_no_record_at_all() -> None:
+def test_no_record_at_all():
     layout = Layout((2, 3), 4, 1.0, 256)
     blank = np.full((2, 4), -1, np.int32)
     assert not any(table.any() for table in three_steps(blank, blank[:1], (2,), layout))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_many_rows_in_several_pieces_and_processes(
-    threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_rows_in_several_pieces_and_processes(threads, monkeypatch):
     """Small groups are joined where their cells are few, and work is cut into pieces."""
     for name, value in (("ROWS_ENCRYPTED", 40), ("ROWS_ADDED", 43), ("VALUES", 3)):
         monkeypatch.setattr(counts, name, value)
@@ -106,7 +99,7 @@ def test_many_rows_in_several_pieces_and_processes(
     assert all((one == other).all() for one, other in zip(found, wanted, strict=True))
 
 
-def test_noise_of_every_counter_is_in_its_table() -> None:
+def test_noise_of_every_counter_is_in_its_table():
     rng, sizes, others = np.random.default_rng(3), (4, 3), (2, 5)
     layout = Layout(sizes, 30, 5.0, 128)
     assert layout.ciphertexts == 1
@@ -119,7 +112,7 @@ def test_noise_of_every_counter_is_in_its_table() -> None:
         assert (one - exact == part).all()
 
 
-def test_opened_counts_have_the_law_of_the_selectors_noise() -> None:
+def test_opened_counts_have_the_law_of_the_selectors_noise():
     """A chi-square test against the discrete Gaussian on 2,400 counters."""
     sigma, sizes, others = 1.5, (30,), (80,)
     layout, rng = Layout(sizes, 20, sigma, 256), np.random.default_rng(4)
@@ -133,7 +126,7 @@ def test_opened_counts_have_the_law_of_the_selectors_noise() -> None:
     assert chi_square(seen, weights / weights.sum()) > ALPHA
 
 
-def test_equal_rows_have_different_ciphertexts() -> None:
+def test_equal_rows_have_different_ciphertexts():
     layout = Layout((2, 60), 50, 30.0, 256)
     assert layout.ciphertexts > 1
     rows = encrypt_rows(KEY, np.zeros((2, 50), np.int32), layout)
@@ -145,7 +138,7 @@ def test_equal_rows_have_different_ciphertexts() -> None:
     assert not (rows == again).all(axis=-1).any()
 
 
-def test_an_answer_depends_on_its_plaintext_alone() -> None:
+def test_an_answer_depends_on_its_plaintext_alone():
     """The packer knows the private key and all random factors of its rows, and learns the sum.
 
     In a toy modulus, the same rows are added in two ways that have one sum. Both answers are uniform over the 60 ciphertexts
@@ -170,7 +163,7 @@ def test_an_answer_depends_on_its_plaintext_alone() -> None:
         assert stats.chisquare(seen).pvalue > 1e-5
 
 
-def test_answers_of_one_file_have_factors_of_their_own() -> None:
+def test_answers_of_one_file_have_factors_of_their_own():
     """The packer knows the factors of its rows, and so the quotient of two sums if they had a factor in common.
 
     Both residues of two sums together, in the smallest modulus: chi-square on 64 pairs, a chance failure of 1e-5.
@@ -190,7 +183,7 @@ def test_answers_of_one_file_have_factors_of_their_own() -> None:
     assert stats.chisquare(counts).pvalue > 1e-5
 
 
-def test_progress_is_told_in_rows_and_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_told_in_rows_and_sums(monkeypatch):
     monkeypatch.setattr(counts, "ROWS_ENCRYPTED", 4)
     monkeypatch.setattr(counts, "ROWS_ADDED", 8)
     layout, told = Layout((2,), 10, 1.0, 256), Told()
@@ -211,11 +204,11 @@ NOISE = np.zeros((4, 5), np.int64)
 
 
 @pytest.fixture(scope="module")
-def rows() -> np.ndarray:
+def rows():
     return encrypt_rows(KEY, np.zeros((2, 6), np.int32), LAYOUT)
 
 
-def test_too_few_or_too_many_rows_or_answers_are_refused(rows: np.ndarray) -> None:
+def test_too_few_or_too_many_rows_or_answers_are_refused(rows):
     check_ciphertexts(rows, 6, LAYOUT, KEY.public, "The file")
     for wrong in (rows[1:], np.concatenate([rows, rows[:1]]), np.repeat(rows, 2, axis=1)):
         with pytest.raises(
@@ -225,7 +218,7 @@ def test_too_few_or_too_many_rows_or_answers_are_refused(rows: np.ndarray) -> No
 
 
 @pytest.mark.parametrize("number", [0, KEY.public.square, KEY.p], ids=["zero", "large", "factor"])
-def test_a_number_that_is_no_ciphertext_is_refused(rows: np.ndarray, number: int) -> None:
+def test_a_number_that_is_no_ciphertext_is_refused(rows, number):
     wrong = rows.copy()
     wrong[4, 0] = as_bytes([number], LAYOUT.ciphertext_bytes)[0]
     with pytest.raises(MessageError, match="The file has a number that is no ciphertext"):
@@ -235,7 +228,7 @@ def test_a_number_that_is_no_ciphertext_is_refused(rows: np.ndarray, number: int
             check_ciphertexts(short, 6, LAYOUT, KEY.public, "The file")
 
 
-def test_answers_under_another_key_are_refused(rows: np.ndarray) -> None:
+def test_answers_under_another_key_are_refused(rows):
     """Under this key they are random plaintexts, with bits above the counters."""
     other = PrivateKey._of_bits(256)
     noise = np.zeros((40, 5), np.int64)
@@ -247,12 +240,12 @@ def test_answers_under_another_key_are_refused(rows: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("codes", [[[4] * 6], [[-2] * 6], [[0] * 5], [[0] * 6] * 2])
-def test_a_selectors_codes_fit_its_groups(rows: np.ndarray, codes: list[list[int]]) -> None:
+def test_a_selectors_codes_fit_its_groups(rows, codes):
     with pytest.raises(ValueError, match="A selector has a value"):
         sum_rows(KEY.public, rows, np.array(codes, np.int32), (4,), NOISE, LAYOUT)
 
 
-def test_codes_and_noise_fit_the_layout(rows: np.ndarray) -> None:
+def test_codes_and_noise_fit_the_layout(rows):
     with pytest.raises(ValueError, match="A packer has a value"):
         encrypt_rows(KEY, np.zeros((2, 5), np.int32), LAYOUT)
     for wrong in (NOISE[1:], NOISE[:, 1:]):

@@ -1,7 +1,5 @@
 """Contrasts under encryption: one counter that two values raise and lower, at either side."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from vertimrf.encrypted.paillier import PrivateKey
 KEY = PrivateKey._of_bits(256)
 
 
-def one_hot(codes: np.ndarray, sizes: tuple[int, ...], contrasts: tuple[int, ...]) -> np.ndarray:
+def one_hot(codes, sizes, contrasts):
     """What each row adds to each counter [shape=(rows, counters)]."""
     out = []
     for group, (row, size) in enumerate(zip(codes, sizes, strict=True)):
@@ -23,7 +21,7 @@ def one_hot(codes: np.ndarray, sizes: tuple[int, ...], contrasts: tuple[int, ...
 
 @pytest.mark.parametrize("mine", [(), (0,), (0, 2)])
 @pytest.mark.parametrize("theirs", [(), (1,), (0, 1)])
-def test_contrasts_are_signed_sums(mine: tuple[int, ...], theirs: tuple[int, ...]) -> None:
+def test_contrasts_are_signed_sums(mine, theirs):
     rng = np.random.default_rng(5)
     sizes, others, rows = (2, 5, 2), (2, 2), 60
     layout = Layout(sizes, rows, 3.0, 256, mine, signed=True)
@@ -47,7 +45,7 @@ def test_contrasts_are_signed_sums(mine: tuple[int, ...], theirs: tuple[int, ...
 
 
 @pytest.mark.parametrize("sign", [0, 1])
-def test_every_row_on_one_side_fits(sign: int) -> None:
+def test_every_row_on_one_side_fits(sign):
     layout = Layout((2,), 40, 2.0, 256, (0,), signed=True)
     codes = np.full((1, 40), sign, np.int32)
     noise = np.full((1, 1), (1 - 2 * sign) * layout.reach)
@@ -57,6 +55,6 @@ def test_every_row_on_one_side_fits(sign: int) -> None:
     assert open_sums(KEY, answers, (1,), layout)[0].item() == 40 - noise.item()
 
 
-def test_contrasts_of_more_values_are_refused() -> None:
+def test_contrasts_of_more_values_are_refused():
     with pytest.raises(ValueError, match="two values"):
         Layout((3,), 10, 1.0, contrasts=(0,), signed=True)

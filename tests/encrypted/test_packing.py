@@ -1,7 +1,5 @@
 """The layout of counters: round trips, no overflow, and what does not fit is refused."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,7 +13,7 @@ from vertimrf.errors import PlanError, PrivacyError
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_sums_of_rows_and_noise_come_out_as_they_went_in(data: st.DataObject) -> None:
+def test_sums_of_rows_and_noise_come_out_as_they_went_in(data):
     sizes = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5)))
     sigma = data.draw(st.sampled_from([0.0, 0.7, 20.0]))
     layout = Layout(sizes, data.draw(st.integers(1, 2000)), sigma, data.draw(st.integers(30, 130)))
@@ -31,7 +29,7 @@ def test_sums_of_rows_and_noise_come_out_as_they_went_in(data: st.DataObject) ->
     assert layout.unpack(plaintexts) == (np.array(counts) + noise[0]).tolist()
 
 
-def test_the_figures_of_a_layout() -> None:
+def test_the_figures_of_a_layout():
     layout = Layout((8, 16, 7), 45_222, 45.2)
     assert layout.offset == math.ceil(12 * 45.2) == 543
     assert layout.width == (45_222 + 2 * 543).bit_length() == 16
@@ -42,7 +40,7 @@ def test_the_figures_of_a_layout() -> None:
     assert Layout((100, 92), 45_222, 45.2).ciphertexts == 2
 
 
-def test_noise_beyond_the_offset_has_a_chance_below_2_to_the_minus_60() -> None:
+def test_noise_beyond_the_offset_has_a_chance_below_2_to_the_minus_60():
     assert 2**40 * 2 * math.exp(-(TAIL**2) / 2) < 2**-60
     layout = Layout((3,), 10, 2.0)
     noise = np.array([[0, layout.offset, -layout.offset]])
@@ -51,25 +49,25 @@ def test_noise_beyond_the_offset_has_a_chance_below_2_to_the_minus_60() -> None:
         layout.pack(noise + 1)
 
 
-def test_places_of_values_and_blanks() -> None:
+def test_places_of_values_and_blanks():
     codes = np.array([[0, 1, -1], [2, -1, 0]])
     assert Layout((2, 3), 3, 1.0).places(codes).tolist() == [[0, 1, -1], [4, -1, 2]]
 
 
 @pytest.mark.parametrize("codes", [[[0], [3]], [[-2], [0]], [[0]]])
-def test_codes_that_the_layout_lacks_are_no_rows(codes: list[list[int]]) -> None:
+def test_codes_that_the_layout_lacks_are_no_rows(codes):
     with pytest.raises(ValueError, match="below the sizes"):
         Layout((2, 3), 3, 1.0).places(np.array(codes))
 
 
-def test_plaintexts_of_another_layout_are_noticed() -> None:
+def test_plaintexts_of_another_layout_are_noticed():
     layout = Layout((2,), 7, 0.0)
     assert layout.width == 3
     assert layout.unpack([0b111_101]) == [5, 7]
     assert layout.unpack([0b1_000_000]) == []
 
 
-def test_tables_are_of_every_pair_of_groups() -> None:
+def test_tables_are_of_every_pair_of_groups():
     counters = np.arange(20).reshape(4, 5)
     tables = Layout((2, 3), 1, 0.0).tables(counters, (1, 3))
     assert [table.tolist() for table in tables[:2]] == [[[0, 1]], [[2, 3, 4]]]
@@ -80,17 +78,17 @@ def test_tables_are_of_every_pair_of_groups() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(), (3, 0)])
-def test_nothing_to_count_is_refused(sizes: tuple[int, ...]) -> None:
+def test_nothing_to_count_is_refused(sizes):
     with pytest.raises(PlanError, match="need a row and a value"):
         Layout(sizes, 10, 1.0)
 
 
-def test_a_capacity_without_rows_is_refused() -> None:
+def test_a_capacity_without_rows_is_refused():
     with pytest.raises(PlanError, match="capacity of at least 1"):
         Layout((2,), 0, 1.0)
 
 
 @pytest.mark.parametrize("sigma", [1e20, math.inf, math.nan, -1.0])
-def test_a_counter_wider_than_a_plaintext_is_refused(sigma: float) -> None:
+def test_a_counter_wider_than_a_plaintext_is_refused(sigma):
     with pytest.raises(PlanError, match="does not fit into 64 bits: raise epsilon"):
         Layout((2,), 10, sigma, 64)

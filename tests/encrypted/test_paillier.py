@@ -1,11 +1,8 @@
 """Paillier's encryption against the textbook's formula, fixed vectors, and python-paillier as an oracle."""
 
-from __future__ import annotations
-
 import builtins
 import math
 import secrets
-from typing import Any
 
 import gmpy2
 import numpy as np
@@ -22,29 +19,29 @@ CIPHERTEXT = 0x8711E74AFB2D7DFD667922C459A4B48018C0252112EEDA35FA03EB424BEFE469
 
 
 @pytest.fixture(scope="module")
-def whole() -> PrivateKey:
+def whole():
     """A key of full size."""
     return PrivateKey.new()
 
 
-def test_a_fixed_ciphertext_has_its_plaintext() -> None:
+def test_a_fixed_ciphertext_has_its_plaintext():
     assert VECTOR.decrypt(CIPHERTEXT) == 123_456_789
 
 
-def test_a_ciphertext_is_that_of_the_textbook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ciphertext_is_that_of_the_textbook(monkeypatch):
     r = 0x123456789ABCDEF0123456789
     monkeypatch.setattr(secrets, "randbelow", lambda below: r)
     assert VECTOR.public.encrypt(123_456_789) == CIPHERTEXT
 
 
 @pytest.mark.parametrize("key", [KEY, VECTOR], ids=["512 bits", "128 bits"])
-def test_plaintexts_of_every_size_come_back(key: PrivateKey) -> None:
+def test_plaintexts_of_every_size_come_back(key):
     n = key.public.modulus
     for plaintext in (0, 1, 12345, n // 2, n - 1, *(secrets.randbelow(n) for _ in range(10))):
         assert key.decrypt(key.public.encrypt(plaintext)) == plaintext
 
 
-def test_every_ciphertext_of_a_toy_modulus_has_its_plaintext() -> None:
+def test_every_ciphertext_of_a_toy_modulus_has_its_plaintext():
     """All (1 + m n) r^n are different, are all units, and decrypt to m."""
     n, units = 77, [r for r in range(77) if math.gcd(r, 77) == 1]
     ciphertexts = {(1 + m * n) * pow(r, n, n * n) % (n * n): m for m in range(n) for r in units}
@@ -52,7 +49,7 @@ def test_every_ciphertext_of_a_toy_modulus_has_its_plaintext() -> None:
     assert all(TOY.decrypt(c) == m for c, m in ciphertexts.items())
 
 
-def test_products_encrypt_sums() -> None:
+def test_products_encrypt_sums():
     n = KEY.public.modulus
     plaintexts = [secrets.randbelow(n) for _ in range(20)]
     product = KEY.public.add([KEY.public.encrypt(m) for m in plaintexts])
@@ -60,7 +57,7 @@ def test_products_encrypt_sums() -> None:
     assert KEY.decrypt(KEY.public.add([])) == 0
 
 
-def test_python_paillier_reads_these_ciphertexts_and_the_other_way_round() -> None:
+def test_python_paillier_reads_these_ciphertexts_and_the_other_way_round():
     phe = pytest.importorskip("phe.paillier")
     public = phe.PaillierPublicKey(KEY.public.modulus)
     private = phe.PaillierPrivateKey(public, KEY.p, KEY.q)
@@ -75,7 +72,7 @@ def test_python_paillier_reads_these_ciphertexts_and_the_other_way_round() -> No
     assert private.decrypt(added) == 7
 
 
-def test_a_key_of_full_size(whole: PrivateKey) -> None:
+def test_a_key_of_full_size(whole):
     p, q = whole.p, whole.q
     assert whole.public.modulus.bit_length() == 3072
     assert p % 4 == q % 4 == 3
@@ -89,14 +86,14 @@ def test_a_key_of_full_size(whole: PrivateKey) -> None:
     assert whole.public.ciphertext_bytes == 768
 
 
-def test_primes_of_keys_are_as_the_masks_need_them() -> None:
+def test_primes_of_keys_are_as_the_masks_need_them():
     for key in [PrivateKey._of_bits(128) for _ in range(20)]:
         assert key.p % 4 == key.q % 4 == 3
         assert math.gcd(key.p - 1, key.q - 1) == 2
         assert key.public.modulus.bit_length() == 128
 
 
-def test_masks_are_different_encryptions_of_zero() -> None:
+def test_masks_are_different_encryptions_of_zero():
     masks = Masks(KEY)
     some = [masks() for _ in range(50)]
     assert [KEY.decrypt(mask) for mask in some] == [0] * 50
@@ -107,8 +104,8 @@ def test_masks_are_different_encryptions_of_zero() -> None:
 
 
 def test_a_mask_is_a_power_of_the_base_by_the_bytes_of_a_random_exponent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     masks, exponent = Masks(KEY), secrets.token_bytes(64)
     monkeypatch.setattr(secrets, "token_bytes", lambda size: exponent[:size])
     e, mask = int.from_bytes(exponent, "little"), masks()
@@ -118,7 +115,7 @@ def test_a_mask_is_a_power_of_the_base_by_the_bytes_of_a_random_exponent(
     assert 0 <= mask < KEY.public.square
 
 
-def test_masks_of_a_toy_modulus_are_all_residues_with_jacobi_symbol_one() -> None:
+def test_masks_of_a_toy_modulus_are_all_residues_with_jacobi_symbol_one():
     wanted = {
         pow(r, 77, 77**2) for r in range(1, 77) if math.gcd(r, 77) == 1 and gmpy2.jacobi(r, 77) == 1
     }
@@ -126,7 +123,7 @@ def test_masks_of_a_toy_modulus_are_all_residues_with_jacobi_symbol_one() -> Non
     assert seen == wanted
 
 
-def test_encryption_is_uniform_over_the_ciphertexts_of_a_plaintext() -> None:
+def test_encryption_is_uniform_over_the_ciphertexts_of_a_plaintext():
     """60 residues, 6,000 draws: chi-square with 59 degrees of freedom, a chance failure of 1e-5."""
     from scipy import stats
 
@@ -136,7 +133,7 @@ def test_encryption_is_uniform_over_the_ciphertexts_of_a_plaintext() -> None:
     assert stats.chisquare(counts).pvalue > 1e-5
 
 
-def test_a_private_key_in_a_file(whole: PrivateKey) -> None:
+def test_a_private_key_in_a_file(whole):
     data = whole.to_bytes()
     assert PrivateKey.from_bytes(data, "It") == whole
     assert str(whole.p) not in repr(whole)
@@ -154,7 +151,7 @@ def test_a_private_key_in_a_file(whole: PrivateKey) -> None:
             PrivateKey.from_bytes(wrong.to_bytes(), "It")
 
 
-def prime(bits: int) -> int:
+def prime(bits):
     return int(gmpy2.next_prime(secrets.randbits(bits) | 3 << (bits - 2)))
 
 
@@ -171,7 +168,7 @@ def prime(bits: int) -> int:
     ],
     ids=["short", "long", "even", "small factor", "prime", "power", "zero"],
 )
-def test_a_modulus_that_is_none_is_refused(whole: PrivateKey, modulus: Any, sentence: str) -> None:
+def test_a_modulus_that_is_none_is_refused(whole, modulus, sentence):
     data = modulus(whole.public.modulus).to_bytes(385, "little")
     data = data if data[384] else data[:384]
     with pytest.raises(MessageError, match=f"The key of 'a' is no Paillier key.*{sentence}"):
@@ -183,7 +180,7 @@ def test_a_modulus_that_is_none_is_refused(whole: PrivateKey, modulus: Any, sent
     [lambda key: 0, lambda key: key.public.square, lambda key: key.p, lambda key: key.p * key.q],
     ids=["zero", "too large", "a factor", "the modulus"],
 )
-def test_a_number_that_is_no_ciphertext_is_refused(wrong: Any) -> None:
+def test_a_number_that_is_no_ciphertext_is_refused(wrong):
     public = KEY.public
     good = [public.encrypt(m) for m in range(5)]
     public.check(as_bytes(good, public.ciphertext_bytes), "It")
@@ -194,17 +191,17 @@ def test_a_number_that_is_no_ciphertext_is_refused(wrong: Any) -> None:
         public.check(bad[:5, :-1], "It")
 
 
-def test_numbers_as_bytes_and_back() -> None:
+def test_numbers_as_bytes_and_back():
     some = [0, 1, 255, 256, (1 << 80) - 1]
     data = as_bytes(some, 10)
     assert data.shape == (5, 10)
     assert list(numbers(data)) == some
 
 
-def test_without_gmpy2_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gmpy2_there_is_one_sentence(monkeypatch):
     real = builtins.__import__
 
-    def missing(name: str, *rest: Any) -> Any:
+    def missing(name, *rest):
         if name == "gmpy2":
             raise ImportError(name)
         return real(name, *rest)

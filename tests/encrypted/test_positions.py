@@ -1,7 +1,5 @@
 """Positions of records, and the digest by which parties compare their ids."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,12 +8,12 @@ from vertimrf.encrypted.positions import place, population_digest
 KEY = bytes(range(16))
 
 
-def digests(count: int, seed: int = 1) -> np.ndarray:
+def digests(count, seed=1):
     return np.random.default_rng(seed).integers(0, 1 << 64, count, dtype=np.uint64)
 
 
 @pytest.mark.parametrize("capacity", [1, 40, 50, 60])
-def test_two_tables_of_the_same_ids_are_aligned(capacity: int) -> None:
+def test_two_tables_of_the_same_ids_are_aligned(capacity):
     ids, shuffled = digests(50), np.random.default_rng(2).permutation(50)
     values = np.arange(50)[None]
     placed = place(values, ids, capacity)
@@ -27,17 +25,17 @@ def test_two_tables_of_the_same_ids_are_aligned(capacity: int) -> None:
     assert (placed[0, 50:] == -1).all()
 
 
-def test_the_lowest_digests_are_kept_in_order() -> None:
+def test_the_lowest_digests_are_kept_in_order():
     ids = np.array([30, 10, 1 << 63, 20], np.uint64)
     assert place(np.array([[7, -1, 9, 8]]), ids, 3).tolist() == [[-1, 8, 7]]
     assert place(np.array([[7, -1, 9, 8]]), ids, 5).tolist() == [[-1, 8, 7, 9, -1]]
 
 
-def test_no_records_have_no_positions() -> None:
+def test_no_records_have_no_positions():
     assert place(np.empty((2, 0), int), digests(0), 3).tolist() == [[-1] * 3] * 2
 
 
-def test_equal_sets_of_ids_have_equal_digests_in_any_order() -> None:
+def test_equal_sets_of_ids_have_equal_digests_in_any_order():
     ids = digests(1000)
     digest = population_digest(KEY, ids)
     assert len(digest) == 16

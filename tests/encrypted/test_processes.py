@@ -1,11 +1,8 @@
 """Work spread over processes gives what one process gives, and its failures are those of the work."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 
 import numba
 import pytest
@@ -17,19 +14,19 @@ from vertimrf.kernels.jit import threads
 several = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
 
 
-def start(offset: int) -> Callable[[int], tuple[int, int]]:
+def start(offset):
     return lambda piece: (piece + offset, os.getpid())
 
 
-def failing() -> Callable[[int], int]:
+def failing():
     return lambda piece: 1 // piece
 
 
-def ending() -> Callable[[int], int]:
+def ending():
     return lambda piece: os._exit(piece)
 
 
-def test_one_thread_works_in_this_process() -> None:
+def test_one_thread_works_in_this_process():
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
@@ -41,7 +38,7 @@ def test_one_thread_works_in_this_process() -> None:
 
 
 @several
-def test_several_threads_work_in_processes_of_their_own() -> None:
+def test_several_threads_work_in_processes_of_their_own():
     with threads(2):
         results = list(spread(start, (5,), range(20)))
     assert [value for value, _ in results] == [5 + i for i in range(20)]
@@ -49,13 +46,13 @@ def test_several_threads_work_in_processes_of_their_own() -> None:
 
 
 @several
-def test_an_error_of_the_work_is_raised_here() -> None:
+def test_an_error_of_the_work_is_raised_here():
     with pytest.raises(ZeroDivisionError), threads(2):
         list(spread(failing, (), [1, 1, 0, *[1] * 9]))
 
 
 @several
-def test_a_process_that_ends_is_one_sentence() -> None:
+def test_a_process_that_ends_is_one_sentence():
     with (
         pytest.raises(RunError, match=r"ended before its work was done.*with fewer threads"),
         threads(2),
@@ -64,7 +61,7 @@ def test_a_process_that_ends_is_one_sentence() -> None:
 
 
 @several
-def test_scripts_without_a_guard_and_programs_from_standard_input_work() -> None:
+def test_scripts_without_a_guard_and_programs_from_standard_input_work():
     """Processes do not import the main script again."""
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"

@@ -153,7 +153,7 @@ class Clock:
 
 def converse(grid, run, clock=None, patience=300.0):
     clock = clock or Clock()
-    talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)  # type: ignore[arg-type]
+    talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)
     talk.hold()
     return talk
 
@@ -294,7 +294,7 @@ def test_it_ends_and_says_what_it_waits_for():
 
 
 def test_messages_of_other_apps_are_refused(caplog):
-    grid = PlayedGrid({Node(7, "hospital"): lambda content: SimpleNamespace(to_records=RecordDict)})  # type: ignore[dict-item,return-value]
+    grid = PlayedGrid({Node(7, "hospital"): lambda content: SimpleNamespace(to_records=RecordDict)})
     with pytest.raises(RunError), caplog.at_level("WARNING", "flwr"):
         converse(grid, PlayedRun())
     assert (

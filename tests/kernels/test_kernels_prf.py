@@ -9,7 +9,7 @@ from vertimrf.kernels.prf import fill_words, tail
 
 
 @kernel
-def make_tail(block, counter):  # type: ignore[no-untyped-def]
+def make_tail(block, counter):
     return tail(block, counter)
 
 
@@ -67,7 +67,7 @@ def test_kernels_run_uncached_where_no_cache_can_be_written(
     monkeypatch.setattr(numba, "njit", refuse)
 
     @kernel
-    def twice(x):  # type: ignore[no-untyped-def]
+    def twice(x):
         return 2 * x
 
     assert twice(3) == 6

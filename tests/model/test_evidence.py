@@ -1,7 +1,5 @@
 """Marginals that stand out: few of mere noise, and nearly all where nearly all are dependent."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -14,7 +12,7 @@ SIGMA = 10.0
 EVEN = np.full((4, 4), 100.0)
 
 
-def pairs(rng: np.random.Generator, count: int, shift: float) -> list[Measurement]:
+def pairs(rng, count, shift):
     """Noisy pairs, each cell off by ``shift`` standard deviations, up and down in turn."""
     off = SIGMA * shift * np.where(np.indices((4, 4)).sum(axis=0) % 2, 1.0, -1.0)
     return [
@@ -23,7 +21,7 @@ def pairs(rng: np.random.Generator, count: int, shift: float) -> list[Measuremen
     ]
 
 
-def seen(measurements: list[Measurement]) -> np.ndarray:
+def seen(measurements):
     return stand_out(measurements, [EVEN] * len(measurements))
 
 

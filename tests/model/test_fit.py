@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import lsq_linear
 
 from vertimrf.errors import ModelError
 from vertimrf.files import container
@@ -222,81 +222,43 @@ def test_impossible_factors_have_no_normaliser():
     assert math.isnan(engine.run())
 
 
-def test_many_steps_reach_non_negative_least_squares():
-    rng = np.random.default_rng(2)
-    sizes, total = (3, 4, 2), 200.0
-    truth = rng.dirichlet(np.full(24, 0.3)).reshape(sizes) * total
-    measurements = []
-    rows, values = [], []
-    for attributes in [(0, 1), (1, 2), (0, 2), (1,)]:
-        table = marginal_of(truth, attributes)
-        sigma = 2 + 6 * rng.random(table.shape)
-        noisy = table + rng.normal(size=table.shape) * sigma
-        measurements.append(Measurement(attributes, (None,) * len(attributes), noisy, sigma))
-        for cell in np.ndindex(table.shape):
-            index = [slice(None)] * 3
-            for a, c in zip(attributes, cell, strict=True):
-                index[a] = c
-            one = np.zeros(sizes)
-            one[tuple(index)] = 1
-            rows.append(one.ravel() / sigma[cell])
-            values.append(noisy[cell] / sigma[cell])
-    # The total is a constraint: a row of large weight.
-    weighted = np.array([*rows, np.full(24, 1e4)]), np.array([*values, 1e4 * total])
-    # Not nnls, which may turn in circles in SciPy 1.12.
-    best = lsq_linear(*weighted, (0, np.inf), method="bvls", tol=1e-14).x
-    least = 0.5 * float(np.sum((np.array(rows) @ best - values) ** 2))
-    exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
-    losses = [
-        fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss
-        for steps in (1, 5, 400)
-    ]
-    assert losses[0] > losses[1] > losses[2]
-    # A proximal step's excess loss is at most weight * total * KL(optimum || start) / steps.
-    assert least <= losses[2] * (1 + 1e-9)
-    assert losses[2] <= least + 0.05
-
-
-def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone():
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ((3, 4, 2), [((0, 1), ()), ((1, 2), ()), ((0, 2), ()), ((1,), ())]),
+        (
+            (2, 4, 2),
+            [
+                *(((0,), ()), ((2,), ()), ((1,), ())),
+                *(((0, 1), (0,)), ((0, 2), (0, 1)), ((0, 1, 2), (0, 2))),
+            ],
+        ),
+    ],
+    ids=["counts", "contrasts, whose means are left alone"],
+)
+def test_many_steps_reach_non_negative_least_squares(sizes, wanted):
     rng = np.random.default_rng(5)
-    sizes, total = (2, 4, 2), 200.0
-    truth = rng.dirichlet(np.full(16, 0.5)).reshape(sizes) * total
-    wanted = [
-        ((0,), ()),
-        ((2,), ()),
-        ((1,), ()),
-        ((0, 1), (0,)),
-        ((0, 2), (0, 1)),
-        ((0, 1, 2), (0, 2)),
-    ]
+    total, cells = 200.0, math.prod(sizes)
+    truth = rng.dirichlet(np.full(cells, 0.5)).reshape(sizes) * total
     measurements, rows, values = [], [], []
     for attributes, contrasts in wanted:
         table = marginal_of(truth, attributes)
-        # Alike along the axes of contrasts.
-        sigma = np.ones(table.shape) * (
-            2 + 6 * rng.random([1 if a != 1 else 4 for a in attributes])
-        )
-        m = Measurement(
-            attributes,
-            (None,) * table.ndim,
-            table + rng.normal(size=table.shape) * sigma,
-            sigma,
-            "",
-            contrasts,
-        )
+        # Equal along the axes of contrasts.
+        spread = [1 if i in contrasts else n for i, n in enumerate(table.shape)]
+        sigma = np.ones(table.shape) * (2 + 6 * rng.random(spread))
+        noisy = table + rng.normal(size=table.shape) * sigma
+        m = Measurement(attributes, (None,) * table.ndim, noisy, sigma, "", contrasts)
         measurements.append(m)
-        functionals = np.array(
-            [marginal_of(cell.reshape(sizes), attributes) for cell in np.eye(16)]
-        )
-        rows.append(
-            np.array([(m.contrasted(functional) / sigma).ravel() for functional in functionals]).T
-        )
+        units = (marginal_of(cell.reshape(sizes), attributes) for cell in np.eye(cells))
+        rows.append(np.array([(m.contrasted(unit) / sigma).ravel() for unit in units]).T)
         values.append((m.contrasted(m.counts) / sigma).ravel())
-    best, _ = nnls(
-        np.vstack([*rows, np.full((1, 16), 1e4)]),
+    # The total is a constraint: a row of large weight.
+    weighted = (
+        np.vstack([*rows, np.full((1, cells), 1e4)]),
         np.concatenate([*values, [1e4 * total]]),
-        maxiter=10_000,
     )
+    # Not nnls, which may turn in circles in SciPy 1.12.
+    best = lsq_linear(*weighted, (0, np.inf), method="bvls", tol=1e-14).x
     least = 0.5 * float(np.sum((np.vstack(rows) @ best - np.concatenate(values)) ** 2))
     exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
     losses = [
@@ -304,6 +266,7 @@ def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone():
         for steps in (1, 5, 400)
     ]
     assert losses[0] > losses[1] > losses[2]
+    # A proximal step's excess loss is at most weight * total * KL(optimum || start) / steps.
     assert least <= losses[2] * (1 + 1e-9)
     assert losses[2] <= least + 0.05
 
@@ -582,7 +545,7 @@ def bad_fits():
 def test_bad_fits(case):
     arguments, message = bad_fits()[case]
     with pytest.raises(ModelError, match=message):
-        fit(**arguments)  # type: ignore[arg-type]
+        fit(**arguments)
 
 
 @pytest.mark.parametrize(

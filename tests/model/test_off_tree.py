@@ -149,7 +149,7 @@ def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones
 
     def noted(self, weight, *rest):
         weights.append(weight)
-        return step(self, weight, *rest)  # type: ignore[arg-type]
+        return step(self, weight, *rest)
 
     monkeypatch.setattr(RowDual, "effective", property(lambda _: next(worths)))
     monkeypatch.setattr(RowDual, "step", noted)

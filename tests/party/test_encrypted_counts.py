@@ -1,9 +1,6 @@
 """A party's steps of encrypted counts: exact counts and two noises, the same rows everywhere, and nothing else in any file."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,11 +21,8 @@ from vertimrf.options import RunOptions
 from vertimrf.party.encrypted_counts import Steps, noisy_count, opened
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.plan import Plan
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.server.server import Server
-from vertimrf.sketches.parameters import EncryptedCountsPlan
-from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
 SCHEMA = schema_of(one=(4, 2, 3), two=(5, 2), three=(3,))
@@ -38,17 +32,17 @@ SECRET = Secret(bytes(range(32)))
 KEYS = {name: CountingKey.new() for name in ("one", "two", "three")}
 
 
-def plan_of(records: int = RECORDS, **options: object) -> Plan:
+def plan_of(records=RECORDS, **options):
     return plan_with(SCHEMA, **(KNOWN | {"expected_records": records} | options))
 
 
-def codes_of(records: int = RECORDS) -> np.ndarray:
+def codes_of(records=RECORDS):
     rng = np.random.default_rng(3)
     first = rng.integers(0, 2, records)
     return np.array([rng.integers(0, size, records) // (1 + first) for size in SCHEMA.sizes])
 
 
-def tables_of(how: str) -> list[Table]:
+def tables_of(how):
     """Tables of the same people, which differ from the usual ones in a person or altogether."""
     codes = codes_of()
     if how == "other values":
@@ -61,8 +55,7 @@ def tables_of(how: str) -> list[Table]:
 TABLES = ("usual", "a blank", "other values")
 
 
-def steps_of(plan: Plan, party: int, table: Table, blanks: int = 0) -> Steps:
-    assert isinstance(plan.sketch, EncryptedCountsPlan)
+def steps_of(plan, party, table, blanks=0):
     absent = ((0, 0), (0, len(table.blanks)))
     values = np.pad(table.codes.astype(np.int32), absent, constant_values=-1)
     values[:, :blanks] = -1
@@ -70,15 +63,15 @@ def steps_of(plan: Plan, party: int, table: Table, blanks: int = 0) -> Steps:
     return Steps(plan, plan.sketch, party, SECRET, digests, values, KEYS[name])
 
 
-def noiseless(exact: bytes) -> FixedNoise:
+def noiseless(exact):
     class Nothing(FixedNoise):
-        def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+        def gaussian(self, values, sigma):
             return values
 
     return Nothing(0)
 
 
-def exact_table(one: np.ndarray, other: np.ndarray, rows: tuple[int, int]) -> np.ndarray:
+def exact_table(one, other, rows):
     """Counts of the second's values (rows) and the first's (columns); a contrast where there is one counter."""
     sizes = tuple(2 if count == 1 else count for count in rows)
     there = (one >= 0) & (other >= 0)
@@ -89,7 +82,7 @@ def exact_table(one: np.ndarray, other: np.ndarray, rows: tuple[int, int]) -> np
     return table
 
 
-def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks() -> None:
+def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks():
     plan = plan_of()
     tables = dealt(SCHEMA, codes_of())
     # The second party's rows stand in another order; some of the first's are blank.
@@ -106,7 +99,7 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks() 
     owners, pairs = plan.group_parties, plan.counted_pairs(0)
     assert {owners[g] for g, _ in pairs} == {1, 2}
     in_order = [parties[0].values, tables[1].codes.astype(np.int32), parties[2].values]
-    share = plan.sketch.sampled(noisy_count(plan, SECRET, RECORDS), plan.count_sigma)  # type: ignore[union-attr]
+    share = plan.sketch.sampled(noisy_count(plan, SECRET, RECORDS), plan.count_sigma)
     taken = tables[0].digests < (2**64 - 1 if share == 1 else int(share * 2**64))
     for (g, own), table in zip(pairs, opened, strict=True):
         first = plan.groups_of(owners[g])[0]
@@ -115,13 +108,13 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks() 
 
 
 @pytest.mark.parametrize("how", TABLES)
-def test_both_parties_noise_is_in_the_tables(how: str) -> None:
+def test_both_parties_noise_is_in_the_tables(how):
     """What a coalition lacks: the packer the selector's noise, everybody else the packer's. Both have one law for all tables.
 
     The variance of what the server gets is 2 sigma^2: within 6 standard errors. Correlation within 5, chi-square at 1e-6.
     """
     plan = plan_of(tau=10**6)
-    sigma = plan.sketch.sigma  # type: ignore[union-attr]
+    sigma = plan.sketch.sigma
     parties = [steps_of(plan, i, table) for i, table in enumerate(tables_of(how))]
     opened, published = [], []
     with without_encryption():
@@ -145,11 +138,11 @@ def test_both_parties_noise_is_in_the_tables(how: str) -> None:
     assert abs(correlation) < 5 / math.sqrt(both.size)
 
 
-def flat(tables: Sequence[np.ndarray]) -> np.ndarray:
+def flat(tables):
     return np.concatenate([table.ravel() for table in tables])
 
 
-def test_a_simulator_writes_what_each_party_receives() -> None:
+def test_a_simulator_writes_what_each_party_receives():
     """It has the plan and noisy counts alone: rows without values under another key, and fresh encryptions of noisy counts.
 
     Its files agree with those of all tables in everything but ciphertexts, and the parties take them.
@@ -181,13 +174,13 @@ def test_a_simulator_writes_what_each_party_receives() -> None:
     ).all()
 
 
-def outside(file: bytes) -> tuple[object, ...]:
+def outside(file):
     """All of a file but its numbers."""
     kind, header, arrays = container.peek(file, "it")
     return len(file), kind, str(header), str([(n, a.shape, a.dtype) for n, a in arrays.items()])
 
 
-def test_noise_depends_on_the_rows_and_on_the_table() -> None:
+def test_noise_depends_on_the_rows_and_on_the_table():
     """Equal files and tables give equal noise; where a row differs, noise is independent."""
     plan = plan_of()
     ring = KeyRing.new(plan.party_names)
@@ -202,9 +195,9 @@ def test_noise_depends_on_the_rows_and_on_the_table() -> None:
         assert (drawn == again).all()
         keys[what] = drawn
     assert (keys["answer"] != keys["other"]).sum() > 40
-    seen: list[bytes] = []
+    seen = []
 
-    def watched(exact: bytes) -> SystemNoise:
+    def watched(exact):
         seen.append(exact)
         return SystemNoise()
 
@@ -216,19 +209,19 @@ def test_noise_depends_on_the_rows_and_on_the_table() -> None:
     assert len(set(seen)) == 4
 
 
-def test_a_table_without_its_answers_makes_no_message() -> None:
+def test_a_table_without_its_answers_makes_no_message():
     plan = plan_of()
     tables = dealt(SCHEMA, codes_of())
     with pytest.raises(MessageError, match="The answers of 'two' are missing"):
         Party(plan, "one", SECRET, counting_key=KEYS["one"]).run(tables[0])
     with pytest.raises(MessageError, match="without it"):
         Party(plan, "one", SECRET).rows(tables[0])
-    other = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, delta=1e-4)
+    other = plan_with(SCHEMA, expected_records=RECORDS, delta=1e-4)
     with pytest.raises(PlanError, match="only encrypted counts are exchanged"):
         Party(other, "one", SECRET).rows(tables[0])
 
 
-def test_files_of_others_are_refused() -> None:
+def test_files_of_others_are_refused():
     plan, tables = plan_of(), dealt(SCHEMA, codes_of())
     two = steps_of(plan, 1, tables[1])
     with without_encryption():
@@ -257,7 +250,7 @@ def test_files_of_others_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def sent() -> tuple[Plan, list[Steps], bytes, bytes]:
+def sent():
     """Rows and the second party's answers, encrypted."""
     plan, tables = plan_of(), dealt(SCHEMA, codes_of())
     parties = [steps_of(plan, i, tables[i]) for i in range(2)]
@@ -276,10 +269,10 @@ def sent() -> tuple[Plan, list[Steps], bytes, bytes]:
     ids=["too few", "too many", "large", "zero"],
 )
 def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
-    sent: tuple[Plan, list[Steps], bytes, bytes],
-    change: Callable[[np.ndarray], np.ndarray],
-    sentence: str,
-) -> None:
+    sent,
+    change,
+    sentence,
+):
     """Whoever opens it: a run folder that takes it, or a party that works on it."""
     plan, (one, two), *files = sent
     for sender, (data, name) in enumerate(zip(files, ("rows", "answers"), strict=True)):
@@ -298,14 +291,14 @@ def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
 
 
 def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
-    sent: tuple[Plan, list[Steps], bytes, bytes],
-) -> None:
+    sent,
+):
     """A second release of one table is the first, also if both parties have lost their records."""
     plan, (one, two), rows, _ = sent
     three = steps_of(plan, 2, dealt(SCHEMA, codes_of())[2]).answer(0, rows, noiseless)
-    seen: list[bytes] = []
+    seen = []
 
-    def watched(exact: bytes) -> FixedNoise:
+    def watched(exact):
         seen.append(exact)
         return noiseless(exact)
 
@@ -318,7 +311,7 @@ def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
     assert seen[1] == seen[3] == seen[5]
 
 
-def test_a_record_that_does_not_fit_keeps_its_row() -> None:
+def test_a_record_that_does_not_fit_keeps_its_row():
     """Whether it fits changes its own row to a blank, and no other."""
     plan, tables = plan_of(), dealt(SCHEMA, codes_of())
     whole, kept = tables[0], np.arange(RECORDS) != 17
@@ -332,7 +325,7 @@ def test_a_record_that_does_not_fit_keeps_its_row() -> None:
     assert full.people == less.people
 
 
-def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiased() -> None:
+def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiased():
     """Three times as many records as planned: counts are scaled, and errors are as stated.
 
     The cells of a repetition share their sample, so that they count as eight. The bounds are five standard errors.
@@ -358,7 +351,7 @@ def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiase
     assert abs(np.square(z).mean() - 1) < 5 * math.sqrt(2 / independent)
 
 
-def _estimates(plan: Plan, tables: list[Table]):  # type: ignore[no-untyped-def]
+def _estimates(plan, tables):
     """What the server reads of a whole exchange."""
     parties = [
         Party(plan, name, SECRET, FixedNoise(n), counting_key=KEYS[name])
@@ -377,7 +370,7 @@ def _estimates(plan: Plan, tables: list[Table]):  # type: ignore[no-untyped-def]
     return Server(plan).read(messages)
 
 
-def test_a_whole_run_with_real_encryption() -> None:
+def test_a_whole_run_with_real_encryption():
     plan = plan_of()
     trial = run_protocol(plan, dealt(SCHEMA, codes_of()), RunOptions(rows=100, seed=1))
     assert trial.table.num_rows == 100
@@ -386,7 +379,7 @@ def test_a_whole_run_with_real_encryption() -> None:
     assert trial.ledger.colluding_epsilon <= 4.0
 
 
-def test_a_message_is_read_back_and_held_to_its_plan() -> None:
+def test_a_message_is_read_back_and_held_to_its_plan():
     plan, tables = plan_of(), dealt(SCHEMA, codes_of())
     with without_encryption():
         rows = steps_of(plan, 0, tables[0]).rows()
@@ -408,7 +401,7 @@ def test_a_message_is_read_back_and_held_to_its_plan() -> None:
         Message.from_bytes(far.to_bytes(plan), plan)
 
 
-def test_the_count_is_one_for_all_parties_and_another_under_another_secret() -> None:
+def test_the_count_is_one_for_all_parties_and_another_under_another_secret():
     plan = plan_of()
     counts = {noisy_count(plan, SECRET, RECORDS) for _ in range(3)}
     assert len(counts) == 1

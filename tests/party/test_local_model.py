@@ -223,7 +223,7 @@ def test_noise_of_a_unit_has_a_least_value():
 def message_and_plan():
     attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=3) for i in range(3))
     schema = Schema(attributes=attributes, parties=(("one", ("a0", "a1", "a2")),))
-    plan = plan_with(schema, epsilon=1.0, expected_records=500, nonce="units")
+    plan = plan_with(schema, expected_records=500, nonce="units")
     rng = np.random.default_rng(0)
     table = Table(
         attributes,
@@ -335,7 +335,7 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
             ]
         }
     )
-    plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
+    plan = plan_with(schema, delta=1e-5, expected_records=2_000, nonce="contrasts")
     plan = replace(plan, local=(structs.replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2_000)
@@ -367,7 +367,7 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
 
 def test_contrasts_of_the_wrong_shape_or_size_are_refused():
     schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"]})
-    plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=100, nonce="contrasts")
+    plan = plan_with(schema, delta=1e-5, expected_records=100, nonce="contrasts")
     table = Table(
         schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16)
     )
@@ -403,10 +403,7 @@ def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
                 for who, columns in parties.items()
             }
         )
-        return [
-            local.contrasts
-            for local in plan_with(schema, epsilon=1.0, expected_records=1_000).local
-        ]
+        return [local.contrasts for local in plan_with(schema, expected_records=1_000).local]
 
     assert contrasts(one=(2, 2, 2)) == [True]
     assert contrasts(one=(2, 1, 2)) == [True]

@@ -64,6 +64,11 @@ def visits(rows=4000, seed=0):
     return frame
 
 
+def encoded(party, frame):
+    """A party's visits, which say whose they are."""
+    return party.encode(frame, "visit", read=ReadOptions(person="person"))
+
+
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_at_most_so_many_records_of_a_person_are_kept_whatever_the_order(most, monkeypatch):
     rng = np.random.default_rng(0)
@@ -126,7 +131,7 @@ def messages():
         out.append(
             (
                 shuffled,
-                party.run(party.encode(shuffled, "visit", read=ReadOptions(person="person"))),
+                party.run(encoded(party, shuffled)),
             )
         )
     return out
@@ -148,14 +153,12 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
     chosen = []
     for (shuffled, _), name in zip(messages, ("clinic", "insurer"), strict=True):
         party = Party(plan(), name, Secret(KEY))
-        part = party._checked(party.encode(shuffled, "visit", read=ReadOptions(person="person")))
+        part = party._checked(encoded(party, shuffled))
         chosen.append(np.sort(part.table.digests))
     assert (chosen[0] == chosen[1]).all()
     assert len(chosen[0]) == kept
     other = Party(plan(), "clinic", Secret(KEY[::-1]))
-    theirs = other._checked(
-        other.encode(messages[0][0], "visit", read=ReadOptions(person="person"))
-    ).table
+    theirs = other._checked(encoded(other, messages[0][0])).table
     assert not np.array_equal(np.sort(theirs.digests), chosen[0])
 
 
@@ -185,11 +188,7 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
         tapes = [first, Tape(first)]
         for tape, frame in zip(tapes, (table, pd.concat([table, more])), strict=True):
             party = Party(agreed, name, Secret(KEY), tape)
-            party.run(
-                party.encode(
-                    frame[["visit", "person", *columns]], "visit", read=ReadOptions(person="person")
-                )
-            )
+            party.run(encoded(party, frame[["visit", "person", *columns]]))
         events = {
             e.event.sigma: e.event
             for e in agreed.entries()
@@ -270,9 +269,7 @@ def test_domains_found_for_fewer_records_are_refused():
     entry = plan(1).entries()[0]
     domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
     with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
-        plan_with(
-            part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3
-        )
+        plan_with(part.closed({}, (domain,)), expected_records=4000, records_per_person=3)
 
 
 def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
@@ -285,11 +282,7 @@ def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
     party = Party(agreed, "clinic", Secret(KEY), key=ring.parties["clinic"])
 
     def release(frame):
-        return party.release(
-            party.encode(
-                frame[["visit", "person", "a0", "a1"]], "visit", read=ReadOptions(person="person")
-            )
-        )
+        return party.release(encoded(party, frame[["visit", "person", "a0", "a1"]]))
 
     first = release(table)
     assert release(table.sample(frac=1, random_state=3)) == first
@@ -339,32 +332,18 @@ def test_persons_must_be_named_and_known():
         TableError, match="no person column 'patient'; its columns are 'visit', 'person'"
     ):
         party.encode(mine, "visit", read=ReadOptions(person="patient"))
-    one = party.encode(
-        mine.assign(person=[None if i == 7 else str(i) for i in range(200)]),
-        "visit",
-        read=ReadOptions(person="person"),
-    )
+    one = encoded(party, mine.assign(person=[None if i == 7 else str(i) for i in range(200)]))
     assert one.records == 199
     assert "person column 'person': 1 record has no id (row 8)" in one.dropped.reasons[0].sentence
-    assert (
-        party.encode(
-            mine.assign(person=[i + 0.5 for i in range(200)]),
-            "visit",
-            read=ReadOptions(person="person"),
-        ).records
-        == 0
-    )
+    assert encoded(party, mine.assign(person=[i + 0.5 for i in range(200)])).records == 0
     mixed = mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)])
-    assert (
-        len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons))
-        == 200
-    )
+    assert len(np.unique(encoded(party, mixed).persons)) == 200
     with pytest.raises(TableError, match="every table must say whose a record is"):
         synthesize([table], "visit", 1.0, planning=PlanOptions(records_per_person=2))
     with pytest.raises(TableError, match="every table must say whose a record is"):
         Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
-        type(party.encode(mine, "visit", read=ReadOptions(person="person")))(
+        type(encoded(party, mine))(
             agreed.schema.part("clinic"),
             np.zeros(2, np.uint64),
             np.zeros((2, 2), np.uint16),

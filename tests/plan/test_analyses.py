@@ -103,8 +103,8 @@ def test_a_marginal_that_no_clique_can_hold_is_refused():
     )
     asked = ["mean(pay) by year, meal area"]
     with pytest.raises(PlanError, match=sentence):
-        plan_with(SCHEMA, epsilon=1.0, expected_records=1000, tau=95, workload=asked)
-    plan_with(SCHEMA, epsilon=1.0, expected_records=1000, tau=96, workload=asked)
+        plan_with(SCHEMA, expected_records=1000, tau=95, workload=asked)
+    plan_with(SCHEMA, expected_records=1000, tau=96, workload=asked)
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)

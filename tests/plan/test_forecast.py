@@ -26,7 +26,6 @@ def planned_for(records, keys, encoder="scheduled-pairs", values=12, attributes=
     )
     return plan_with(
         schema,
-        epsilon=1.0,
         delta=1e-6,
         expected_records=records,
         keys=keys,
@@ -81,7 +80,6 @@ def test_encoders_for_comparison_have_none(encoder):
     schema = Schema.of({party: [Attribute.integer(party, 3)] for party in "ab"})
     plan = plan_with(
         schema,
-        epsilon=1.0,
         expected_records=1000,
         encoder=encoder,
         claim_as_published=encoder == "published",
@@ -106,9 +104,7 @@ def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
             "b": [Attribute.integer("b", 9)],
         }
     )
-    plan = plan_with(
-        schema, epsilon=1.0, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test"
-    )
+    plan = plan_with(schema, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test")
     budget = CliqueBudget(sizes, limit)
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     random.Random(1).shuffle(pairs)

@@ -83,9 +83,7 @@ def figures(case):
     schema = Schema.of(
         {"all": [Attribute.integer(f"a{i}", size) for i, size in enumerate(sizes)]}
     ).split(parties)
-    plan = plan_with(
-        schema, epsilon=1.0, delta=1 / records, expected_records=records, nonce="test", **options
-    )
+    plan = plan_with(schema, delta=1 / records, expected_records=records, nonce="test", **options)
     sketch = plan.sketch
     counts = (
         {}

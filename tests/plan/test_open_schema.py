@@ -93,9 +93,7 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
     for name in ("schema.toml", "schema.json"):
         merged.save(tmp_path / name)
         assert Schema.load(tmp_path / name) == merged
-    plan = plan_with(
-        merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x"
-    )
+    plan = plan_with(merged, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
     ledger = plan.ledger()
     assert [e.release for e in ledger.entries[:2]] == ["id-x", "id-y"]
     assert ledger.prior == 2
@@ -115,7 +113,6 @@ def test_domains_found_once_are_paid_for_once_by_two_plans():
     plans = [
         plan_with(
             merged,
-            epsilon=1.0,
             delta=1e-9,
             expected_records=5000,
             encoder="count-sketch",
@@ -137,10 +134,10 @@ def test_nothing_left_of_the_target_is_said():
     with pytest.raises(
         PlanError, match=r"has spent epsilon 2 .*nothing is left of the target, epsilon 1"
     ):
-        plan_with(schema, epsilon=1.0, delta=1e-9, expected_records=5000)
+        plan_with(schema, delta=1e-9, expected_records=5000)
     late = Schema.merge({"one": closed(entry("x", 0.1, 1e-8)), "other": closed(party="b")})
     with pytest.raises(PlanError, match=r"delta .*raise it"):
-        plan_with(late, epsilon=1.0, delta=1e-9, expected_records=5000)
+        plan_with(late, delta=1e-9, expected_records=5000)
 
 
 def test_a_part_without_private_domains_is_itself():

@@ -66,10 +66,7 @@ def test_marginals_compete_for_cliques_unless_one_holds_the_attributes_of_all_pa
 @pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
     schema = schema_of(one={"a": 4}, two={"x": 4})
-    assert (
-        plan_with(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta
-        == delta
-    )
+    assert plan_with(schema, expected_records=records, nonce="test", keys=1 << 12).delta == delta
 
 
 def test_a_noisy_count_to_plan_with_is_never_below_its_noise():

@@ -41,7 +41,7 @@ def test_more_budget_and_more_records_lower_the_predicted_error(schema):
 def test_the_word_follows_the_stated_bounds():
     words = {}
     for n in (500, 20_000, 1_000_000):
-        judged = verdict(plan_with(TWO, epsilon=1.0, expected_records=n))
+        judged = verdict(plan_with(TWO, expected_records=n))
         words[judged.word] = judged.errors.three
     assert words["good"] <= GOOD < words["rough"] <= ROUGH
     assert set(words) == {"good", "rough", "useless"}
@@ -74,7 +74,7 @@ def test_one_way_marginals_alone_are_no_better_than_independent_columns():
 
 
 def test_of_one_column_there_is_no_independence_to_compare_with():
-    judged = verdict(plan_with(schema_of(one=(8,)), epsilon=1.0, expected_records=10_000))
+    judged = verdict(plan_with(schema_of(one=(8,)), expected_records=10_000))
     assert judged.word == "good"
     assert judged.errors.three < 0.01
 
@@ -82,14 +82,14 @@ def test_of_one_column_there_is_no_independence_to_compare_with():
 def test_parties_with_one_column_do_not_change_the_shares_of_the_others():
     """A party's only column takes all of its budget, which is no share of another party's pairs."""
     wide = schema_of(wide=(3000,) * 3, **{f"p{i}": (3,) for i in range(60)})
-    plan = plan_with(wide, epsilon=1.0, expected_records=10**7)
+    plan = plan_with(wide, expected_records=10**7)
     assert _shares(plan, _outlook(plan)).one_way == pytest.approx(ONE_WAY_SHARE)
     assert all(map(math.isfinite, astuple(verdict(plan).errors)))
 
 
 @pytest.mark.parametrize("encoder", ["encrypted", "scheduled-pairs"])
 def test_every_encoder_for_use_has_a_verdict(encoder):
-    plan = plan_with(TWO, epsilon=1.0, expected_records=50_000, encoder=encoder)
+    plan = plan_with(TWO, expected_records=50_000, encoder=encoder)
     usual = three(TWO, epsilon=1.0, expected_records=50_000)
     assert verdict(plan).errors.three == pytest.approx(usual, rel=0.5)
 

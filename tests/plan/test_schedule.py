@@ -132,7 +132,6 @@ def test_parties_of_few_attributes(parties):
     schema = schema_of(**dict(zip("abc", parties, strict=False)))
     plan = plan_with(
         schema,
-        epsilon=1.0,
         expected_records=500,
         nonce="odd",
         keys=1 << 12,
@@ -177,12 +176,10 @@ def test_a_pair_of_many_values_is_cut_on_its_longer_side():
 
 def test_messages_stay_within_their_budget():
     schema = schema_of(a=(40,) * 6, b=(40,) * 6)
-    plan = plan_with(
-        schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=5_000_000
-    )
+    plan = plan_with(schema, expected_records=10**6, nonce="large", message_bytes=5_000_000)
     assert 0.9 * 5_000_000 < max(plan.message_size(party) for party in (0, 1)) <= 5_000_000
     with pytest.raises(PlanError, match="message_bytes"):
-        plan_with(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=3)
+        plan_with(schema, expected_records=10**6, nonce="large", message_bytes=3)
 
 
 def test_predicted_errors_are_those_achieved():
@@ -201,7 +198,6 @@ def test_predicted_errors_are_those_achieved():
     for run in range(runs):
         plan = plan_with(
             schema,
-            epsilon=1.0,
             expected_records=ROWS,
             nonce=f"predicted {run}",
             keys=1 << 15,

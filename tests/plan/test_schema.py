@@ -291,7 +291,6 @@ def test_bad_schemas_are_told_apart(data, message):
     with pytest.raises(SchemaError) as caught:
         Schema.from_json(data)
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_bad_schema_files_are_named(tmp_path):

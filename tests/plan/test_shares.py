@@ -68,9 +68,7 @@ def test_more_records_and_more_budget_never_raise_it(shares):
 
 @pytest.mark.parametrize("parties", [(ADULT,), (ADULT[:8], ADULT[8:])])
 def test_little_signal_leaves_one_way_marginals_and_says_so(parties):
-    plan = plan_with(
-        schema_of(**dict(zip("ab", parties, strict=False))), epsilon=1.0, expected_records=500
-    )
+    plan = plan_with(schema_of(**dict(zip("ab", parties, strict=False))), expected_records=500)
     assert plan.sketch is None
     assert all(local.units == 0 for local in plan.local)
     assert "the result has independent columns: for more than one-way marginals" in plan.summary()
@@ -86,9 +84,7 @@ def test_a_table_of_usual_size_has_the_usual_shares(epsilon):
 
 
 def test_given_shares_are_kept():
-    plan = plan_with(
-        schema_of(a=ADULT[:8], b=ADULT[8:]), epsilon=1.0, expected_records=500, shares=SHARES
-    )
+    plan = plan_with(schema_of(a=ADULT[:8], b=ADULT[8:]), expected_records=500, shares=SHARES)
     assert plan.sketch is not None
     assert all(local.units for local in plan.local)
 
@@ -96,7 +92,6 @@ def test_given_shares_are_kept():
 def test_parties_without_sketches_are_independent_and_the_summary_says_so():
     plan = plan_with(
         schema_of(a=(4, 3), b=(4, 2)),
-        epsilon=1.0,
         expected_records=20_000,
         shares=(0.01, 0.99, 0.0),
     )

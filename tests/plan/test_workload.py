@@ -56,7 +56,7 @@ def test_relevance_by_hand():
 )
 def test_what_is_refused(wrong):
     with pytest.raises(PlanError, match="workload"):
-        plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=wrong)
+        plan_with(SCHEMA, expected_records=1000, keys=1 << 12, workload=wrong)
     with pytest.raises(SchemaError, match="no attribute 'z'"):
         Workload.of(SCHEMA, [["z"]])
 
@@ -71,17 +71,15 @@ def test_a_marginal_of_columns_without_choice_is_limited_by_their_number():
 
 
 def test_plans_carry_it_and_those_without_are_as_before():
-    plain = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n")
+    plain = plan_with(SCHEMA, expected_records=1000, keys=1 << 12, nonce="n")
     assert "workload" not in plain.to_json()
-    plan = plan_with(
-        SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]]
-    )
+    plan = plan_with(SCHEMA, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]])
     assert plan.digest() != plain.digest()
     # Sketches have other weights, and so another cost below the same target.
     assert plan.ledger().epsilon == pytest.approx(plain.ledger().epsilon, abs=1e-6)
     assert plan.ledger().epsilon <= 1
     inside = plan_with(
-        SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["a", "b"]]
+        SCHEMA, expected_records=1000, keys=1 << 12, nonce="n", workload=[["a", "b"]]
     )
     assert inside.ledger().epsilon == plain.ledger().epsilon
     back = Plan.from_json(plan.to_json())
@@ -91,7 +89,7 @@ def test_plans_carry_it_and_those_without_are_as_before():
 
 def test_a_plan_has_the_analysis_in_the_users_words():
     asked = ["a ~ b + C(x)", "mean(x) by a, b", ["c", "y"]]
-    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=asked)
+    plan = plan_with(SCHEMA, expected_records=1000, keys=1 << 12, workload=asked)
     assert plan.workload.asked == (("a ~ b + C(x)", 1.0), ("mean(x) by a, b", 1.0), ("c, y", 1.0))
     assert plan.workload.marginals == (
         ((0, 1), 1.0),
@@ -117,9 +115,7 @@ def test_a_plan_has_the_analysis_in_the_users_words():
 
 def test_columns_of_asked_pairs_across_parties_weigh_more():
     def weights(workload):
-        plan = plan_with(
-            SCHEMA, epsilon=1.0, expected_records=100_000, message_bytes=10**6, workload=workload
-        )
+        plan = plan_with(SCHEMA, expected_records=100_000, message_bytes=10**6, workload=workload)
         of = zip(plan.groups, plan.sketch.weights, strict=True)
         return {g.attributes[0]: weight for g, weight in of if g.shows_attribute}
 
@@ -132,7 +128,7 @@ def test_columns_of_asked_pairs_across_parties_weigh_more():
     assert weights(["a ~ b + c"]) == plain
     # A long column that is asked for, beside parties that publish presence, has the largest weight.
     long = schema_of(one={"a": 250, "b": 2}, two={"x": 2}, three={"y": 2})
-    plan = plan_with(long, epsilon=1.0, expected_records=10**5, keys=64, workload=["x vs a"])
+    plan = plan_with(long, expected_records=10**5, keys=64, workload=["x vs a"])
     assert max(plan.sketch.weights) == MAX_WEIGHT
 
 
@@ -140,7 +136,6 @@ def test_keys_of_scheduled_pairs_go_to_what_matters():
     def keys(workload):
         plan = plan_with(
             SCHEMA,
-            epsilon=1.0,
             expected_records=100_000,
             encoder="scheduled-pairs",
             keys=10**6,
@@ -214,9 +209,7 @@ def test_what_is_asked_for_is_in_the_model_also_if_it_is_noise():
     schema = schema_of(one={"a": 6, "b": 6}, two={"x": 6, "y": 6})
     tables = dealt(schema, rng.integers(0, 6, (4, 4000)))
     for workload, tau in ((["b vs y"], 36), (["mean(a) by b, x"], 216)):
-        plan = plan_with(
-            schema, epsilon=1.0, expected_records=4000, keys=1 << 12, tau=tau, workload=workload
-        )
+        plan = plan_with(schema, expected_records=4000, keys=1 << 12, tau=tau, workload=workload)
         ((wanted, _),) = plan.workload.marginals
         result = run_protocol(plan, tables, RunOptions(seed=0)).result
         assert result.model.tree.covering(wanted) >= 0

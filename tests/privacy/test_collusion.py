@@ -189,9 +189,7 @@ def test_the_total_is_that_of_the_worst_colluder(schema, changes):
 
 def test_sketches_of_agreement_are_part_of_it():
     shared = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
-    plan = plan_with(
-        shared, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=200_000
-    )
+    plan = plan_with(shared, expected_records=20_000, nonce="test", message_bytes=200_000)
     assert plan.agreement
     assert plan.ledger().colluding_epsilon == pytest.approx(
         max(against(plan, 0), against(plan, 1)), rel=1e-3
@@ -206,7 +204,6 @@ def test_sketches_of_agreement_are_part_of_it():
 def test_a_party_without_attributes_that_vary_may_collude_too():
     plan = plan_with(
         schema_of(left=(4, 3), none=(1,), right=(5,)),
-        epsilon=1.0,
         expected_records=20_000,
         message_bytes=100_000,
     )
@@ -267,7 +264,7 @@ def test_what_was_spent_beforehand_and_what_nobody_owns_counts():
 
 @pytest.mark.parametrize("options", [{}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"}])
 def test_a_ledger_with_it_survives_its_file(options):
-    ledger = plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce="test", **options).ledger()
+    ledger = plan_with(TWO, expected_records=20_000, nonce="test", **options).ledger()
     data = json.loads(json.dumps(ledger.to_json(), allow_nan=False))
     back = Ledger.from_json(data)
     assert back == ledger
@@ -286,7 +283,6 @@ def test_several_plans_add_up_against_one_party_that_colludes_in_all():
     plans = [
         plan_with(
             TWO,
-            epsilon=1.0,
             expected_records=20_000,
             nonce=nonce,
             message_bytes=100_000,
@@ -299,7 +295,6 @@ def test_several_plans_add_up_against_one_party_that_colludes_in_all():
     assert 1.3 * one < both.colluding_epsilon < 2 * one
     pairs = plan_with(
         TWO,
-        epsilon=1.0,
         expected_records=20_000,
         encoder="scheduled-pairs",
         message_bytes=100_000,

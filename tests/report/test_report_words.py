@@ -106,13 +106,13 @@ def test_odds_are_those_of_the_best_guess():
 
 
 def test_the_guarantee_is_told_for_what_it_is():
-    plan = plan_with(TWO, epsilon=1.0, expected_records=20_000)
+    plan = plan_with(TWO, expected_records=20_000)
     text = " ".join(guarantee(plan.standing, True))
     assert "73.1 times out of 100" in text
     assert "but for the parties' secret" in text
     assert "add or remove one record" in text
     assert "secret" not in " ".join(guarantee(plan.standing, False))
-    several = plan_with(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
+    several = plan_with(TWO, expected_records=20_000, records_per_person=3).standing
     assert "with all of up to 3 records" in " ".join(guarantee(several, True, 3))
     replaced = plan_with(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
     assert "which of two possible records" in " ".join(guarantee(replaced, True))

@@ -444,7 +444,6 @@ def test_a_plan_with_the_published_encoder_is_refused(planned):
     keys = planned.server.plan.public_keys
     plan = plan_with(
         SCHEMA,
-        epsilon=1.0,
         expected_records=RECORDS,
         keys=64,
         encoder="published",

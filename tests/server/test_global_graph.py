@@ -23,9 +23,7 @@ N = 10_000.0
 def plan_of(sizes, first_party, tau):
     attributes = [Attribute.integer(f"a{i}", s) for i, s in enumerate(sizes)]
     schema = Schema.of({"one": attributes[:first_party], "two": attributes[first_party:]})
-    return plan_with(
-        schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000
-    )
+    return plan_with(schema, expected_records=int(N), nonce="graph", tau=tau, keys=1000)
 
 
 def measured(codes, sizes, attributes, sigma=5.0, bins=None):

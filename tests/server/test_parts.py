@@ -298,7 +298,7 @@ def test_the_population_is_in_the_plan():
         plan_for(population="outer", encoder="grr")
     taken = schema_of(one={"held_by": 3}, two=(2,))
     with pytest.raises(PlanError, match="rename the attribute"):
-        plan_with(taken, epsilon=1.0, expected_records=100, population="outer")
+        plan_with(taken, expected_records=100, population="outer")
 
 
 def test_messages_tell_nothing_of_the_population_but_the_plan(world):

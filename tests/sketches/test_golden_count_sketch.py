@@ -53,7 +53,7 @@ def sketches(number):
         asked = iter(range(1 << 30))
         out += encoder.result(
             totals, lambda count, asked=asked: entropy(f"{name} noise {next(asked)}", count)
-        )  # type: ignore[misc]
+        )
     return out
 
 

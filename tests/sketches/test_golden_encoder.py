@@ -59,7 +59,7 @@ def sketches(number):
     secret = draw.bytes(32)
     if number % 5 == 4:
         plan = SharedKeyPlan(**levels, keys=keys[0], sizes=tuple(sizes))
-        encoder = SharedKeyEncoder(plan, (2, 0, 3), secret)  # type: ignore[arg-type]
+        encoder = SharedKeyEncoder(plan, (2, 0, 3), secret)
         encoder.update(digests, codes[[2, 0, 3]])
         return list(encoder.result(draw.bytes))
     sides = ((0, 2), (3, 0), (1, 2))

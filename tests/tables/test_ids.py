@@ -34,7 +34,7 @@ def plan(nonce="ids", most=1):
         "nonce": nonce,
         "records_per_person": most,
     }
-    return plan_with(SCHEMA, epsilon=1.0, expected_records=100, **how)
+    return plan_with(SCHEMA, expected_records=100, **how)
 
 
 def table_of(ids, persons=None):
@@ -68,7 +68,7 @@ def test_a_twin_person_is_another_person(seed):
         records = party.encode(
             table_of(visits[some], persons[some]), "id", read=ReadOptions(person="who")
         )
-        of_all = set(party._checked(records).table.digests.tolist())  # type: ignore[union-attr]
+        of_all = set(party._checked(records).table.digests.tolist())
         kept.append(np.array([digest in of_all for digest in records.digests.tolist()]))
     assert changed_records(*kept) == MOST
 
@@ -147,4 +147,4 @@ def test_keys_are_16_bytes_and_do_not_show():
             IdKeys(records, persons)
     assert repr(KEYS) == "IdKeys()"
     with pytest.raises(TypeError, match="keys"):
-        encode_table(table_of(OTHERS), "id", SCHEMA.part("one"))  # type: ignore[call-arg]
+        encode_table(table_of(OTHERS), "id", SCHEMA.part("one"))

@@ -65,7 +65,7 @@ def test_a_mutant_is_killed_and_a_harmless_one_survives(tmp_path):
         "privacy/noise.py",
         "private = False",
         "private = not True",
-        ("privacy/test_noise.py",),
+        "privacy/test_noise.py",
     )
     field = Field(tmp_path, 1, 300.0)
     assert [field.try_out(one).killed for one in (harmful, harmless)] == [True, False]

@@ -329,7 +329,7 @@ def list_near(rng, values):
         case 0:
             return []
         case 1:
-            rng.shuffle(out)  # type: ignore[arg-type]
+            rng.shuffle(out)
         case 2:
             return out[: int(rng.integers(len(out) + 1))]
         case 3:

@@ -23,19 +23,19 @@ LATE = """
 held = {}
 once, made, given = Releases.once, Releases.made, Releases.given
 
-def late(self, release, make, price):
+def late(self, release, make):
     if made(self, release.plan, release.party, release.file):
-        return once(self, release, make, price)
+        return once(self, release, make)
     self.prepare()
-    held[self.folder / release.name] = self, release, make(), price
+    held[self.folder / release.name] = self, release, make()
     return held[self.folder / release.name][2]
 
 def known(self, plan, party, file="message"):
     return held.get(self.folder / record_name(plan, party, file))
 
-def taken(self, plan, party, price, file="message"):
+def taken(self, plan, party, file="message"):
     late = known(self, plan, party, file)
-    return late[2] if late else given(self, plan, party, price, file)
+    return late[2] if late else given(self, plan, party, file)
 
 Releases.once = late
 Releases.made = lambda self, *what: known(self, *what) is not None or made(self, *what)
@@ -44,8 +44,8 @@ turn = kills.take_turn
 
 def take_turn(run, place):
     turn(run, place)
-    for releases, release, data, price in list(held.values()):
-        once(releases, release, lambda: data, price)
+    for releases, release, data in list(held.values()):
+        once(releases, release, lambda: data)
     held.clear()
 
 kills.take_turn = take_turn

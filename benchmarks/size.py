@@ -45,13 +45,18 @@ def tokens(source):
     docstrings = {
         node.body[0].lineno for node in nodes if ast.get_docstring(node, clean=False) is not None
     }
-    lexed = tokenize.generate_tokens(io.StringIO(source).readline)
-    return [
-        token.string
-        for token in lexed
-        if token.type not in LAYOUT
-        and not (token.type == tokenize.STRING and token.start[0] in docstrings)
-    ]
+    depth, out = 0, []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        # Python 3.12 and later take f-strings apart; here they are one token, as before.
+        ends = token.type == getattr(tokenize, "FSTRING_END", None)
+        if (
+            depth == 0
+            and token.type not in LAYOUT
+            and not (token.type == tokenize.STRING and token.start[0] in docstrings)
+        ):
+            out.append(token.string)
+        depth += (token.type == getattr(tokenize, "FSTRING_START", None)) - ends
+    return out
 
 
 def functions():

@@ -1,4 +1,4 @@
-"""Kernels of rows against loops over dictionaries: weights, counts, and halving that only ever comes nearer."""
+"""Kernels of rows against loops over dictionaries: weights, counts, and candidates that are picked."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, thin, weighed_counts
+from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, pick, weighed_counts
 from vertimrf.model.sample import stems_of
 
 SIZES = (3, 2, 4, 1)
@@ -116,71 +116,33 @@ def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(
     assert all(len(combinations) == 1 for combinations in owner.values())
 
 
-def evened(
-    rows,
-    stems,
-    lasts,
-    second,
-    prices,
-    passes,
-):
-    """Choices, gaps and how many turns, pair by pair, from what all cells would come to either way."""
-    choice, gaps, turned = second.astype(int), np.zeros(prices.size), 0
-    where = [list(itertools.chain(*cells_of(stems, lasts, row))) for row in rows]
-    for again in range(passes + 1):
-        for pair in range(len(choice)):
-            sums = []
-            for taken in (0, 1):
-                new = gaps.copy()
-                if again:
-                    np.add.at(new, where[2 * pair + choice[pair]], -0.5)
-                    np.add.at(new, where[2 * pair + 1 - choice[pair]], 0.5)
-                np.add.at(new, where[2 * pair + taken], 0.5)
-                np.add.at(new, where[2 * pair + 1 - taken], -0.5)
-                sums.append((float(prices @ new**2), new))
-            turn = sums[1 - choice[pair]][0] < sums[choice[pair]][0]
-            choice[pair] ^= turn
-            turned += turn
-            gaps = sums[choice[pair]][1]
-    return choice, gaps, turned
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True),
     st.integers(0, 25),
-    st.integers(0, 3),
+    st.sampled_from([1, 2, 4, 8]),
     st.integers(0, 2**32),
 )
-def test_halving_decides_as_sums_over_all_cells_do(wanted, pairs, passes, seed):
+def test_candidates_are_picked_by_sums_over_their_cells(wanted, n, candidates, seed):
     rng = np.random.default_rng(seed)
-    codes = rows_of(rng, 2 * pairs)
-    rows = np.ascontiguousarray(codes.T)
+    rows = np.ascontiguousarray(rows_of(rng, candidates * n).T)
     stems, lasts, size = stems_of(SIZES, wanted)
     # Powers of two: sums are exact in any order and at either width.
     cells = np.stack([np.zeros(size), 0.5 ** rng.integers(4, size=size)], axis=1).astype(np.float32)
-    coins = rng.integers(2, size=pairs, dtype=np.uint8)
-    mine, kept = coins.copy(), cells.copy()
-    turned = thin(rows, stems, lasts, mine, kept, passes)
-    choice, gaps, turns = evened(rows, stems, lasts, coins, cells[:, 1].astype(float), passes)
-    np.testing.assert_array_equal(mine, choice)
-    np.testing.assert_array_equal(kept[:, 0], gaps)
-    np.testing.assert_array_equal(kept[:, 1], cells[:, 1])
-    assert turned == turns
-    # Gaps are counts of what is taken less half of what there is.
-    order = [
-        subset
-        for first in dict.fromkeys(subset[:-1] for subset in wanted)
-        for subset in wanted
-        if subset[:-1] == first
-    ]
-    counts = counted(codes, order, np.stack([0.5 - mine, mine - 0.5], axis=1).ravel())
-    assert np.abs(counts).sum() == np.abs(gaps).sum()
-    # The other coins lead to the other rows: so each row of a pair is as likely as the other.
-    other, turned_over = 1 - coins, cells.copy()
-    assert thin(rows, stems, lasts, other, turned_over, passes) == turned
-    np.testing.assert_array_equal(other, 1 - mine)
-    np.testing.assert_array_equal(turned_over[:, 0], -kept[:, 0])
+    gaps, prices = np.zeros(size), cells[:, 1].astype(float)
+    where = [list(itertools.chain(*cells_of(stems, lasts, row))) for row in rows]
+    best = np.zeros(n, np.int64)
+    for i in range(n):
+        mine = where[i::n]
+        best[i] = np.argmin([float(prices[places] @ gaps[places]) for places in mine])
+        for places in mine:
+            np.add.at(gaps, places, -1 / candidates)
+        np.add.at(gaps, mine[best[i]], 1)
+    chosen = np.empty(n, np.int64)
+    pick(rows, stems, lasts, cells, chosen)
+    np.testing.assert_array_equal(chosen, best)
+    np.testing.assert_array_equal(cells[:, 0], gaps)
+    np.testing.assert_array_equal(cells[:, 1], prices)
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,4 +1,4 @@
-"""Rows as a model: weight by log-linear factors, count by weight, and halve with balanced counts.
+"""Rows as a model: weight by log-linear factors, count by weight, and pick with balanced counts.
 
 Axes: c = columns of codes; n = rows; k = tables; t = terms (a column and its stride in a table).
 Tables lie one after the other in one flat array of cells.
@@ -10,7 +10,7 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["add_logs", "count_rows", "thin", "weighed_counts"]
+__all__ = ["add_logs", "count_rows", "pick", "weighed_counts"]
 
 # Rows per block; their columns stay in the first-level cache for all tables.
 BLOCK = 1024
@@ -87,7 +87,7 @@ def count_rows(rows, stems, lasts, begin, end, out):  # type: ignore[no-untyped-
     """Count rows in the cells of the tables of some stems.
 
     Args:
-        rows, stems, lasts: as for :func:`thin`.
+        rows, stems, lasts: as for :func:`pick`.
         begin, end: range of stems.
         out: all cells, updated [float64].
     """
@@ -100,74 +100,47 @@ def count_rows(rows, stems, lasts, begin, end, out):  # type: ignore[no-untyped-
 
 
 @kernel
-def _pull(taken, other, stems, lasts, cells, step):  # type: ignore[no-untyped-def]
-    """Positive if the sum of price * gap^2 is smaller with the other row of a pair.
+def pick(rows, stems, lasts, cells, chosen):  # type: ignore[no-untyped-def]
+    """Take one of several candidates for each row so that counts stay close to those of all candidates.
 
-    With a step of 0, gaps include half of either row; with 0.5, the row that is taken.
-    """
-    out = np.float32(0.0)
-    for s in range(stems.shape[0]):
-        mine, theirs = _stem_cell(taken, stems, s), _stem_cell(other, stems, s)
-        for t in range(stems[s, 5], stems[s, 6]):
-            column, start = lasts[t, 0], lasts[t, 1]
-            a, b = mine + (start + taken[column]), theirs + (start + other[column])
-            if a != b:
-                out += cells[a, 1] * (cells[a, 0] - step) - cells[b, 1] * (cells[b, 0] + step)
-    return out
-
-
-@kernel
-def _move(taken, other, stems, lasts, cells, by):  # type: ignore[no-untyped-def]
-    """Lower the gaps of the cells of ``taken`` and raise those of ``other`` by ``by``."""
-    for s in range(stems.shape[0]):
-        mine, theirs = _stem_cell(taken, stems, s), _stem_cell(other, stems, s)
-        for t in range(stems[s, 5], stems[s, 6]):
-            column, start = lasts[t, 0], lasts[t, 1]
-            cells[mine + (start + taken[column]), 0] -= by
-            cells[theirs + (start + other[column]), 0] += by
-
-
-@kernel
-def thin(rows, stems, lasts, second, cells, passes):  # type: ignore[no-untyped-def]
-    """Take one row of each pair so that the taken rows have nearly half of all counts.
-
-    The gap of a cell is the count of rows taken minus half of all rows, over the pairs decided so
-    far. Pairs are decided one after the other: the row is taken that lowers the sum over all cells
-    of price * gap^2. In a tie the initial coin in ``second`` stands. Then the pairs are visited
-    again, and the other row is taken if that lowers the sum. Inverting all coins inverts all
-    decisions, because it changes the sign of every gap and nothing else. So with fair coins, either
-    row of a pair is equally likely to be taken in the end.
+    The gap of a cell is the count of rows taken minus the mean count of their candidates. Rows are
+    decided one after the other: the candidate is taken whose cells have the smallest sum of price *
+    gap, the first of several.
 
     Tables of two and three attributes that differ only in their last attribute form a stem. Their
     cells lie side by side, so that the look-ups of a row are close together.
 
     Args:
-        rows: codes row by row, each pair in neighbouring rows [shape=(2 * m, c), uint16].
+        rows: codes row by row; candidate j of row i is row j * n + i [shape=(k * n, c), uint16].
         stems: per stem, column and stride of its tables' first attribute, the same of the second (a
             stride of 0 if there is none before the last), first cell, and first and last place in
             ``lasts`` [shape=(s, 7), uint64].
         lasts: column of each table's last attribute, and its first cell within its stem [shape=(k,
             2), uint64].
-        second: coins, then whether the second row of a pair is taken; updated [shape=(m,), uint8].
         cells: gaps, initially zero, and prices, above zero [shape=(cells, 2), float32]; gaps are
             updated.
-        passes: number of further visits to the pairs.
-
-    Returns:
-        Number of coins that were inverted.
+        chosen: the candidate taken for each row, written [shape=(n,), int64].
     """
-    turned = 0
-    half, one = np.float32(0.5), np.float32(1.0)
-    for again in range(passes + 1):
-        step = np.float32(0.0) if again == 0 else half
-        for pair in range(second.size):
-            taken, other = rows[2 * pair + second[pair]], rows[2 * pair + 1 - second[pair]]
-            turn = _pull(taken, other, stems, lasts, cells, step) > np.float32(0.0)
-            if turn:
-                second[pair] = 1 - second[pair]
-                turned += 1
-            if again == 0:
-                _move(taken, other, stems, lasts, cells, half if turn else -half)
-            elif turn:
-                _move(taken, other, stems, lasts, cells, one)
-    return turned
+    n = chosen.size
+    candidates = rows.shape[0] // n
+    share = np.float32(1.0) / np.float32(candidates)
+    places = np.empty((candidates, lasts.shape[0]), np.uint32)
+    for i in range(n):
+        least = np.float32(np.inf)
+        for j in range(candidates):
+            row = rows[j * n + i]
+            pull = np.float32(0.0)
+            for s in range(stems.shape[0]):
+                cell = _stem_cell(row, stems, s)
+                for t in range(stems[s, 5], stems[s, 6]):
+                    place = cell + (lasts[t, 1] + row[lasts[t, 0]])
+                    places[j, t] = place
+                    pull += cells[place, 1] * cells[place, 0]
+            if pull < least:
+                least = pull
+                chosen[i] = j
+        for j in range(candidates):
+            for t in range(lasts.shape[0]):
+                cells[places[j, t], 0] -= share
+        for t in range(lasts.shape[0]):
+            cells[places[chosen[i], t], 0] += np.float32(1.0)

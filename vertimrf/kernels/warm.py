@@ -143,7 +143,7 @@ JOBS = (
             (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.count_rows, (H2, U2, U2, *RANGE, F1)),
-            (rows.thin, (H2, U2, U2, B1, float32[:, ::1], int64)),
+            (rows.pick, (H2, U2, U2, float32[:, ::1], I1)),
         ),
     ),
     Job(

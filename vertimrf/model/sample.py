@@ -2,9 +2,8 @@
 
 1. Draw several times as many rows as wanted from the junction tree, by systematic sampling at each
 clique (:func:`propose`). 2. Weight the rows by the off-tree factors, and resample them by these
-weights. 3. Thin the rows to the wanted number, so that the counts of low-order marginals stay close
-to the expected ones
-   (discrepancy-controlled thinning).
+weights. 3. Pick one of several candidates for each row, so that the counts of low-order marginals
+stay close to the expected ones.
 
 A model without off-tree factors skips step 2.
 """
@@ -42,19 +41,19 @@ __all__ = [
 ]
 
 
-# Most rows of a batch. For one batch 2^HALVINGS times as many rows are proposed, and half as many for
-# each of several. At least MIN_WEIGHED rows are weighted, because resampling from fewer is
-# inaccurate.
-BATCH, HALVINGS, MIN_WEIGHED = 1 << 16, 3, 1 << 12
+# Most and least rows of a batch, and most rows of which each is picked from several candidates: from
+# CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
+# weighted, because resampling from fewer is inaccurate.
+BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19, 8, 1 << 12
+# The price of a gap at a cell is (expected count + 1) to the power of minus this.
+PRICE = 0.5
 # Most rows from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
-# Bounds on the marginals that thinning balances: cells per row, cells and lookups (one or two
-# seconds) in all. An order of marginals with more than LISTED members is left out. AGAIN is the
-# number of further visits to pairs at the last halving.
+# Bounds on the marginals that are balanced: cells per row, cells and lookups (one or two seconds) in
+# all. An order of marginals with more than LISTED members is left out.
 CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
-AGAIN = 1
 
 
 def sample(
@@ -68,11 +67,11 @@ def sample(
     """Draw synthetic rows.
 
     Several times as many rows as wanted are drawn from the junction tree (:func:`propose`). With
-    off-tree factors, systematic sampling picks rows by their weights, each to within one of its
-    expected number. Then the rows are halved until the wanted number is left. Halving takes one row
-    of each pair by a fair coin. A coin is inverted if that brings the counts of single attributes,
-    pairs and triples closer to half (discrepancy-controlled thinning). So counts are much closer to
-    the model's than those of independent draws, while each row is as likely to be drawn.
+    off-tree factors, systematic sampling repeats them by their weights, each to within one of its
+    expected number. They are the candidates, some for each wanted row. One after the other, the
+    candidate is taken that brings the counts of single attributes, pairs and triples closest to
+    their means over all candidates. So counts are much closer to the model's than those of
+    independent draws. Of very many rows each has one candidate, because their counts are close.
 
     Args:
         model: the fitted model.
@@ -99,18 +98,21 @@ def sample(
     batches = math.ceil(rows / BATCH)
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
-    halvings = HALVINGS - (batches > 1)
+    candidates = CANDIDATES if batches == 1 else CANDIDATES // 2 if rows <= MAX_PICKED else 1
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    balanced = _balanced_marginals(model.sizes, rows, batches, halvings)
+    balanced = _balanced_marginals(model.sizes, rows, batches, candidates)
     done, lock = [0], threading.Lock()
     _ = model.beliefs  # Cached before threads use it.
 
     def draw_batch(batch: int) -> None:
         begin, end = ends[batch], ends[batch + 1]
         batch_rng = np.random.default_rng(seeds[batch])
-        candidates = _candidates(model, (end - begin) << halvings, batch_rng)
-        thinned = _thin(candidates, model.sizes, balanced, halvings, batch_rng, alone=batches == 1)
-        codes[:, begin:end] = thinned[:, batch_rng.permutation(end - begin)]
+        # Of a few rows the first ones would be no fair sample.
+        size = max(end - begin, MIN_BATCH)
+        proposed = _candidates(model, size * candidates, batch_rng)
+        if candidates > 1:
+            proposed = _picked(proposed, model.sizes, balanced, size)
+        codes[:, begin:end] = proposed[:, batch_rng.permutation(size)[: end - begin]]
         with lock:
             done[0] += end - begin
             if progress is not None:
@@ -253,7 +255,7 @@ def _weights(model: MarkovRandomField, codes: Codes) -> Floats:
 
 
 def _candidates(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
-    """Rows of the model before thinning [shape=(d, rows), uint16]."""
+    """Candidates for rows of the model [shape=(d, rows), uint16]."""
     if not model.off_tree:
         return propose(model, rows, rng)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
@@ -266,35 +268,18 @@ def _candidates(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
     return np.ascontiguousarray(codes[:, places])
 
 
-def _thin(
-    candidates: Codes,
-    sizes: Sequence[int],
-    balanced: Sequence[tuple[int, ...]],
-    halvings: int,
-    rng: np.random.Generator,
-    alone: bool,
+def _picked(
+    proposed: Codes, sizes: Sequence[int], balanced: Sequence[tuple[int, ...]], size: int
 ) -> Codes:
-    """Halve rows several times by discrepancy-controlled thinning; ``alone`` counts them on several
-    threads.
-    """
-    rows = np.ascontiguousarray(candidates.T)
+    """Take ``size`` rows with balanced counts from the proposed ones, a multiple of it."""
+    rows = np.ascontiguousarray(proposed.T)
     stems, lasts, cells = stems_of(sizes, balanced)
     counts = np.zeros(cells)
-    in_slices(
-        len(stems),
-        1 if alone else len(stems),
-        lambda begin, end: kernels.count_rows(rows, stems, lasts, begin, end, counts),
-    )
-    for halving in range(1, halvings + 1):
-        second = rng.integers(2, size=len(rows) // 2, dtype=np.uint8)
-        counts *= 0.5
-        gaps = np.stack([np.zeros_like(counts), 1 / (counts + 1)], axis=1).astype(np.float32)
-        kernels.thin(
-            rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == halvings else 0)
-        )
-        counts += gaps[:, 0]
-        rows = rows[2 * np.arange(second.size) + second]
-    return np.ascontiguousarray(rows.T)
+    kernels.count_rows(rows[:size], stems, lasts, 0, len(stems), counts)
+    gaps = np.stack([np.zeros(cells), (counts + 1) ** -PRICE], axis=1).astype(np.float32)
+    chosen = np.empty(size, np.int64)
+    kernels.pick(rows, stems, lasts, gaps, chosen)
+    return np.ascontiguousarray(rows[chosen * size + np.arange(size)].T)
 
 
 def stems_of(
@@ -303,7 +288,7 @@ def stems_of(
     """The kernels' stems and last attributes of marginals of one to three attributes, and the
     number of cells.
 
-    Source: :func:`vertimrf.kernels.rows.thin` describes both arrays.
+    Source: :func:`vertimrf.kernels.rows.pick` describes both arrays.
     """
     after: dict[tuple[int, ...], list[int]] = {}
     for attributes in marginals:
@@ -348,11 +333,9 @@ def add_counts(
 
 
 def _balanced_marginals(
-    sizes: Sequence[int], rows: int, batches: int, halvings: int
+    sizes: Sequence[int], rows: int, batches: int, candidates: int
 ) -> list[tuple[int, ...]]:
-    """Marginals that thinning balances: those of one attribute, of two and of three, smallest
-    first.
-    """
+    """Marginals that are balanced: those of one attribute, of two and of three, smallest first."""
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[tuple[int, ...]] = []
     cells = lookups = 0
@@ -365,7 +348,7 @@ def _balanced_marginals(
         ):
             more = math.prod(sizes[a] for a in attributes)
             cells += more
-            lookups += rows * ((1 << halvings) - 1 + AGAIN)
+            lookups += rows * candidates
             if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
                 break
             out.append(attributes)

@@ -23,7 +23,7 @@ MODEL_CELL = 1.1e-6  # a cell of the global cliques, in all fits
 OFF_TREE_PAIR, MAX_PAIRS = (
     0.05,
     500,
-)  # a pair of attributes: off-tree factors, and thinning of rows; no more pairs count
+)  # a pair of attributes: off-tree factors, and picking of rows; no more pairs count
 # Count sketches: per record and repetition of a group; per counter with its noise, packed and
 # sealed; per product of two counters.
 SIGN, COUNTER, PRODUCT = 2e-9, 15e-9, 0.15e-9

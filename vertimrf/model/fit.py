@@ -191,13 +191,15 @@ def fit(
         for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     )
     out = MarkovRandomField(
-        tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss
+        tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine
     )
     alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
     spread = {
         a: _spread(class_map, out.marginal((a,)), alone[a]) for a, class_map in classes.items()
     }
-    return MarkovRandomField(tree, total, out.factors, loss, spread) if spread else out
+    return (
+        MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
+    )
 
 
 def _covering(

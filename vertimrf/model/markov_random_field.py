@@ -18,6 +18,7 @@ from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
 from .measurement import BinMap, bin_table, binned_sizes
 from .pair_marginals import Merged, merge_maps, pair_marginals, summed
+from .propagation import Propagation
 from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 
 __all__ = ["Factor", "MarkovRandomField", "Summary"]
@@ -77,6 +78,8 @@ class MarkovRandomField:
         total: record count, above zero.
         factors: their product is the distribution; each fits in some clique.
         loss: weighted squared error of the fit, sum of (expected - measured)^2 / (2 sigma^2).
+        engine: belief propagation that a fit has just calibrated on these factors; by default they
+            are calibrated on demand.
         classes: domain compression by attribute (:mod:`.domain_compression`). The tree and the
             factors have classes of values; arguments and results of methods have values.
         off_tree: off-tree factors, which need not fit in a clique. Rows of the tree are weighted by
@@ -89,6 +92,7 @@ class MarkovRandomField:
         total: float,
         factors: Sequence[Factor],
         loss: float = 0.0,
+        engine: Propagation | None = None,
         classes: Mapping[int, Compression] | None = None,
         off_tree: Sequence[Factor] = (),
     ) -> None:
@@ -98,6 +102,7 @@ class MarkovRandomField:
         self.loss = float(loss)
         self.classes = dict(classes or {})
         self.off_tree = tuple(off_tree)
+        self._engine = engine
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -222,11 +227,14 @@ class MarkovRandomField:
         Raises:
             ModelError: the factors leave no probability, or leave the range of double precision.
         """
-        factors = LogFactors(self.tree, [f.attributes for f in self.factors])
-        for f in self.factors:
-            factors.add(f.attributes, f.logs)
-        Dual(factors, [], 1.0).calibrate_at_factors()
-        beliefs = tuple(factors.engine.belief(c) for c in range(len(self.tree.cliques)))
+        engine, self._engine = self._engine, None
+        if engine is None:
+            factors = LogFactors(self.tree, [f.attributes for f in self.factors])
+            for f in self.factors:
+                factors.add(f.attributes, f.logs)
+            Dual(factors, [], 1.0).calibrate_at_factors()
+            engine = factors.engine
+        beliefs = tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
         # A belief is NaN if all mass was ruled out, or if logs left the range of double precision.
         if not all(0 < belief.sum() < math.inf for belief in beliefs):
             raise ModelError(NO_PROBABILITY)

@@ -186,8 +186,9 @@ def test_a_released_model_has_its_errors_with_it(tmp_path):
         for one, other in zip(
             model.marginal(some, errors=True), back.marginal(some, errors=True), strict=True
         ):
-            np.testing.assert_array_equal(one, other)
-        assert model.trust(some) == back.trust(some)
+            # A fit's propagation has other axes than that of a file: sums differ in their last bits.
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        assert str(model.trust(some)) == str(back.trust(some))
     measured, unknown = back.trust(["one2", "one1"]), back.trust(["one0", "one1"])
     assert (measured.known, measured.columns) == (MEASURED, ("one2", "one1"))
     assert 0 < measured.wrong < 0.1

@@ -82,7 +82,7 @@ TESTS = {
 # Long tests, of accuracy and of speed, that judge no mutant.
 LEFT_OUT = (
     "test_leaks.py::test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used",
-    "plan/test_schedule.py::test_predicted_errors_are_those_achieved",
+    "plan/test_schedule.py::test_stated_errors_are_those_achieved",
     "sketches/test_encoder.py::test_bench_reports_every_figure",
     "sketches/test_encoder.py::test_eight_threads_give_the_same_levels_as_one",
 )

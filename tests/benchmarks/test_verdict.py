@@ -160,7 +160,7 @@ def test_the_runner_says_what_misses_and_whether_it_is_known(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("fields", "listed", "edge"),
+    "fields, listed, edge",
     [
         ({"at_most": 2.0}, (), 3.0),
         ({"at_most": 2.0, "width": 2.0}, (), 6.0),

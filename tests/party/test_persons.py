@@ -246,7 +246,7 @@ def test_every_event_is_priced_for_all_records_of_a_person():
 
 
 @pytest.mark.parametrize(
-    ("more", "sentence"),
+    "more, sentence",
     [
         (
             {"encoder": "scheduled-pairs"},

@@ -175,7 +175,7 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes, said",
     [
         ({"parity": 1}, "is no parity"),
         ({"parity": "yes"}, "is no parity"),

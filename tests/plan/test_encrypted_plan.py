@@ -132,7 +132,7 @@ def test_capacity_leaves_room_for_the_count_and_the_sample(records):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    "options, sentence",
     [
         ({"records_per_person": 2}, "use count sketches, or one"),
         ({"population": "outer"}, "scheduled pairs or count sketches"),
@@ -161,7 +161,7 @@ def test_too_many_parties_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    "fields, sentence",
     [
         ({"sigma": 1.0}, "noise of 4 to"),
         ({"sigma": math.nan}, "noise of 4 to"),

@@ -45,7 +45,7 @@ def parts():
     return open_tables([left, right], "id", SCHEMA)[1]
 
 
-@pytest.mark.parametrize(("local", "size"), [(0.1, 2), (1.0, 5), (3.0, 16), (30.0, 3)])
+@pytest.mark.parametrize("local, size", [(0.1, 2), (1.0, 5), (3.0, 16), (30.0, 3)])
 def test_responses_follow_their_law(local, size):
     n = 200_000
     plan = ResponsePlan(local, (size,))
@@ -92,7 +92,7 @@ def respond_to(rng, plan, attribute, codes):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "attributes"),
+    "epsilon, attributes",
     [(1.0, (0,)), (0.5, (0, 1)), (2.0, (1, 0, 2)), (2.0, (0, 1, 2, 3)), (3.0, (3,)), (6.0, (0, 3))],
 )
 def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):

@@ -99,7 +99,7 @@ def of_parts(plan, codes, rng):
     return cells, truth
 
 
-@pytest.mark.parametrize(("estimate", "plan"), [(of_all, PLAN), (of_parts, WEIGHED)])
+@pytest.mark.parametrize("estimate, plan", [(of_all, PLAN), (of_parts, WEIGHED)])
 def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate, plan):
     """Squared residuals in units of errors come to the number of directions that the noise lies in, on average over 300 releases.
 

@@ -51,7 +51,7 @@ def across(groups):
 
 
 @pytest.mark.parametrize(
-    ("bits", "buckets", "variance"),
+    "bits, buckets, variance",
     [(1, 256, 18.0), (2, 16, 40.0), (3, 1024, 12.5), (4, 256, 18.0)],
 )
 def test_errors_are_as_large_as_they_say(bits, buckets, variance):

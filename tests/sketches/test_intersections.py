@@ -88,7 +88,7 @@ def test_attributes_come_out_in_schema_order():
     np.testing.assert_allclose(forward.counts, swapped.counts)
 
 
-@pytest.mark.parametrize(("keys", "levels"), [(1, 2), (3, 5), (1001, 12)])
+@pytest.mark.parametrize("keys, levels", [(1, 2), (3, 5), (1001, 12)])
 def test_histograms_equal_a_slow_count(keys, levels):
     rng = np.random.default_rng(keys)
     floor = 3

@@ -49,8 +49,6 @@ LIBRARIES = [
     "pyarrow",
     "opendp.prelude",
     "pytest",
-]
-LIBRARIES += [
     "hypothesis",
     "networkx",
     "cryptography.hazmat.primitives.ciphers.aead",
@@ -106,47 +104,37 @@ UNJUDGED = {
     "gaussian_rho",
     "calibrate",
     "_window",
-}
-UNJUDGED |= {
     "GUESS_MARGIN",
     "PHANTOM_CHUNK",
     "GROUPED_RECORDS",
     "BLOCK_KEYS",
     "TRIPLE_WEIGHT",
     "ENOUGH_MARGINALS",
-    "MAX_CELLS",
-}
-UNJUDGED |= {
     "ORDERS",
     "CUT",
     "WRAPPED",
     "STEPS_PER_SPREAD",
-    "STEPS_PER_TOTAL",
     "SMOOTHING",
     "TILTS",
     "FINER",
     "ROUNDING",
-}
-UNJUDGED |= {
     "MAX_FREQUENCIES",
     "MAX_LENGTH",
-    "AT_ONCE",
     "LOOSE",
-    "WORTH",
     "CLOSE",
     "RARE",
     "MIN_RARE",
     "EXPONENTS",
-}
-UNJUDGED |= {
     "MAX_NOISE_POINTS",
     "MAX_POINTS",
     "MIN_SCALE",
     "MIN_EPSILON",
     "MAX_REPETITIONS",
     "MAX_PHANTOMS",
+    "MAX_SENSITIVITY",
+    "MAX_LEVEL",
+    "MAX_ATTRIBUTES",
 }
-UNJUDGED |= {"MAX_SENSITIVITY", "MAX_LEVEL", "MAX_ATTRIBUTES"}
 
 
 TOKEN = re.compile(

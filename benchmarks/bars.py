@@ -18,7 +18,6 @@ import datetime
 import json
 import os
 import re
-import resource
 import shlex
 import subprocess
 import sys
@@ -33,6 +32,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
+from benchmarks.limited import processor_seconds
 from benchmarks.results import commit
 from benchmarks.verdict import BARS, FULL, QUICK, Verdict, load_bars
 
@@ -131,12 +131,6 @@ def rows_of(command, limit):
                 return [], ""
             return [], (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
         return [Verdict(**row) for row in json.loads(out.read_text())], ""
-
-
-def processor_seconds():
-    """Of all commands that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def judged(bars, rows, size, known):

@@ -211,6 +211,8 @@ def draw(lines, path):
     for section, bars in load_bars().items():
         for bar in filter(stops, bars):
             values = np.array([float(line.get(bar.name) or "nan") for line in lines])
+            # A share of none has no place on a logarithmic axis.
+            values[values == 0] = np.nan
             if not np.isnan(values).all():
                 worse = values / bar.at_most if bar.at_least is None else bar.at_least / values
                 panels.setdefault(section, []).append((bar.name.split(".")[1], worse))
@@ -225,6 +227,8 @@ def draw(lines, path):
         axis.set(title=section, yscale="log", ylabel="times its bar")
         axis.tick_params("x", rotation=90)
         axis.legend(fontsize="small")
+    for axis in axes.flat[len(panels) :]:
+        axis.remove()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 

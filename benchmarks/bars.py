@@ -1,17 +1,20 @@
 """Whether every bar of ``bars.toml`` holds: runs the commands, reads the figures that they report, says what holds and misses.
 
-    python benchmarks/bars.py [--quick] [--only NAME]... [--json FILE]
+    python benchmarks/bars.py [--quick] [--only NAME]... [--record] [--json FILE]
 
 NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in
-benchmarks/results/accuracy.md names it, with the reason. The exit code is 2 if a command fails, and otherwise 1 if a bar misses
-that is not known, or a command gives no row for one (only where the paper's data sets are beside the checkout; elsewhere their
-bars are "not measured"). Rows that a command holds to a bound of its own are judged as well; they have the name of their
-section and of the row.
+benchmarks/results/accuracy.md names it, with the reason. A ratio slips if it is more than 1.5 times worse than its bar, and than
+the figures of a known miss; ratios of kind "absolute" or of one machine do not slip. The exit code is 3 if a ratio slips, otherwise
+2 if a command fails, and otherwise 1 if a bar misses that is not known, or a command gives no row for one (only where the paper's
+data sets are beside the checkout; elsewhere their bars are "not measured"). Rows that a command holds to a bound of its own are
+judged as well; they have the name of their section and of the row.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import datetime
 import json
 import os
 import re
@@ -24,13 +27,20 @@ import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
+from benchmarks.limited import processor_seconds
+from benchmarks.results import commit
 from benchmarks.verdict import BARS, FULL, QUICK, Verdict, load_bars
 
 ROOT = Path(__file__).resolve().parents[1]
 KNOWN = ROOT / "benchmarks" / "results" / "accuracy.md"
+TREND = KNOWN.with_name("trend.csv")
+# How many times worse than its bar a ratio slips.
+SLIP = 1.5
 # A command that takes longer hangs.
 LIMIT = {FULL: 24 * 3600, QUICK: 1200}
 
@@ -44,6 +54,7 @@ class Outcome:
         row: the figure's name; empty where there is none.
         value, bar, holds: as in a verdict; ``holds`` is None where the figure could not be measured.
         known: whether a miss is listed.
+        slips: whether it is a ratio that misses its bar, and the figures of a listed miss, by more than ``SLIP`` times.
     """
 
     name: str
@@ -52,6 +63,7 @@ class Outcome:
     bar: str
     holds: bool | None
     known: bool
+    slips: bool = False
 
     @property
     def bad(self):
@@ -67,14 +79,34 @@ class Outcome:
                 if self.holds is False
                 else word
             )
+        word = "SLIPS" if self.slips else word
         value = "" if self.value is None else f"{self.value:.4g} "
         return f"{word:<18} {self.name}: {value}({self.bar}) {self.row}"
 
 
 def known_misses(page=KNOWN):
-    """Names in the first column of the table under "Known misses"."""
+    """By names in the first column of the table under "Known misses": the figures of the second before its bar in brackets."""
     section = re.split(r"(?m)^## ", page.read_text().split("## Known misses", 1)[1])[0]
-    return set(re.findall(r"(?m)^\| `([^`]+)` \|", section))
+    return {
+        name: [float(figure) for figure in re.findall(r"\d+(?:\.\d+)?", figures)]
+        for name, figures in re.findall(r"(?m)^\| `([^`]+)` \|([^|(]*)", section)
+    }
+
+
+def stops(bar):
+    """Whether a bar is of a ratio that other work on the machine does not move far."""
+    return (bar.kind, bar.machine) == ("ratio", "any")
+
+
+def slips(bar, verdict, size, listed):
+    """Whether a row is a ratio that misses its bar, and listed figures, by more than ``SLIP`` times."""
+    if not stops(bar) or verdict.value is None:
+        return False
+    if bar.at_most is not None:
+        most = max([bar.bound(size), *listed])
+        return not verdict.value <= most + (SLIP - 1) * abs(most)
+    least = min([bar.bound(size), *listed])
+    return not verdict.value >= least - (1 - 1 / SLIP) * abs(least)
 
 
 def rows_of(command, limit):
@@ -118,7 +150,13 @@ def judged(bars, rows, size, known):
         for row in mine:
             verdict = bar.judge(row, size)
             yield Outcome(
-                bar.name, row.name, verdict.value, verdict.bar, verdict.holds, bar.name in known
+                bar.name,
+                row.name,
+                verdict.value,
+                verdict.bar,
+                verdict.holds,
+                bar.name in known,
+                slips(bar, verdict, size, known.get(bar.name, ())),
             )
 
 
@@ -136,6 +174,63 @@ def judged_by_script(section, rows, known):
                 row.holds,
                 any(name.startswith(start) for start in known),
             )
+
+
+def record(outcomes, processor, path):
+    """Write the trend's line of this commit: the worst row of every bar, and each section's processor seconds. Draw all lines."""
+    figures = dict(processor)
+    for one in outcomes:
+        if one.row and one.value is not None:
+            worse = max if one.bar.startswith("<") else min
+            figures[one.name] = worse(figures.get(one.name, one.value), one.value)
+    lines = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            lines = {line["commit"]: line for line in csv.DictReader(file)}
+    revision, today = commit(), datetime.date.today().isoformat()
+    lines[revision] = {"commit": revision, "date": today} | {
+        name: f"{value:.4g}" for name, value in figures.items()
+    }
+    with path.open("w", newline="") as file:
+        names = dict.fromkeys(name for line in lines.values() for name in line)
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines.values())
+    draw(list(lines.values()), path.with_suffix(".svg"))
+
+
+def draw(lines, path):
+    """Ratios that may slip over the trend's lines, in times of their bars (above 1: worse); a panel a section."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "vertimrf"
+    import matplotlib.pyplot as plt
+
+    panels = {}
+    for section, bars in load_bars().items():
+        for bar in filter(stops, bars):
+            values = np.array([float(line.get(bar.name) or "nan") for line in lines])
+            # A share of none has no place on a logarithmic axis.
+            values[values == 0] = np.nan
+            if not np.isnan(values).all():
+                worse = values / bar.at_most if bar.at_least is None else bar.at_least / values
+                panels.setdefault(section, []).append((bar.name.split(".")[1], worse))
+    rows = -(-len(panels) // 3)
+    figure, axes = plt.subplots(
+        rows, 3, figsize=(13, 3 * rows), squeeze=False, layout="constrained"
+    )
+    for axis, (section, curves) in zip(axes.flat, panels.items(), strict=False):
+        for name, worse in curves:
+            axis.plot([line["commit"] for line in lines], worse, marker=".", label=name)
+        axis.axhline(1, color="black", linewidth=0.5)
+        axis.set(title=section, yscale="log", ylabel="times its bar")
+        axis.tick_params("x", rotation=90)
+        axis.legend(fontsize="small")
+    for axis in axes.flat[len(panels) :]:
+        axis.remove()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 def chosen(only, size):
@@ -171,39 +266,52 @@ def main():
         help="this section or bar; may be repeated",
     )
     parser.add_argument("--json", type=Path, help="write the outcomes to this file")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="write this commit's line of benchmarks/results/trend.csv and draw all lines, with matplotlib",
+    )
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     known, outcomes, failed = known_misses(), [], 0
-    done = {}
-    for section, command, bars in chosen(options.only, size):
-        begin, again = time.perf_counter(), command in done
-        if not again:
-            done[command] = rows_of(command, LIMIT[size])
-        rows, error = done[command]
-        taken = f"{time.perf_counter() - begin:.0f} s, load {os.getloadavg()[0]:.1f}"
-        print(f"# {section}: {command}, {taken}", flush=True)
-        if error:
-            failed += 1
-            print(f"FAILED             {section}: {error}", flush=True)
-            continue
-        names = (
-            []
-            if again or (options.only and section not in options.only)
-            else judged_by_script(section, rows, known)
-        )
-        for outcome in (*judged(bars, rows, size, known), *names):
-            outcomes.append(outcome)
-            print(outcome, flush=True)
+    done, processor = {}, {}
+    try:
+        for section, command, bars in chosen(options.only, size):
+            begin, again = time.perf_counter(), command in done
+            if not again:
+                before = processor_seconds()
+                done[command] = rows_of(command, LIMIT[size])
+                processor[f"{section}: processor s"] = processor_seconds() - before
+            rows, error = done[command]
+            taken = f"{time.perf_counter() - begin:.0f} s, load {os.getloadavg()[0]:.1f}"
+            print(f"# {section}: {command}, {taken}", flush=True)
+            if error:
+                failed += 1
+                print(f"FAILED             {section}: {error}", flush=True)
+                continue
+            names = (
+                []
+                if again or (options.only and section not in options.only)
+                else judged_by_script(section, rows, known)
+            )
+            for outcome in (*judged(bars, rows, size, known), *names):
+                outcomes.append(outcome)
+                print(outcome, flush=True)
+    except KeyboardInterrupt:
+        failed += 1
+        print("FAILED             the others: interrupted before they were measured", flush=True)
     if options.json:
         options.json.write_text(
             json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n"
         )
+    if options.record:
+        record(outcomes, processor, TREND)
     met, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
-    new = sum(outcome.bad for outcome in outcomes)
+    new, slipped = (sum(getattr(one, how) for one in outcomes) for how in ("bad", "slips"))
     print(
-        f"{met} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {failed} commands failed."
+        f"{met} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {slipped} slipped; {failed} commands failed."
     )
-    return 2 if failed else 1 if new else 0
+    return 3 if slipped else 2 if failed else 1 if new else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 python benchmarks/commands.py [--smoke] [--json FILE]
 """
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.limited import processor_seconds
 from benchmarks.verdict import SMOKE, Verdict, arguments, finish
 from vertimrf.cli import main as vertimrf
 
@@ -30,12 +30,11 @@ def help_seconds(words, times):
     """CPU seconds of the help of one command."""
     spent = []
     for _ in range(times):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = processor_seconds()
         subprocess.run(
             [sys.executable, "-m", "vertimrf", *words, "--help"], check=True, capture_output=True
         )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+        spent.append(processor_seconds() - before)
     return min(spent)
 
 

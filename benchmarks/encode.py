@@ -22,6 +22,7 @@ import xxhash
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.baselines import additions_work, encode_dense, python_work, roofline_work
+from benchmarks.datasets import ADULT_SIZES
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf.bench import bench_plan
 from vertimrf.files.bits import pack_bits
@@ -41,7 +42,7 @@ SECRET = bytes(32)
 ID_BYTES = (8, 16, 24, 36)
 # t = 262,144 counters a value, 8 attributes of 8 values at one party; 15 attributes of two.
 COUNTED = CountSketchPlan(128, 2048, 32.0, 4, (8,) * 8)
-ADULT = CountSketchPlan(128, 2048, 30.0, 4, (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2))
+ADULT = CountSketchPlan(128, 2048, 30.0, 4, ADULT_SIZES)
 CHUNK = 10**6
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import resource
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from .verdict import Verdict
 
-__all__ = ["Figures", "end_cleanly", "limited", "measured", "tell"]
+__all__ = ["Figures", "end_cleanly", "limited", "measured", "processor_seconds", "tell"]
 
 ROOT = Path(__file__).resolve().parents[1]
 # Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
@@ -60,6 +61,12 @@ def measured(*words, **environment):
         raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout}{run.stderr}")
     seconds, mib, worked = map(float, run.stdout.split()[-3:])
     return Figures(seconds, mib / 2**10, worked)
+
+
+def processor_seconds():
+    """Of all commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def end_cleanly():

@@ -118,12 +118,15 @@ class Bar:
         """Whether it is about a row of this name."""
         return re.fullmatch(re.escape(self.row).replace(r"\*", ".*"), name) is not None
 
+    def bound(self, size):
+        """The bar, with the width that quick runs have."""
+        width = self.width if size == QUICK else 0.0
+        return self.at_most + width if self.at_most is not None else self.at_least - width
+
     def judge(self, verdict, size):
         """The row with this bar."""
-        width = self.width if size == QUICK else 0.0
-        if self.at_most is not None:
-            return at_most(verdict.name, verdict.value, self.at_most + width)
-        return at_least(verdict.name, verdict.value, self.at_least - width)
+        judge = at_most if self.at_most is not None else at_least
+        return judge(verdict.name, verdict.value, self.bound(size))
 
 
 @functools.cache

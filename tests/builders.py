@@ -18,6 +18,8 @@ from vertimrf.tables.table import Table
 
 # Of the digests of ids, where a test needs some keys.
 KEYS = IdKeys(bytes(range(16)), bytes(range(16, 32)))
+# Values of Adult's attributes.
+ADULT = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 
 
 def schema_of(**parties):

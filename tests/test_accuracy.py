@@ -33,7 +33,7 @@ def slow(*case):
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "split", "epsilon", "runs", "bar"),
+    "name, split, epsilon, runs, bar",
     [
         # One run's mean and standard deviation: 0.0050, 0.0003; 0.0061, 0.0002; 0.0445, 0.0008.
         ("nltcs", (8, 8), 0.8, 2, 0.0062),

@@ -124,7 +124,7 @@ def test_a_standing_of_endless_epsilon_is_none():
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    "name, text",
     [
         ("deep.toml", "x = " + "[" * 3000 + "]" * 3000),
         ("deep.json", '{"party": ' + "[" * 3000 + "]" * 3000 + "}"),
@@ -224,7 +224,7 @@ def test_an_open_schema_may_say_impossible_things_of_private_domains_alone(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    "path, value",
     [
         (("tau",), 10**9),
         (("tau",), 10**400),
@@ -303,7 +303,7 @@ def test_far_more_records_than_expected_are_not_sampled(plan, messages):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "cliques", "parents"),
+    "sizes, cliques, parents",
     [
         ([2, 2], [[0, 1]], [0]),
         ([2, 2], [[0, 1]], [-1, 0]),
@@ -401,7 +401,7 @@ def test_a_model_whose_factors_do_not_fit_is_refused_when_it_is_read(model, tmp_
 
 
 @pytest.mark.parametrize(
-    ("attributes", "logs"),
+    "attributes, logs",
     [
         ([[0, 2]], np.zeros((2, 3))),
         ([[0, 2]], np.full((2, 2), np.nan)),

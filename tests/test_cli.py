@@ -522,7 +522,7 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options, words",
     [
         ("--epsilon 1e9", "between 0.0001 and 1000"),
         ("--epsilon 1e-9", "between 0.0001 and 1000"),

@@ -99,7 +99,7 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "sentence"),
+    "text, options, sentence",
     [
         (OTHER, "", 'no attribute with bins = "private"'),
         (PART.format(name="firm") + OTHER, "", "each party must find the domains of its part"),

@@ -189,7 +189,7 @@ def test_paths_in_code_exist(page):
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    "line, why",
     [
         ("vertimrf nothing", "no command vertimrf nothing"),
         ("vertimrf plan --nothing", "plan has no --nothing"),

@@ -118,7 +118,7 @@ def test_marginals_across_parties():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments, message",
     [
         ((2, 3), "no 3-way marginals of 2 attributes"),
         ((2, 0), "no 0-way marginals"),

@@ -96,7 +96,7 @@ def by_hand(table):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "options"),
+    "encoder, options",
     [
         ("count-sketch", {}),
         ("count-sketch", {"tau": 150}),

@@ -37,7 +37,7 @@ def test_coefficients_are_combined_one_by_one():
 
 
 @pytest.mark.parametrize(
-    ("estimates", "variances"),
+    "estimates, variances",
     [
         ([1.0], [1.0]),
         ([1.0, 2.0], [1.0]),

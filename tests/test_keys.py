@@ -206,7 +206,7 @@ def test_unusable_public_keys_are_refused(public):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         ('{"kind": "party key", "party": "x", "value": "AAAA"}', "3 bytes, not 32"),
         ('{"kind": "server key", "value": "AAAA"}', "3 bytes, not 32"),

@@ -72,7 +72,7 @@ def test_rooms_import_only_what_they_may(path):
 
 
 @pytest.mark.parametrize(
-    ("modules", "absent"),
+    "modules, absent",
     [
         ("vertimrf.plan.planner, vertimrf.message", {"numba", "pyarrow", "pandas"}),
         ("vertimrf.server.server", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),

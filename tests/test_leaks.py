@@ -412,7 +412,7 @@ def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
         assert more % further == 0
 
 
-@pytest.mark.parametrize(("rows", "record"), [(2500, 0), (2500, 1700), (3, 1), (2, 1), (1, 0)])
+@pytest.mark.parametrize("rows, record", [(2500, 0), (2500, 1700), (3, 1), (2, 1), (1, 0)])
 def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(
     plan, recorded, rows, record
 ):

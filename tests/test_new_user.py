@@ -160,7 +160,7 @@ def test_rows_are_drawn_between_limits_and_from_a_few_countries(hotel):
 
 
 @pytest.mark.parametrize(
-    ("column", "limits"),
+    "column, limits",
     [
         ("adr", {"from": 100, "to": 140}),
         ("adr", {"above": 57.5}),
@@ -379,7 +379,7 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("cells", "format", "numbers"),
+    "cells, format, numbers",
     [
         (["$1,200", "$950", "-$3"], ".", [1200, 950, -3]),
         (["1 234,5", "7,25", "-3"], ",", [1234.5, 7.25, -3]),
@@ -965,7 +965,7 @@ def test_the_lists_of_a_schema_are_limited_together(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "wrong", "words"),
+    "options, wrong, words",
     [
         (vertimrf.PlanOptions, {"expected_records": "x"}, "expected_records is 'x' (expected `int"),
         (vertimrf.PlanOptions, {"tau": None}, "tau is None (expected `int`, got `None`)"),

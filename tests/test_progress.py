@@ -127,7 +127,7 @@ def test_a_short_step_gets_none(capsys):
 
 
 @pytest.mark.parametrize(
-    ("terminal", "kind"), [(True, progress.TerminalProgress), (False, progress.Logged)]
+    "terminal, kind", [(True, progress.TerminalProgress), (False, progress.Logged)]
 )
 def test_a_pipe_gets_the_log(monkeypatch, terminal, kind):
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)

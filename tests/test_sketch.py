@@ -14,7 +14,7 @@ KEYS = [bytes([number]) * 32 for number in range(60)]
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "least"),
+    "left, right, least",
     [
         (range(30_000), range(20_000, 60_000), 0.08),
         # A set within the other, and two disjoint ones, where the bounds hold estimates back.

@@ -227,7 +227,7 @@ def test_the_command_for_one_table(frame, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    "option, value, said",
     [
         ("keys", 100, "keys has no meaning"),
         ("message_bytes", 10_000, "message_bytes (--message-mb) has no meaning"),

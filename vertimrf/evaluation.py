@@ -197,7 +197,7 @@ def _compare(
     }
     if options.label is not None:
         attributes = [schema.attributes[i] for i in varying]
-        out["utility"] = utility(truth, made, attributes, options.label, seed, marginals)
+        out["utility"] = utility(truth, made, attributes, options.label, seed)
     if broken:
         out["impossible"] = broken
     if len(set(owners)) > 1:

@@ -1,4 +1,15 @@
-"""The methods that the experiments compare, behind one interface."""
+"""The methods that the experiments compare.
+
+Each has a ``name``, the key in results, and a ``title`` in tables and plots. ``synthesize`` makes a synthetic table of as many rows
+as the real one, and takes
+
+- codes: the joined table [shape=(d, n), uint16]; no role of a vertical method sees all of it.
+- sizes: codes per attribute.
+- split: attributes of each party.
+- epsilon, delta: privacy target.
+- seed: of whatever is not privacy noise.
+- options: variants that an experiment asks for; an unknown one is a TypeError.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +22,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +43,7 @@ from ..datasets import Dataset, write
 from ..peers.peer import PEERS, default_folder, read_rows, surroundings
 from .ablations import Treatment, treated
 
-__all__ = ["METHODS", "Method", "Outcome"]
+__all__ = ["METHODS", "Outcome"]
 
 Codes = npt.NDArray[np.uint16]
 PARTY_PHASES = ("LocMRF", "LocEnc", "sending")
@@ -64,35 +75,6 @@ class Outcome:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Method(Protocol):
-    """Anything that makes a synthetic table of as many rows as the real one."""
-
-    name: str
-    title: str
-
-    def synthesize(
-        self,
-        codes,
-        sizes,
-        split,
-        epsilon,
-        delta,
-        seed,
-        **options,
-    ):
-        """Synthesise.
-
-        Args:
-            codes: the joined table [shape=(d, n), uint16]; no role of a vertical method sees all of it.
-            sizes: codes per attribute.
-            split: attributes of each party.
-            epsilon, delta: privacy target.
-            seed: of whatever is not privacy noise.
-            options: variants that an experiment asks for; an unknown one is a TypeError.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class VertiMRF:
     """This library, as planned by default or with some part replaced.
@@ -107,17 +89,8 @@ class VertiMRF:
     title: str
     plan: Mapping[str, Any] = field(default_factory=dict)
 
-    def synthesize(
-        self,
-        codes,
-        sizes,
-        split,
-        epsilon,
-        delta,
-        seed,
-        **options,
-    ):
-        """See :class:`Method`; options are ``local_share``, the fields of ``Treatment`` and those of ``make_plan``."""
+    def synthesize(self, codes, sizes, split, epsilon, delta, seed, **options):
+        """Options are ``local_share``, the fields of ``Treatment`` and those of ``make_plan``."""
         n = codes.shape[1]
         party_columns = [tuple(columns) for columns in split]
         order = [attribute for columns in party_columns for attribute in columns]
@@ -178,17 +151,8 @@ class Centralized:
     name: str = "centralized"
     title: str = "Centralized (LocMRF on the joined table)"
 
-    def synthesize(
-        self,
-        codes,
-        sizes,
-        split,
-        epsilon,
-        delta,
-        seed,
-        **options,
-    ):
-        """See :class:`Method`; options are the parameters of ``Synthesizer``."""
+    def synthesize(self, codes, sizes, split, epsilon, delta, seed, **options):
+        """Options are the parameters of ``Synthesizer``."""
         names = [f"x{a}" for a in range(len(sizes))]
         schema = Schema.of(
             {
@@ -218,17 +182,8 @@ class VertiGAN:
     name: str = "vertigan"
     title: str = "VertiGAN"
 
-    def synthesize(
-        self,
-        codes,
-        sizes,
-        split,
-        epsilon,
-        delta,
-        seed,
-        **options,
-    ):
-        """See :class:`Method`; options are the fields of ``vertigan.Training``."""
+    def synthesize(self, codes, sizes, split, epsilon, delta, seed, **options):
+        """Options are the fields of ``vertigan.Training``."""
         from .vertigan import Training, train
 
         made = train(codes, sizes, split, epsilon, delta, seed, Training(**options))
@@ -249,17 +204,8 @@ class Central:
     name: str
     title: str
 
-    def synthesize(
-        self,
-        codes,
-        sizes,
-        split,
-        epsilon,
-        delta,
-        seed,
-        **options,
-    ):
-        """See :class:`Method`; there are no options."""
+    def synthesize(self, codes, sizes, split, epsilon, delta, seed, **options):
+        """There are no options."""
         if options:
             raise TypeError(f"{self.title} has no option {next(iter(options))!r}.")
         # It is made at the first run, which takes longer than the limit.
@@ -317,16 +263,7 @@ class RealRows:
     name: str = "real"
     title: str = "the real rows (not private)"
 
-    def synthesize(
-        self,
-        codes,
-        sizes,
-        split,
-        epsilon,
-        delta,
-        seed,
-        **options,
-    ):
+    def synthesize(self, codes, sizes, split, epsilon, delta, seed, **options):
         """The rows given; everything else is of no account."""
         return Outcome(codes=codes, spent=float("inf"), private=False)
 

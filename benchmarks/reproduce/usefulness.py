@@ -1,13 +1,11 @@
 """What synthetic rows are good for: the figures of `vertimrf evaluate --utility`, and how far correlations are off."""
 
-import itertools
-
 import numpy as np
 
+from vertimrf.distances import tvd
 from vertimrf.moments import compare_correlations
 from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.figures import utility
-from vertimrf.utility.trees import CATBOOST, SCIKIT
 
 from .svm import labels_of
 
@@ -19,13 +17,11 @@ ORDERED = {
 }
 # Heads of the table, each with its figure's name and digits.
 COLUMNS = {
-    "AUC, scikit-learn": (f"{SCIKIT} auc", 4),
-    "AUC, CatBoost": (f"{CATBOOST} auc", 4),
-    "accuracy, scikit-learn": (f"{SCIKIT} accuracy", 4),
+    "AUC, scikit-learn": ("scikit-learn auc", 4),
+    "accuracy, scikit-learn": ("scikit-learn accuracy", 4),
     "propensity": ("propensity", 3),
     "k-marginal, pairs": ("k-marginal 2", 1),
     "k-marginal, triples": ("k-marginal 3", 1),
-    "SDMetrics quality": ("quality", 4),
     "correlations off by": ("correlations", 4),
 }
 
@@ -33,7 +29,7 @@ COLUMNS = {
 def judged(data, rows, seed):
     """Figures of synthetic rows; under "real " before their names, those of other real rows and of as many drawn from them.
 
-    The synthesis takes all codes as ordered. Trees and SDMetrics take them for what they are.
+    The synthesis takes all codes as ordered. Trees take them for what they are.
 
     Args:
         data: the real table, which has a label (``svm.LABELS``).
@@ -57,18 +53,11 @@ def judged(data, rows, seed):
         }
 
     out = {"propensity": figures["propensity"]}
-    for head, trained, compared, given in (
-        ("", "synthetic", "synthetic", rows),
-        ("real ", "real", "resampled", drawn),
-    ):
-        for name, measure in itertools.product((SCIKIT, CATBOOST), ("auc", "accuracy")):
-            if name in figures["trees"]:
-                out[f"{head}{name} {measure}"] = figures["trees"][name][trained][measure]
-        out |= {
-            f"{head}k-marginal {k}": score for k, score in figures["k_marginal"][compared].items()
-        }
-        if "quality" in figures:
-            out[f"{head}quality"] = figures["quality"][compared]["score"]
+    for head, trained, given in (("", "synthetic", rows), ("real ", "real", drawn)):
+        for measure, value in figures["trees"][trained].items():
+            out[f"{head}scikit-learn {measure}"] = value
+        for k, distance in tvd(data.codes, given, data.sizes, (2, 3), 300, seed).items():
+            out[f"{head}k-marginal {k}"] = 1000 * (1 - distance)
         pairs = compare_correlations(columns(data.codes), columns(given))
         out[f"{head}correlations"] = float(
             np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs])

@@ -158,7 +158,7 @@ class HandedOn(mbi.estimation.MirrorDescent):
 
 
 @pytest.mark.parametrize(
-    ("case", "word"),
+    "case, word",
     [
         ("l1", "squares"),
         ("normalised", "squares"),

@@ -19,7 +19,7 @@ def binned(rng, sizes, bins, sigma=3.0):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "bins"),
+    "sizes, bins",
     [((7,), (3,)), ((5, 4), (2, 3)), ((6, 3, 1), (3, None, 1)), ((4, 2, 5, 3), (2, 2, 2, None))],
 )
 def test_recovery_is_the_papers_formula_on_any_number_of_axes(sizes, bins):

@@ -349,7 +349,7 @@ def test_missing_data_is_one_sentence(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("method", "options"),
+    "method, options",
     [
         ("one-round", {}),
         ("one-round", {"local_share": 0.3}),

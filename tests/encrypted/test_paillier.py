@@ -156,7 +156,7 @@ def prime(bits):
 
 
 @pytest.mark.parametrize(
-    ("modulus", "sentence"),
+    "modulus, sentence",
     [
         (lambda n: n >> 1, "3071 bits instead of 3072"),
         (lambda n: n << 8, "3080 bits instead of 3072"),

@@ -53,7 +53,7 @@ def test_what_was_written_is_read_again():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    "data, said",
     [
         ([], "expected `object`, got `array`"),
         ({}, "object missing required field `inner`"),

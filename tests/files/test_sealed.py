@@ -120,7 +120,7 @@ def test_nothing_but_the_header_shows():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    "data, said",
     [
         (b"", "not a sealed file"),
         (b"VMRF" + bytes(100), "not a sealed file"),

@@ -73,9 +73,7 @@ def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
     return out
 
 
-@pytest.mark.parametrize(
-    ("log_buckets", "repetitions"), [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)]
-)
+@pytest.mark.parametrize("log_buckets, repetitions", [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)])
 @pytest.mark.parametrize("contrasts", [(), (1,), (0, 1, 3)])
 def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts):
     sizes = (2, 2, 3, 2, 5)
@@ -214,7 +212,7 @@ def test_codes_are_steps_from_zero_and_symmetric(bits):
     np.testing.assert_array_equal(out + mirrored, np.full((2, 24), 2 * half - 1))
 
 
-@pytest.mark.parametrize(("values", "columns"), [(1, 1), (4, 77), (7, 2048), (10, 3 * 2048 + 5)])
+@pytest.mark.parametrize("values, columns", [(1, 1), (4, 77), (7, 2048), (10, 3 * 2048 + 5)])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_products_are_exact(values, columns, workers):
     codes = np.random.default_rng(3).integers(0, 16, (values, columns)).astype(np.uint8)

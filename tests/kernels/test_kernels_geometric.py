@@ -126,7 +126,7 @@ def slow_row(digests, keys, block, base, ceiling):
     return np.array(row, np.uint8)
 
 
-@pytest.mark.parametrize(("keys", "ceiling"), [(1, 10), (2, 3), (37, 30), (500, 12), (1000, 2)])
+@pytest.mark.parametrize("keys, ceiling", [(1, 10), (2, 3), (37, 30), (500, 12), (1000, 2)])
 def test_kernel_equals_the_slow_oracle(keys, ceiling):
     for records, base in ((0, 1), (1, 1), (5, 1), (20, min(3, ceiling - 1))):
         digests = some_digests(records, 6 + records)
@@ -256,7 +256,7 @@ def draw_phantoms(count, phantoms, floor, ceiling, seed):
 
 
 @pytest.mark.parametrize(
-    ("phantoms", "floor", "ceiling"),
+    "phantoms, floor, ceiling",
     [(1, 0, 20), (2, 1, 10), (1000, 6, 17), (6326, 9, 20), (10**6, 16, 40)],
 )
 def test_phantoms_have_the_law_of_their_maximum(phantoms, floor, ceiling):

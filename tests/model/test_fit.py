@@ -223,7 +223,7 @@ def test_impossible_factors_have_no_normaliser():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "wanted"),
+    "sizes, wanted",
     [
         ((3, 4, 2), [((0, 1), ()), ((1, 2), ()), ((0, 2), ()), ((1,), ())]),
         (
@@ -557,7 +557,7 @@ def test_bad_options(options):
 
 
 @pytest.mark.parametrize(
-    ("values", "sigma"), [([math.nan, 1], 1.0), ([1, 1], 0.0), ([1, 1], -1.0), ([1, math.inf], 1.0)]
+    "values, sigma", [([math.nan, 1], 1.0), ([1, 1], 0.0), ([1, 1], -1.0), ([1, math.inf], 1.0)]
 )
 def test_bad_measurements(values, sigma):
     with pytest.raises(ModelError):

@@ -81,7 +81,7 @@ def test_unconnected_attributes_are_roots():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "edges"),
+    "sizes, edges",
     [([], []), ([2, 0], []), ([2, 2], [(0, 0)]), ([2, 2], [(0, 2)]), ([2, 2], [(-1, 0)])],
 )
 def test_bad_graphs(sizes, edges):

@@ -103,7 +103,7 @@ def test_bins_and_three_attributes_are_met_as_well():
 
 
 @pytest.mark.parametrize(
-    ("lookups", "of_few_cells", "rows_per_cell", "tables"),
+    "lookups, of_few_cells, rows_per_cell, tables",
     # Tables have 16, 12, 20, 20, 15 and 12 cells, 48 of them outside.
     [
         (6, 6, 1e9, 6),
@@ -132,7 +132,7 @@ def test_more_tables_are_looked_up_where_their_cells_are_few(
 
 
 @pytest.mark.parametrize(
-    ("worth", "steps", "final"),
+    "worth, steps, final",
     [
         # Each step that is taken back is followed by one five times shorter, three times where none has stood.
         ([0.1, 0.1, 0.1, 0.9, 0.1], [1, 5, 25, 125, 125], True),

@@ -64,7 +64,7 @@ def released(rng, sigma):
 
 
 # With little noise nearly all of the spread is sampling, with much nearly all is noise.
-@pytest.mark.parametrize(("sigma", "across"), [(1.0, False), (60.0, False), (60.0, True)])
+@pytest.mark.parametrize("sigma, across", [(1.0, False), (60.0, False), (60.0, True)])
 def test_the_spread_is_that_of_sampling_and_of_noise_together(sigma, across):
     """The sum of the variances of a pair's cells over 400 redraws, against n p (1 - p) and the noise without its mean, which
     the record count fixes. With covariance C, 2 tr(C²) / 399 is the variance of that sum."""

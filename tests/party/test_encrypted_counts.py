@@ -259,7 +259,7 @@ def sent():
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    "change, sentence",
     [
         (lambda numbers: numbers[:-1], "ciphertexts, and this plan has"),
         (lambda numbers: np.repeat(numbers, 2, axis=0), "ciphertexts, and this plan has"),

@@ -246,7 +246,7 @@ def test_every_event_is_priced_for_all_records_of_a_person():
 
 
 @pytest.mark.parametrize(
-    ("more", "sentence"),
+    "more, sentence",
     [
         (
             {"encoder": "scheduled-pairs"},
@@ -256,7 +256,6 @@ def test_every_event_is_priced_for_all_records_of_a_person():
         ({"encoder": "published", "claim_as_published": True}, "no price for published"),
         ({"records": 0}, "1 to 64 records"),
         ({"records": 65}, "1 to 64 records"),
-        ({"records": True}, "records_per_person is True"),
     ],
 )
 def test_what_has_no_price_is_refused_in_a_sentence(more, sentence):

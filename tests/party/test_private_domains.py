@@ -246,7 +246,7 @@ def test_where_nothing_is_found_all_values_are_other_and_a_sentence_names_the_co
 
 
 @pytest.mark.parametrize(
-    ("attribute", "cells", "sentence"),
+    "attribute, cells, sentence",
     [
         ({"bins": "private"}, ["1", "many"], "holds 'many', which is not a number, in 1 record"),
         (

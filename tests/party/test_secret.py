@@ -105,7 +105,7 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         ("{", "not valid JSON"),
         ("[]", "malformed"),

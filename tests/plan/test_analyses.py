@@ -19,7 +19,7 @@ ODD = [f"x{i}" for i in range(MAX_TERMS + 1)]
 
 
 @pytest.mark.parametrize(
-    ("text", "marginals"),
+    "text, marginals",
     [
         ("pay ~ year", [(PAY, YEAR)]),
         ("mean( pay ) by year", [(PAY, YEAR)]),
@@ -54,7 +54,7 @@ def test_what_analyses_need(text, marginals):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    "text, sentence",
     [
         ("pay ~ yearr", "there is no column 'yearr'; near it: year"),
         ("mean(Pay) by sex", "there is no column 'Pay'; near it: pay"),

@@ -23,7 +23,7 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
 KNOWN = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
 
 
-@pytest.mark.parametrize(("schema", "cap"), [(TWO, 10.0), (SHARED, 20.0)])
+@pytest.mark.parametrize("schema, cap", [(TWO, 10.0), (SHARED, 20.0)])
 def test_messages_are_as_large_as_the_cap_allows(schema, cap):
     plan = plan_with(schema, **KNOWN, collusion_epsilon=cap)
     spent = plan.ledger().colluding_epsilon
@@ -63,7 +63,7 @@ def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    "options, text",
     [
         ({"collusion_epsilon": 20.0, "message_bytes": 10**6}, "give the cap or a size, not both"),
         ({"collusion_epsilon": 20.0, "keys": 100}, "give the cap or a size, not both"),

@@ -18,7 +18,6 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.sketches.parameters import CountSketchPlan
 
 ROWS = 20_000
@@ -176,7 +175,7 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes, said",
     [
         ({"parity": 1}, "is no parity"),
         ({"parity": "yes"}, "is no parity"),
@@ -217,14 +216,6 @@ def test_parities_are_contrasts_of_count_sketches():
 
 def test_wide_domains_are_cut():
     assert plan_of((5000, 3), (4,), tau=1000, shares=SHARES).groups[0].bins == (COUNT_BINS,)
-
-
-def test_predictions_cover_all_cross_party_pairs_and_shrink_with_messages():
-    small, large = (
-        predicted_marginals(plan_of(tau=50, message_bytes=size)) for size in (20_000, 2_000_000)
-    )
-    assert [p.attributes for p in small] == [(0, 2), (0, 3), (1, 2), (1, 3)]
-    assert all(a.error > b.error > 0 for a, b in zip(small, large, strict=True))
 
 
 def test_an_edited_plan_is_refused():
@@ -342,6 +333,5 @@ def test_commands_take_the_encoder_and_the_budget(tmp_path):
     planned = good(command, "0.05")
     assert "count sketches: 4 attribute groups" in planned
     assert re.search("count sketches of [24] attribute +discrete.*\n +groups", planned)
-    assert "Predicted standard error" in planned
     assert Plan.load(tmp_path / "plan.json").message_bytes == 50_000
     assert "--message-mb must be" in refused(command, "0")

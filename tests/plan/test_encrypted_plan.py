@@ -17,7 +17,6 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind, Ledger
-from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.sketches.parameters import MAX_CAPACITY, EncryptedCountsPlan
 
 TWO = schema_of(one=(4, 2, 9), two=(5, 2))
@@ -133,7 +132,7 @@ def test_capacity_leaves_room_for_the_count_and_the_sample(records):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    "options, sentence",
     [
         ({"records_per_person": 2}, "use count sketches, or one"),
         ({"population": "outer"}, "scheduled pairs or count sketches"),
@@ -162,7 +161,7 @@ def test_too_many_parties_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    "fields, sentence",
     [
         ({"sigma": 1.0}, "noise of 4 to"),
         ({"sigma": math.nan}, "noise of 4 to"),
@@ -189,21 +188,3 @@ def test_little_signal_leaves_one_way_marginals(schema):
     assert plan.ledger().epsilon <= 0.8
     assert (plan.ledger().colluding_epsilon or 0) <= 0.8
     assert plan_with(schema, **few, shares=SHARES).sketch is not None
-
-
-def test_predicted_errors_are_those_of_the_servers_estimates():
-    """Both noises, scaled to all records, and the sample's own error; a contrast's error is shared by two values."""
-    for records in (20_000, 10**6):
-        plan = plan_with(TWO, **(KNOWN | {"expected_records": records}))
-        sketch = plan.sketch
-        assert sketch.contrasts == (1, 4)
-        predicted = {p.attributes: p for p in predicted_marginals(plan)}
-        assert set(predicted) == set(itertools.product((0, 1, 2), (3, 4)))
-        share = sketch.sampled(records, plan.count_sigma)
-        assert (share == 1) == (records == 20_000)
-        for attributes, p in predicted.items():
-            contrasts = sum(a in (1, 4) for a in attributes)
-            assert p.cells == math.prod(plan.schema.sizes[a] for a in attributes)
-            counters = p.cells / 2**contrasts
-            variance = 2 * sketch.sigma**2 / share**2 + records / counters * (1 - share) / share
-            assert p.error == pytest.approx(math.sqrt(variance) / 2**contrasts)

@@ -67,7 +67,7 @@ missing = true
 
 
 @pytest.mark.parametrize(
-    ("attribute", "given", "codes"),
+    "attribute, given, codes",
     [
         (AGE, {"below": 15}, (0, 1, 2)),
         (AGE, {"below": 17}, (0, 1, 2)),
@@ -213,7 +213,7 @@ def test_parts_keep_theirs_when_they_are_merged_or_dealt():
 
 
 @pytest.mark.parametrize(
-    ("impossible", "words"),
+    "impossible, words",
     [
         ([{"size": 3}], "Impossible combination 1 (size = 3): there is no attribute 'size'."),
         (

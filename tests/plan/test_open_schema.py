@@ -43,7 +43,7 @@ def test_what_is_public_of_a_private_domain_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("attribute", "sentence"),
+    "attribute, sentence",
     [
         ({"name": "x", "bins": "private", "values": ["a"]}, "private bins as well as values"),
         ({"name": "x", "values": "private", "bounds": [0, 1]}, "private values as well as bounds"),

@@ -58,12 +58,12 @@ def test_a_plan_is_read_back(options):
     assert back.digest() == plan.digest()
 
 
-@pytest.mark.parametrize(("tau", "free"), [(4 * 3 * 4 * 2, True), (4 * 3 * 4 * 2 - 1, False)])
+@pytest.mark.parametrize("tau, free", [(4 * 3 * 4 * 2, True), (4 * 3 * 4 * 2 - 1, False)])
 def test_marginals_compete_for_cliques_unless_one_holds_the_attributes_of_all_parties(tau, free):
     assert [local.free for local in small_plan(keys=1 << 12, tau=tau).local] == [free, free]
 
 
-@pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
+@pytest.mark.parametrize("records, delta", [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
     schema = schema_of(one={"a": 4}, two={"x": 4})
     assert plan_with(schema, expected_records=records, nonce="test", keys=1 << 12).delta == delta
@@ -77,9 +77,7 @@ def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
         assert [entry.released for entry in plan.prior] == ["record count, to plan with"]
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)]
-)
+@pytest.mark.parametrize("epsilon, delta", [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)])
 def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
     plan = plan_with(
         schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000
@@ -88,7 +86,7 @@ def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"),
+    "epsilon, delta",
     [
         (0.99e-4, 1e-9),
         (1.01e3, 1e-9),
@@ -137,7 +135,7 @@ def edit(content, *path, value):
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    "path, value",
     [
         (("tau",), -3),
         (("expected_records",), -1),
@@ -183,7 +181,7 @@ def test_an_edited_plan_is_refused(content, path, value):
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    "path, value",
     [
         (("repetitions",), 0),
         (("repetitions",), 1e9),

@@ -6,7 +6,7 @@ import math
 from dataclasses import astuple
 
 import pytest
-from builders import schema_of
+from builders import ADULT, schema_of
 from commands import run
 from planning import plan_with
 
@@ -15,7 +15,6 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.shares import ONE_WAY_SHARE
 from vertimrf.plan.verdict import GOOD, ROUGH, _outlook, _shares, verdict
 
-ADULT = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 TWO = schema_of(one=ADULT[:8], two=ADULT[8:])
 ONE = schema_of(one=ADULT)
 USELESS = {"epsilon": 0.1, "expected_records": 500}

@@ -31,7 +31,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(
-    ("text", "rule"),
+    "text, rule",
     [
         ("a <= b", Order("a", "b")),
         (" a<b ", Order("a", "b", strict=True)),
@@ -44,7 +44,7 @@ def test_a_rule_reads_its_own_text(text, rule):
 
 
 @pytest.mark.parametrize(
-    ("rules", "sentence"),
+    "rules, sentence",
     [
         (["low == high"], "The rule 'low == high' is not clear; write two columns and one of <=, <"),
         (["<= low"], "is not clear"),

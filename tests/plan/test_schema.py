@@ -286,7 +286,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("data", "message"), BAD, ids=[message for _, message in BAD])
+@pytest.mark.parametrize("data, message", BAD, ids=[message for _, message in BAD])
 def test_bad_schemas_are_told_apart(data, message):
     with pytest.raises(SchemaError) as caught:
         Schema.from_json(data)
@@ -495,7 +495,7 @@ def test_dates_and_times_have_bins_of_the_calendar(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("bounds", "bins", "starts"),
+    "bounds, bins, starts",
     [
         (
             ["2019-12-30", "2020-01-14"],

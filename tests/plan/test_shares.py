@@ -7,15 +7,13 @@ import math
 from dataclasses import replace
 
 import pytest
-from builders import schema_of
+from builders import ADULT, schema_of
 from planning import plan_with
 
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.shares import DEPENDENCE, USUAL, Outlook, Shares, error
 
 ONE_WAY_ALONE = Shares(0.01, 0.99, 0.0, 1.0)
-# Adult's domain sizes.
-ADULT = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 
 
 def outlook(columns=((4, 4), (4, 4)), records=10_000, rho=0.01, message_bytes=15_000_000):

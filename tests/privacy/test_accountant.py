@@ -101,7 +101,7 @@ def test_the_schedule_of_the_design_costs_what_was_computed():
 
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("gamma", [1.0, 0.5])
-@pytest.mark.parametrize(("phantoms", "floor", "ceiling"), [(50, 2, 9), (3, 0, 6), (200, 5, 12)])
+@pytest.mark.parametrize("phantoms, floor, ceiling", [(50, 2, 9), (3, 0, 6), (200, 5, 12)])
 def test_sketch_atoms_are_those_of_an_enumeration(d, gamma, phantoms, floor, ceiling):
     event = SketchEvent(phantoms, floor, ceiling, 1, gamma, d)
     absent, present = enumerated_sketches(event)
@@ -134,7 +134,7 @@ A_PLAN = [
 
 # Our grid adapts: both overstate the same exact value, by at most about one part in a hundred on the coarse steps of the first.
 @pytest.mark.parametrize(
-    ("events", "step", "at", "apart"),
+    "events, step, at, apart",
     [
         (FEW, 5e-3, 1e-6, 1e-2),
         ([SketchEvent(6326, 9, 20, 131_072)], None, 1e-5, 2e-3),
@@ -178,7 +178,7 @@ def test_composition_over_millions_is_never_below_the_exact_binomial(count):
 
 
 @pytest.mark.parametrize(
-    ("phantoms", "floor", "ceiling", "d"),
+    "phantoms, floor, ceiling, d",
     [(60_000, 12, 23, 2), (60_000, 0, 40, 2), (22_604, 15, 40, 16), (10**9, 26, 60, 2)],
 )
 def test_rare_levels_keep_their_digits(phantoms, floor, ceiling, d):
@@ -319,7 +319,7 @@ def test_huge_losses_beside_tiny_ones_stay_within_memory():
 
 
 @pytest.mark.parametrize(
-    ("event", "at"),
+    "event, at",
     [
         (SketchEvent(6326, 9, 20, 131_072), 1e-20),
         (GaussianEvent(40.0, count=99), 1e-24),
@@ -341,7 +341,7 @@ def test_a_delta_below_what_counts_as_an_infinite_loss_falls_back_to_renyi():
     assert (spent.epsilon, spent.method) == (by_renyi(events, 1e-30)[-1], "renyi")
 
 
-@pytest.mark.parametrize(("target", "at"), [(0.01, 1e-6), (0.5, DELTA), (3.0, 1e-9), (20.0, 1e-3)])
+@pytest.mark.parametrize("target, at", [(0.01, 1e-6), (0.5, DELTA), (3.0, 1e-9), (20.0, 1e-3)])
 def test_calibration_meets_the_target_from_below(target, at):
     def events_at(rho):
         half = rho / 2
@@ -487,7 +487,7 @@ MIXTURES = [
 ]
 
 
-@pytest.mark.parametrize(("wide", "narrow"), MIXTURES)
+@pytest.mark.parametrize("wide, narrow", MIXTURES)
 def test_grids_overstate_epsilon_and_by_little(wide, narrow, monkeypatch):
     events = wide + narrow
     coarse, alone = by_pld(events, 1e-6)[-1], by_pld(wide, 1e-6)[-1]

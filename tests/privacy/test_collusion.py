@@ -66,7 +66,7 @@ def test_the_law_is_that_of_all_combinations_of_noise(weights):
     np.testing.assert_allclose(priced, added, rtol=5e-3)
 
 
-@pytest.mark.parametrize(("groups", "repetitions"), [(1, 1), (1, 3), (3, 1)])
+@pytest.mark.parametrize("groups, repetitions", [(1, 1), (1, 3), (3, 1)])
 def test_an_odd_number_of_moves_costs_no_more_than_it_is_priced_at(groups, repetitions):
     variance = 4.0
     epsilons = np.array([0.0, 0.5, 1.0, 2.0])
@@ -164,7 +164,7 @@ def against(plan, colluder):
 
 
 @pytest.mark.parametrize(
-    ("schema", "changes"),
+    "schema, changes",
     [
         (TWO, {"message_bytes": 40_000}),
         (TWO, {"records_per_person": 2}),

@@ -37,7 +37,7 @@ def half_integer_gaussian(variance):
 
 
 @pytest.mark.parametrize(
-    ("event", "at", "low", "high"),
+    "event, at, low, high",
     [
         (CountSketchEvent(15, 22.5, 1508, 172), 1 / 45_222, 0.5436, 0.546),
         # The limit of many repetitions below, and a published figure rounded up above.
@@ -55,7 +55,7 @@ def test_epsilon_of_known_parameters(event, at, low, high):
 
 
 @pytest.mark.parametrize(
-    ("groups", "variance", "buckets"),
+    "groups, variance, buckets",
     [(15, 22.5, 1508), (2, 4.0, 16), (3, 9.0, 4), (16, 24.0, 2048)],
 )
 def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, buckets):
@@ -117,7 +117,7 @@ def test_moments_by_enumeration_of_all_noises():
 
 
 @pytest.mark.parametrize(
-    ("groups", "variance", "buckets"), [(15, 36.6, 1024), (16, 50.0, 8192), (8, 400.0, 64)]
+    "groups, variance, buckets", [(15, 36.6, 1024), (16, 50.0, 8192), (8, 400.0, 64)]
 )
 def test_both_directions_follow_the_chi_square_at_small_orders_and_the_law_at_all(
     groups, variance, buckets
@@ -166,7 +166,7 @@ def shifts_of(plan, codes):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "contrasts", "buckets", "weights"),
+    "sizes, contrasts, buckets, weights",
     [
         ((2, 2), (0,), 2, ()),
         ((2, 2), (0, 1), 2, ()),
@@ -232,7 +232,7 @@ def test_json_and_back():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    "parameters, said",
     [
         ((65, 8.0, 64, 10), "variance must be a number from 8.125"),
         ((2, 3.9, 64, 10), "variance must be a number from 4"),
@@ -251,7 +251,7 @@ def test_parameters_whose_accounting_would_not_hold_are_refused(parameters, said
         CountSketchEvent(*parameters)
 
 
-@pytest.mark.parametrize(("one", "other"), [(8, 7), (14, 1)])
+@pytest.mark.parametrize("one, other", [(8, 7), (14, 1)])
 def test_who_goes_by_two_ids_shows_less(one, other):
     """The values of one id have a bucket and sign of their own, and those of the other: two events of fewer groups each."""
     apart = [CountSketchEvent(groups, 36.6, 1024, 318) for groups in (one, other)]

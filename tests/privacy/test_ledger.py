@@ -75,13 +75,6 @@ def test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_recor
         assert enough.group_epsilon(k) == pytest.approx(k * 0.25 + rest, rel=1e-6)
 
 
-def test_randomised_responses_are_about_replacing_a_record():
-    entry = LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR")
-    ledger = Ledger((entry,), 1e-5)
-    assert ledger.neighbours == "replace one record"
-    assert "(replace one record; " in ledger.table()
-
-
 def test_a_ledger_survives_its_file(ledger):
     marked = ledger.not_private("a party fixed its noise")
     for one in (ledger, marked):

@@ -71,7 +71,7 @@ def discrete_gaussian(sigma, sensitivity):
 
 
 @pytest.mark.parametrize(
-    ("sigma", "sensitivity", "count", "at"),
+    "sigma, sensitivity, count, at",
     [
         (2.0, 1, 1, 0.0),
         (2.0, 1, 1, 0.5),
@@ -134,7 +134,7 @@ def test_sketches_cost_what_the_two_of_a_key_tell_together(plan):
 
 
 @pytest.mark.parametrize(
-    ("event", "pairs"),
+    "event, pairs",
     [
         (SketchEvent(50, 2, 9, 1), lambda: two_sketches(50, 2, 9)),
         (SketchEvent(3, 0, 6, 1), lambda: two_sketches(3, 0, 6)),

@@ -19,7 +19,7 @@ from vertimrf.privacy.events import (
 from vertimrf.privacy.ledger import LedgerEntry, spent_beforehand
 
 
-@pytest.mark.parametrize(("scale", "threshold"), [(10.0, 200), (80.0, 1900), (2.5, 40)])
+@pytest.mark.parametrize("scale, threshold", [(10.0, 200), (80.0, 1900), (2.5, 40)])
 def test_the_price_is_opendps(scale, threshold):
     import opendp.prelude as dp
 

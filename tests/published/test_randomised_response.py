@@ -13,12 +13,12 @@ from planning import plan_with
 from roles import messages_of, run_server
 from scipy import stats
 
-from vertimrf.errors import MessageError, PlanError, PrivacyError
+from vertimrf.errors import MessageError, PlanError
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
-from vertimrf.privacy.events import GaussianEvent, GeometricEvent, SketchEvent, under_replacement
+from vertimrf.privacy.events import GaussianEvent
 from vertimrf.published.randomised_response import count_marginal, respond
 from vertimrf.sketches.parameters import ResponsePlan
 from vertimrf.trial import open_tables, run_protocol
@@ -45,7 +45,7 @@ def parts():
     return open_tables([left, right], "id", SCHEMA)[1]
 
 
-@pytest.mark.parametrize(("local", "size"), [(0.1, 2), (1.0, 5), (3.0, 16), (30.0, 3)])
+@pytest.mark.parametrize("local, size", [(0.1, 2), (1.0, 5), (3.0, 16), (30.0, 3)])
 def test_responses_follow_their_law(local, size):
     n = 200_000
     plan = ResponsePlan(local, (size,))
@@ -92,7 +92,7 @@ def respond_to(rng, plan, attribute, codes):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "attributes"),
+    "epsilon, attributes",
     [(1.0, (0,)), (0.5, (0, 1)), (2.0, (1, 0, 2)), (2.0, (0, 1, 2, 3)), (3.0, (3,)), (6.0, (0, 3))],
 )
 def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
@@ -187,13 +187,6 @@ def test_the_ledger_is_about_replacing_a_record(plan):
     assert "Theorem 3 states" in ledger.entries[-1].noise
     # Every local event is priced at twice its sensitivity.
     assert ledger.entries[0].event == GaussianEvent(plan.count_sigma, 2)
-
-
-def test_the_price_of_replacing():
-    assert under_replacement(GaussianEvent(5.0, 3, 7)) == GaussianEvent(5.0, 6, 7)
-    assert under_replacement(GeometricEvent(5.0)) == GeometricEvent(5.0, 2)
-    with pytest.raises(PrivacyError, match="no price for replacing"):
-        under_replacement(SketchEvent(10, 1, 9, 100))
 
 
 def test_theorem_3_claims_half_of_what_pure_privacy_costs():

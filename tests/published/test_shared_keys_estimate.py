@@ -75,7 +75,7 @@ def kernel_shares(levels, marginals, ceiling, blocks):
 
 
 @pytest.mark.parametrize(
-    ("keys", "lowest", "ceiling"), [(1, 1, 3), (7, 3, 8), (255, 9, 20), (1025, 1, 30)]
+    "keys, lowest, ceiling", [(1, 1, 3), (7, 3, 8), (255, 9, 20), (1025, 1, 30)]
 )
 def test_shares_equal_a_slow_union_whatever_the_blocks(keys, lowest, ceiling):
     rng = np.random.default_rng(keys)
@@ -96,7 +96,7 @@ def test_shares_equal_a_slow_union_whatever_the_blocks(keys, lowest, ceiling):
 
 
 @pytest.mark.parametrize(
-    ("floor", "ceiling", "keys"),
+    "floor, ceiling, keys",
     [(0, 3, 10), (0, 40, 500), (8, 9, 50), (9, 20, 2000), (12, 30, 10**6)],
 )
 def test_the_tabulated_law_inverts_the_expected_share(floor, ceiling, keys):
@@ -144,7 +144,7 @@ def test_where_nothing_is_cut_the_estimate_is_hyperloglogs():
 
 
 @pytest.mark.parametrize(
-    ("phantoms", "floor", "ceiling"),
+    "phantoms, floor, ceiling",
     # Of some 25,000 items: uncut; about half of all levels at the floor; half of them at the ceiling; few distinct levels.
     [(300, 3, 24), (300, 15, 24), (300, 3, 16), (300, 14, 16)],
 )

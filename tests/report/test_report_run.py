@@ -127,7 +127,7 @@ def test_malformed_figures_are_one_sentence_or_harmless(made, path):
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    "path, value",
     [
         (("rows",), -1),
         (("found", "one_way", 0, "error"), 0.0),

@@ -140,7 +140,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence", "change"),
+    "name, sentence, change",
     [
         *((name, *wrong) for name in ("rows", "answers") for wrong in WRONG),
         (

@@ -64,7 +64,7 @@ def test_people_whom_one_party_alone_holds_are_no_part_of_them():
     assert contrast(result.codes, (0, 2, 4)) == pytest.approx(contrast(both, (0, 2, 4)), abs=0.018)
 
 
-@pytest.mark.parametrize(("left", "right"), [((0, 2), (1,)), ((0, 1), (2, 3)), ((1, 2, 3), (0,))])
+@pytest.mark.parametrize("left, right", [((0, 2), (1,)), ((0, 1), (2, 3)), ((1, 2, 3), (0,))])
 def test_a_measurement_is_the_contrast_of_all_attributes_and_nothing_else(left, right):
     """Noise of a known size in the values' counts: the squares of what is measured come to the directions that it has."""
     rng = np.random.default_rng(3)

@@ -8,7 +8,6 @@ from planning import plan_with
 
 from vertimrf.model.trust import size_beneath_noise
 from vertimrf.options import RunOptions
-from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.trial import run_protocol
 
 
@@ -62,10 +61,7 @@ def test_figures_of_pairs_and_of_single_attributes(encoder):
     assert pairs["cells"][i] == 12
     assert pairs["dependence"][i] == pytest.approx(truth, abs=0.1)
     assert pairs["model_dependence"][i] == pytest.approx(truth, abs=0.1)
-    # What the plan predicts of a cell's error, and what the estimate states: bins are not equally full.
-    predicted = {p.attributes: p.error for p in predicted_marginals(plan)}
     for pair in ((0, 2), (0, 3), (1, 2), (1, 3)):
-        assert 0.3 < pairs["error"][lines[pair]] / predicted[pair] < 3
         assert pairs["distance"][lines[pair]] < 4 * pairs["noise"][lines[pair]] + 0.05
     assert pairs["dependence"][lines[1, 3]] < 0.1
     assert all(len(column) == len(lines) for column in pairs.values())

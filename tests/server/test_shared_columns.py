@@ -122,7 +122,7 @@ def test_what_a_plan_with_shared_columns_asks(encoder):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "message_bytes"), [(2.0, 2_000_000), (8.0, 30_000), (20.0, 100_000)]
+    "epsilon, message_bytes", [(2.0, 2_000_000), (8.0, 30_000), (20.0, 100_000)]
 )
 def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(epsilon, message_bytes):
     plan = plan_of(encoder="count-sketch", epsilon=epsilon, message_bytes=message_bytes)

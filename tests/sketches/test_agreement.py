@@ -61,7 +61,7 @@ def estimated(plan, rates, seed):
     ]
 
 
-@pytest.mark.parametrize(("variance", "bits"), [(50.0, 4), (8.0, 4), (200.0, 2)])
+@pytest.mark.parametrize("variance, bits", [(50.0, 4), (8.0, 4), (200.0, 2)])
 @pytest.mark.parametrize("rate", [0.0, 0.05, 0.5, 1.0])
 def test_records_that_agree_are_estimated_without_bias_and_with_the_error_stated(
     variance, bits, rate

@@ -12,7 +12,6 @@ from vertimrf.sketches.count_intersections import (
     CountedGroup,
     code_curve,
     estimate_cells,
-    predicted_cell_errors,
 )
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
@@ -52,7 +51,7 @@ def across(groups):
 
 
 @pytest.mark.parametrize(
-    ("bits", "buckets", "variance"),
+    "bits, buckets, variance",
     [(1, 256, 18.0), (2, 16, 40.0), (3, 1024, 12.5), (4, 256, 18.0)],
 )
 def test_errors_are_as_large_as_they_say(bits, buckets, variance):
@@ -118,17 +117,6 @@ def test_codes_lose_what_quantisers_are_known_to_lose():
         curve = code_curve(bits)
         assert curve.gain**2 == pytest.approx(kept, abs=5e-4)
         assert (np.diff(curve.of_codes) > 0).all()
-
-
-def test_predictions_are_what_estimates_then_state():
-    rng = np.random.default_rng(7)
-    plan = CountSketchPlan(64, 256, 18.0, 2, (U,) * 3)
-    codes = rng.integers(0, U, (3, 20_000)).astype(np.uint16)
-    groups, _ = counted(plan, codes, rng)
-    even = np.full(U, 20_000 / U)
-    predicted = predicted_cell_errors(plan, [even] * 3, 20_000)[:U, U : 2 * U]
-    stated = estimate_cells(plan, groups, 20_000).errors[:U, U : 2 * U]
-    np.testing.assert_allclose(stated, predicted, rtol=0.05)
 
 
 def test_what_all_sums_tell_is_taken_out_of_the_errors():

@@ -73,7 +73,7 @@ def test_a_record_has_one_sign_in_one_bucket_of_each_repetition_and_the_same_in_
 
 
 @pytest.mark.parametrize(
-    ("bits", "weights"),
+    "bits, weights",
     [(1, ()), (2, ()), (3, ()), (4, ()), (4, (5, 3)), (4, (1, 9)), (2, (7, 7)), (1, (3, 1))],
 )
 def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits, weights):
@@ -146,7 +146,7 @@ def test_no_records_and_no_groups():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes, said",
     [
         ({"buckets": 12}, "power of two of buckets"),
         ({"buckets": 1}, "power of two of buckets"),
@@ -218,7 +218,7 @@ def test_more_records_than_counters_hold_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("digests", "codes", "said"),
+    "digests, codes, said",
     [
         (DIGESTS.astype(np.int64), CODES[[0, 3]], "one row of uint64"),
         (DIGESTS, CODES[0], "two-dimensional integer"),

@@ -360,7 +360,7 @@ def test_a_domain_of_one():
 
 @BOTH
 @pytest.mark.parametrize(
-    ("value", "dtype"), [(2, np.uint16), (65535, np.uint16), (-1, np.int32), (70_000, np.int64)]
+    "value, dtype", [(2, np.uint16), (65535, np.uint16), (-1, np.int32), (70_000, np.int64)]
 )
 def test_codes_outside_the_domain_are_named(make, value, dtype):
     codes = CODES[:2].astype(dtype)
@@ -375,7 +375,7 @@ def test_codes_outside_the_domain_are_named(make, value, dtype):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("digests", "codes", "message"),
+    "digests, codes, message",
     [
         (DIGESTS[:-1], CODES[:2], "shape"),
         (DIGESTS, CODES[:1], "shape"),
@@ -393,7 +393,7 @@ def test_arrays_that_do_not_fit_are_refused(make, digests, codes, message):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change, message",
     [
         ({"phantoms": 0}, "at least 1 phantom"),
         ({"floor": 14}, "floor < ceiling"),

@@ -221,7 +221,7 @@ def owners(low, high, width):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "width"), [(LOW, HIGH, 1), (0x00, 0xFF, 8)], ids=["first byte", "eight more"]
+    "low, high, width", [(LOW, HIGH, 1), (0x00, 0xFF, 8)], ids=["first byte", "eight more"]
 )
 def test_every_sketch_has_entropy_of_its_own(low, high, width):
     """Also where phantoms are drawn for some sketches after the others: no two depend on one unit."""

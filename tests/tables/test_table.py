@@ -405,7 +405,7 @@ def test_dates_and_times_of_every_kind_of_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("formats", "written"),
+    "formats, written",
     [
         ((), [" Ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]),
         (("strip",), ["Ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]),
@@ -465,7 +465,7 @@ def test_ids_have_the_digest_of_their_text(kind):
 
 
 @pytest.mark.parametrize(
-    ("ids", "words"),
+    "ids, words",
     [
         (pa.chunked_array([[True]]), "ids are of the type bool"),
         (pa.chunked_array([[Decimal("1.5")]]), "ids are of the type decimal128"),
@@ -480,7 +480,7 @@ def test_no_format_lets_ids_pass_that_are_none(ids, words):
 
 
 @pytest.mark.parametrize(
-    ("ids", "stay"),
+    "ids, stay",
     [
         (pa.chunked_array([[7.5, 8.0]]), [1]),
         (pa.chunked_array([[2.0**53 + 2, 1.0]]), [1]),
@@ -523,7 +523,7 @@ DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
 
 
 @pytest.mark.parametrize(
-    ("column", "attribute", "message"),
+    "column, attribute, message",
     [
         (["2020-01-05"], DAYS, "the bounds are 2020-01-01 to 2020-01-04"),
         (["soon"], DAYS, "holds 'soon', outside"),
@@ -704,7 +704,7 @@ UNFIT = [
 
 
 @pytest.mark.parametrize(
-    ("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES]
+    "table, attributes, kind, message", BAD_TABLES, ids=[case[-1] for case in BAD_TABLES]
 )
 def test_bad_tables_are_told_apart(table, attributes, kind, message):
     with pytest.raises(kind) as caught:
@@ -713,7 +713,7 @@ def test_bad_tables_are_told_apart(table, attributes, kind, message):
 
 
 @pytest.mark.parametrize(
-    ("table", "attributes", "stay", "message"), UNFIT, ids=[case[-1] for case in UNFIT]
+    "table, attributes, stay, message", UNFIT, ids=[case[-1] for case in UNFIT]
 )
 def test_records_that_do_not_fit_are_dropped_and_told_of(
     table, attributes, stay, message, monkeypatch
@@ -754,9 +754,7 @@ BAD_FILES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"), BAD_FILES, ids=[case[0] for case in BAD_FILES]
-)
+@pytest.mark.parametrize("name, content, message", BAD_FILES, ids=[case[0] for case in BAD_FILES])
 def test_bad_files_are_named(tmp_path, name, content, message):
     path = write(tmp_path / name, content)
     with pytest.raises(TableError) as caught:

@@ -75,9 +75,7 @@ with tempfile.TemporaryDirectory() as name:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("encoder", "kills", "full"), [("count-sketch", 40, 20), ("encrypted", 24, 12)]
-)
+@pytest.mark.parametrize("encoder, kills, full", [("count-sketch", 40, 20), ("encrypted", 24, 12)])
 def test_kills_at_some_points_of_every_role_and_the_transport(encoder, kills, full):
     """Hundreds are for `python tests/tools/kills.py`."""
     outcomes = kill_matrix(kills, full=full, timeout=1800, encoder=encoder)

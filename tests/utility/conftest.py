@@ -1,7 +1,5 @@
 """Small tables, and fits that do not wait for each other's threads."""
 
-import sys
-
 import pytest
 import sklearn.ensemble  # noqa: F401  (so that the limit below finds its threads)
 from threadpoolctl import threadpool_limits
@@ -12,10 +10,3 @@ def one_thread():
     """Small fits on a busy machine spend their time waiting for each other's threads."""
     with threadpool_limits(1):
         yield
-
-
-@pytest.fixture
-def bare(monkeypatch):
-    """A machine without the packages that are not needed."""
-    monkeypatch.setitem(sys.modules, "catboost", None)
-    monkeypatch.setitem(sys.modules, "sdmetrics.reports", None)

@@ -18,7 +18,6 @@ from .outputs import check_new, check_writable, write_json
 __all__ = ["plan"]
 
 # Pairs across parties whose predicted error is printed.
-MAX_SHOWN = 10
 
 
 @main.command()
@@ -83,7 +82,7 @@ def plan(
 
 
 def _print_plan(plan: Any, remarks: Sequence[str]) -> None:
-    """Print a new plan: its summary, forecast, predicted errors and ledger."""
+    """Print a new plan: its summary, forecast and ledger."""
     from ..plan.plan import target_in_words
 
     print_warnings(target_in_words(plan.epsilon, plan.delta, plan.expected_records))
@@ -96,7 +95,6 @@ def _print_plan(plan: Any, remarks: Sequence[str]) -> None:
     click.echo(
         "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's keys."
     )
-    _print_errors(plan)
     click.echo(plan.ledger().table())
 
 
@@ -112,24 +110,6 @@ def _print_forecast(plan: Any) -> None:
             f"  The server: {estimate.server}, for cliques of about {estimate.model_cells:,.0f} cells in all."
         )
         click.echo(f"  All in one process: {estimate.trial}.")
-
-
-def _print_errors(plan: Any) -> None:
-    """Print the predicted errors of sketched marginals, the largest relative errors first."""
-    from ..server.cross_party import predicted_marginals
-
-    predicted = sorted(predicted_marginals(plan), key=lambda p: -p.error / p.average)
-    if not predicted:
-        return
-    names = plan.schema.names
-    click.echo(
-        "  Predicted standard error of a cell, and average count, in records; least certain first:"
-    )
-    for p in predicted[:MAX_SHOWN]:
-        pair = " x ".join(names[a] for a in p.attributes)
-        click.echo(f"    {pair}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
-    if len(predicted) > MAX_SHOWN:
-        click.echo(f"    and {len(predicted) - MAX_SHOWN} more.")
 
 
 def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -> None:

@@ -215,35 +215,11 @@ def _print_utility(figures: dict[str, Any]) -> None:
         "beside trees trained on as many other real ones. The most frequent value has an accuracy of "
         f"{figures['majority']:.3f}:"
     )
-    for name, trees in figures["trees"].items():
-        synthetic, real = trees["synthetic"], trees["real"]
-        click.echo(
-            f"  {name}: AUC {synthetic['auc']:.3f} (real {real['auc']:.3f}), "
-            f"accuracy {synthetic['accuracy']:.3f} (real {real['accuracy']:.3f})"
-        )
+    synthetic, real = figures["trees"]["synthetic"], figures["trees"]["real"]
+    click.echo(
+        f"  AUC {synthetic['auc']:.3f} (real {real['auc']:.3f}), "
+        f"accuracy {synthetic['accuracy']:.3f} (real {real['accuracy']:.3f})"
+    )
     click.echo(
         f"Trees distinguish synthetic records from real ones with an AUC of {figures['propensity']:.3f}; 0.5 is chance."
     )
-    drawn = "records drawn from the real ones"
-    score = figures["k_marginal"]
-    each = (
-        f"of {k} attributes {value:.0f} ({drawn} {score['resampled'][k]:.0f})"
-        for k, value in score["synthetic"].items()
-    )
-    click.echo(f"NIST's k-marginal score, 0 to 1000: {', '.join(each)}")
-    if "quality" in figures:
-        score = figures["quality"]
-        parts = (
-            f"{name.replace('_', ' ')} {value:.3f}"
-            for name, value in score["synthetic"].items()
-            if name != "score"
-        )
-        click.echo(
-            f"SDMetrics' quality score, 0 to 1: {score['synthetic']['score']:.3f} ({', '.join(parts)}; "
-            f"{drawn} {score['resampled']['score']:.3f})"
-        )
-    if figures["absent"]:
-        packages = " ".join(figures["absent"]).lower()
-        click.echo(
-            f"Left out because the package is not installed: {', '.join(figures['absent'])} (pip install {packages})."
-        )

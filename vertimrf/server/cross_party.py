@@ -26,9 +26,8 @@ from ..sketches.count_intersections import (
     CountedGroup,
     estimate_cells,
     estimate_overlapping,
-    predicted_cell_errors,
 )
-from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_error
+from ..sketches.intersections import Side, estimate_pair, outer_measurement
 from ..sketches.parameters import (
     CountSketchPlan,
     EncryptedCountsPlan,
@@ -40,12 +39,10 @@ from ..sketches.parameters import (
 __all__ = [
     "CommonRecords",
     "CrossParty",
-    "Prediction",
     "RecordCount",
     "cell_variance",
     "cross_party_marginals",
     "one_axis",
-    "predicted_marginals",
 ]
 
 BinMaps = tuple[Integers, ...]
@@ -398,71 +395,6 @@ def _of_groups(
         errors,
         (one in contrasts, other in contrasts),
     )
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Predicted error of a cross-party pair.
-
-    Attributes:
-        attributes: the left and the right attribute.
-        cells: number of cells.
-        average: average count of a cell, in records.
-        error: predicted root mean square error of a cell, in records.
-    """
-
-    attributes: tuple[int, int]
-    cells: int
-    average: float
-    error: float
-
-
-def predicted_marginals(plan: Plan) -> list[Prediction]:
-    """Predict the errors of all cross-party pairs from public figures alone.
-
-    The prediction assumes bins of equal counts and independent parties.
-
-    Args:
-        plan: the plan.
-
-    Returns:
-        One prediction per scheduled pair, or per cross-party pair of groups of count sketches or
-        encrypted counts; none for other encoders.
-    """
-    n, owners = float(plan.expected_records), plan.group_parties
-    sizes = [group.size for group in plan.groups]
-    telling = [i for i, group in enumerate(plan.groups) if group.shows_attribute]
-    crossing = [(i, j) for i, j in itertools.combinations(telling, 2) if owners[i] != owners[j]]
-    out = []
-
-    def predict(i: int, j: int, error: float) -> None:
-        cells = sizes[i] * sizes[j]
-        attributes = plan.groups[i].attributes[0], plan.groups[j].attributes[0]
-        out.append(Prediction(attributes, cells, n / cells, error))
-
-    match plan.sketch:
-        case CountSketchPlan() as counted:
-            uniform = [np.full(size, n / size) for size in sizes]
-            errors = predicted_cell_errors(counted, uniform, n)
-            first = np.cumsum([0, *sizes])
-            for i, j in crossing:
-                freedom = counted.rows(i) * counted.rows(j) / (sizes[i] * sizes[j])
-                predict(i, j, float(errors[first[i], first[j]]) * math.sqrt(freedom))
-        case EncryptedCountsPlan() as encrypted:
-            share = encrypted.sampled(n, plan.count_sigma)
-            noise = 2 * (encrypted.sigma / share) ** 2
-            for i, j in crossing:
-                counters = encrypted.rows(i) * encrypted.rows(j)
-                error = math.sqrt(noise + n / counters * (1 - share) / share)
-                # The known margins halve a contrast's error in each of two values.
-                predict(i, j, error * counters / (sizes[i] * sizes[j]))
-        case SketchPlan() as scheduled:
-            for pair in scheduled.pairs:
-                left, right = (n / sizes[g] for g in (pair.left, pair.right))
-                predict(
-                    pair.left, pair.right, predicted_error(scheduled, pair.keys, left, right, n)
-                )
-    return out
 
 
 def cell_variance(

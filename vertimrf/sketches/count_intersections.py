@@ -49,7 +49,6 @@ __all__ = [
     "SharedRecords",
     "estimate_cells",
     "estimate_overlapping",
-    "predicted_cell_errors",
 ]
 
 # A SciPy matrix in row format; SciPy's matrices have no types.
@@ -548,33 +547,4 @@ def _covariances(bits: int, of_codes: Floats, variances: Floats) -> Floats:
     """Covariances of rows [shape=(rows, rows)], from variances and correlations of codes."""
     out: Floats = np.interp(np.abs(of_codes), code_curve(bits).of_codes, CORRELATIONS)
     out = np.copysign(out, of_codes) * np.sqrt(np.outer(variances, variances))
-    return out
-
-
-def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total: float) -> Floats:
-    """Predict the standard errors of :class:`Cells` before any sketch, if values are independent.
-
-    Args:
-        plan: the sketches' parameters.
-        sizes: expected records of each value, by group [each shape=(values,)].
-        total: expected number of records.
-
-    Returns:
-        Standard errors [shape=(v, v), float64].
-    """
-    contrasted = [group in plan.contrasts for group in range(len(sizes))]
-    layout = _layout([len(each) for each in sizes], contrasted)
-    values = [np.asarray(each, np.float64) for each in sizes]
-    records = np.concatenate(
-        [adding(each, contrast) for each, contrast in zip(values, contrasted, strict=True)]
-    )
-    noise = np.array([plan.noise(plan.weight(group)) for group in layout.group])
-    variances = (records + noise) / code_curve(plan.bits).gain ** 2
-    inside = (layout.signs.T @ np.concatenate(values))[:, None]
-    everybody = _Populations(
-        np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside)
-    )
-    _, explained = _sums_predictions(layout, variances, everybody)
-    left = np.maximum(variances - np.diag(explained), 1.0)
-    out: Floats = np.sqrt(layout.spread_out(np.outer(left, left) / plan.numbers))
     return out

@@ -19,12 +19,12 @@ import numpy as np
 
 from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError
-from ..kernels.intersections import joint_histograms, score_and_information, solve_intersections
+from ..kernels.intersections import joint_histograms, solve_intersections
 from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_error"]
+__all__ = ["Side", "estimate_pair", "outer_measurement"]
 
 # Keys times cells that are worth another thread: a millisecond or two. Waking a thread on a busy
 # machine takes longer.
@@ -179,38 +179,3 @@ def outer_measurement(
         contrasts=tuple(order.index(k) for k in contrasts),
         completed=len(both) == 2,
     )
-
-
-def predicted_error(
-    plan: SketchPlan, keys: int, left_size: float, right_size: float, total: float
-) -> float:
-    """Predict the standard error of a cell before any sketch, for independent sides.
-
-    It is the Cramér-Rao bound at the expected intersection, if the set sizes are known. Sizes of
-    even bins are public figures.
-
-    Args:
-        plan: the sketches' phantoms, floor and ceiling.
-        keys: number of hash keys of the pair.
-        left_size, right_size: expected records of the two values.
-        total: expected number of records.
-
-    Returns:
-        Records; infinite where sketches have no information.
-    """
-    log_cdf = level_log_cdf(plan)
-    levels = len(log_cdf)
-    common = min(left_size * right_size / total, left_size, right_size)
-    score, information = np.empty(3), np.empty((3, 3))
-    score_and_information(
-        log_cdf,
-        left_size + plan.phantoms,
-        right_size + plan.phantoms,
-        common,
-        np.zeros((levels, levels), np.int32),
-        np.zeros((levels + 1, levels + 1)),
-        score,
-        information,
-    )
-    of_keys = keys * float(information[2, 2])
-    return 1 / math.sqrt(of_keys) if of_keys > 0 else math.inf

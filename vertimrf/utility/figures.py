@@ -10,8 +10,7 @@ import numpy as np
 from ..arrays import Codes
 from ..errors import SchemaError, TableError
 from ..plan.attribute import Attribute
-from .scores import k_marginal, quality
-from .trees import CATBOOST, SCIKIT, learners, predict, propensity
+from .trees import learner, predict, propensity
 
 __all__ = ["utility"]
 
@@ -21,7 +20,6 @@ MAX_CLASSES = 50
 MAX_ROWS = 100_000
 # Smallest number of records of either table: fewer leave too few test records.
 MIN_ROWS = 100
-SDMETRICS = "SDMetrics"
 
 
 def _place_of(label: str, attributes: Sequence[Attribute], real: Codes, synthetic: Codes) -> int:
@@ -51,39 +49,33 @@ def utility(
     attributes: Sequence[Attribute],
     label: str,
     seed: int = 0,
-    marginals: int = 300,
 ) -> dict[str, Any]:
     """Measure the utility of a synthetic table.
 
     Trees are trained on synthetic records, and on as many real ones, and tested on other real
-    records. Further trees distinguish synthetic from real records. Scores measure the similarity of
-    the tables. The synthetic table was made from all real records, including the test records. The
-    run's epsilon bounds this effect, which is small.
+    records. Further trees distinguish synthetic from real records. The synthetic table was made from
+    all real records, including the test records. The run's epsilon bounds this effect, which is
+    small.
 
     Args:
         real, synthetic: codes [each shape=(attributes, records), uint16].
         attributes: domains of the codes.
         label: the attribute that trees predict from the others.
-        seed: seed of the split, of the trees and of the marginals.
-        marginals: number of marginals of each k, for the k-marginal score.
+        seed: seed of the split and of the trees.
 
     Returns:
         - ``"label"`` as given, and numbers of ``"trained"`` and ``"tried"`` (test) records;
-        - ``"trees"``: by library ("scikit-learn", "CatBoost") and training records ("synthetic",
-          "real"), ``"auc"`` and ``"accuracy"`` of :func:`vertimrf.utility.trees.predict`;
+        - ``"trees"``: by training records ("synthetic", "real"), ``"auc"`` and ``"accuracy"`` of
+          :func:`vertimrf.utility.trees.predict`;
         - ``"majority"``: the accuracy of always predicting the most frequent value;
-        - ``"propensity"``: AUC of trees that distinguish synthetic from real records;
-        - ``"k_marginal"``: :func:`vertimrf.utility.scores.k_marginal` of the ``"synthetic"``
-          records and, for comparison, of as many drawn from the real ones, ``"resampled"``;
-        - ``"quality"``: likewise :func:`vertimrf.utility.scores.quality`, with SDMetrics;
-        - ``"absent"``: libraries that are not installed, and whose figures are therefore left out.
+        - ``"propensity"``: AUC of trees that distinguish synthetic from real records.
 
     Raises:
         SchemaError: the label is unknown, has one value or very many, or is the only attribute.
         TableError: there are too few records, or the label does not vary in the real ones.
         PlanError: scikit-learn is not installed.
     """
-    known = learners()
+    trees = learner()
     place = _place_of(label, attributes, real, synthetic)
     rng = np.random.default_rng(seed)
     order = rng.permutation(real.shape[1])
@@ -95,32 +87,14 @@ def utility(
         raise TableError(
             f"All real records have the same {label!r}: there is nothing to tell; name another attribute."
         )
-    compared = {
-        "synthetic": synthetic,
-        "resampled": real[:, rng.integers(real.shape[1], size=synthetic.shape[1])],
-    }
-    sizes = [attribute.size for attribute in attributes]
-    quality_scores = {name: quality(real, codes, attributes) for name, codes in compared.items()}
-    out: dict[str, Any] = {
+    return {
         "label": label,
         "trained": count,
         "tried": tried.shape[1],
         "trees": {
-            name: {
-                source: predict(learner, codes[:, :count], tried, attributes, place, seed)
-                for source, codes in (("synthetic", made), ("real", kept))
-            }
-            for name, learner in known.items()
+            source: predict(trees, codes[:, :count], tried, attributes, place, seed)
+            for source, codes in (("synthetic", made), ("real", kept))
         },
         "majority": float(np.bincount(truth).max() / len(truth)),
-        "propensity": propensity(known[SCIKIT], real[:, order[:MAX_ROWS]], made, attributes, seed),
-        "k_marginal": {
-            name: k_marginal(real, codes, sizes, marginals, seed)
-            for name, codes in compared.items()
-        },
-        "absent": [CATBOOST] * (CATBOOST not in known)
-        + [SDMETRICS] * (quality_scores["synthetic"] is None),
+        "propensity": propensity(trees, real[:, order[:MAX_ROWS]], made, attributes, seed),
     }
-    if quality_scores["synthetic"] is not None:
-        out["quality"] = quality_scores
-    return out

@@ -2,13 +2,12 @@
 
 They are trained on some records and tested on others.
 
-Trees work on codes. Ordered attributes are numbers to them, others are categories. The trees are
-scikit-learn's, and CatBoost's if it is installed.
+Trees are scikit-learn's and work on codes. Ordered attributes are numbers to them, others are
+categories.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,21 +17,17 @@ from ..arrays import Codes, Floats
 from ..errors import PlanError
 from ..plan.attribute import Attribute
 
-__all__ = ["CATBOOST", "SCIKIT", "Learner", "learners", "predict", "propensity"]
+__all__ = ["Learner", "learner", "predict", "propensity"]
 
 # Makes an unfitted classifier from the positions of categories among the inputs, and a seed.
 Learner = Callable[[Sequence[int], int], Any]
 
-SCIKIT, CATBOOST = "scikit-learn", "CatBoost"
 # Largest number of categories that trees distinguish. Attributes with more are treated as ordered.
 MAX_CATEGORIES = 255
-# Rounds of CatBoost. Categories are one-hot encoded, which is much faster than its statistics of
-# the label and about as accurate.
-ROUNDS = 300
 
 
-def learners() -> dict[str, Learner]:
-    """Makers of classifiers by name: scikit-learn's, and CatBoost's if it is installed.
+def learner() -> Learner:
+    """The maker of classifiers.
 
     Raises:
         PlanError: scikit-learn is not installed.
@@ -44,27 +39,9 @@ def learners() -> dict[str, Learner]:
             "Utility is measured by scikit-learn's trees: pip install 'vertimrf[utility]'."
         ) from None
 
-    def scikit(categories: Sequence[int], seed: int) -> Any:
-        return HistGradientBoostingClassifier(
-            categorical_features=list(categories), random_state=seed
-        )
-
-    makers: dict[str, Learner] = {SCIKIT: scikit}
-    with contextlib.suppress(ImportError):
-        from catboost import CatBoostClassifier
-
-        def catboost(categories: Sequence[int], seed: int) -> Any:
-            return CatBoostClassifier(
-                iterations=ROUNDS,
-                one_hot_max_size=MAX_CATEGORIES,
-                cat_features=list(categories),
-                random_seed=seed,
-                allow_writing_files=False,
-                verbose=False,
-            )
-
-        makers[CATBOOST] = catboost
-    return makers
+    return lambda categories, seed: HistGradientBoostingClassifier(
+        categorical_features=list(categories), random_state=seed
+    )
 
 
 def categories(attributes: Sequence[Attribute]) -> list[int]:
@@ -87,7 +64,7 @@ def predict(
     """Train trees on some records and measure how well they predict a label of others.
 
     Args:
-        learner: one of :func:`learners`.
+        learner: :func:`learner`.
         trained, tried: codes of the training and the test records [each shape=(attributes,
             records), uint16].
         attributes: domains of the codes.
@@ -136,7 +113,7 @@ def propensity(
     as many records are used as the shorter one has.
 
     Args:
-        learner: one of :func:`learners`.
+        learner: :func:`learner`.
         real, synthetic: codes of two tables [each shape=(attributes, records), uint16].
         attributes: domains of the codes.
         seed: seed of the trees.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,17 @@ from .errors import SchemaError, TableError, some
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
+from .plan.attribute import Attribute
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
+from .tables.arrow import Source, name_of, read_arrow, read_standing, several
+from .tables.derived import computed_numbers, differ, with_derived
+from .tables.edges import drafted_edges
 from .tables.ids import IdKeys
 from .tables.impossible import possible
-from .tables.infer import draft_schema
+from .tables.infer import DRAFTED_BINS, draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import (
     check_columns,
@@ -95,9 +98,9 @@ def evaluate(
             schema,
             attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
         )
-    check_columns(table.column_names, None, schema.attributes, where)
+    check_columns(table.column_names, None, (*schema.attributes, *schema.computed), where)
     for sentence in extra_columns(
-        [name for name in table.column_names if name not in (*schema.names, id)], where
+        [name for name in table.column_names if name not in (*schema.columns, id)], where
     ):
         LOG.warning("%s", sentence)
     if not table.num_rows:
@@ -109,14 +112,17 @@ def evaluate(
             {options.party: mine},
             public=schema.public,
             impossible=[stated for i, stated in enumerate(schema.impossible) if i in inside],
-            rules=[rule for rule in schema.rules if {rule.low, rule.high} <= names],
+            rules=[rule for rule in schema.rules if rule.columns <= names],
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
     plain = tuple(replace(attribute, format=None) for attribute in schema.attributes)
     made = encode_columns(table, plain, where)
-    out = _compare(truth, made, schema, options)
     made_numbers = original_numbers(plain, table, made, where)
+    made_numbers |= computed_numbers(table, replace(schema, attributes=plain))
+    out = _compare(*_with_computed(schema, (truth, made), (numbers, made_numbers)), options)
+    if schema.equations:
+        out.setdefault("impossible", []).extend(_broken(schema, numbers, made_numbers))
     out["numbers"] = compare_numbers(numbers, made_numbers)
     out["correlations"] = compare_correlations(numbers, made_numbers)
     if len({*counts, truth.shape[1]}) > 1:
@@ -151,6 +157,43 @@ def _domains(
             both = both[0].cast(pa.string()), both[1].cast(pa.string())
         columns[name] = pa.chunked_array([chunk for column in both for chunk in column.chunks])
     return draft_schema(pa.table(columns)).schema
+
+
+def _with_computed(
+    schema: Schema, codes: tuple[Codes, Codes], numbers: tuple[dict[str, Floats], dict[str, Floats]]
+) -> tuple[Codes, Codes, Schema]:
+    """Codes of two tables with those of the columns that equations compute, and their schema.
+
+    The bins of these columns are those that a draft gives the real numbers.
+    """
+    if not schema.equations:
+        return (*codes, schema)
+    parties = {party: [*schema.part(party)] for party in schema.party_names}
+    rows = [dict(zip(schema.names, table, strict=True)) for table in codes]
+    for equation in schema.equations:
+        name, real = equation.name, numbers[0][equation.name]
+        values, counts = np.unique(real[~np.isnan(real)], return_counts=True)
+        by_value = dict(zip(values.tolist(), counts.tolist(), strict=True)) or {0.0: 1}
+        edges = drafted_edges(by_value, DRAFTED_BINS)
+        attribute = Attribute.numeric(name, edges, clamp=True, missing=True)
+        party = schema.party_names[schema.party_of(schema.index(equation.terms[0][0]))]
+        parties[party].append(attribute)
+        for row, its in zip(rows, numbers, strict=True):
+            row[name] = encode_columns(pa.table({name: its[name]}), [attribute], "The table")[0]
+    whole = Schema.of(parties, impossible=schema.impossible, rules=schema.orders)
+    truth, made = (np.array([row[name] for name in whole.names], np.uint16) for row in rows)
+    return truth, made, whole
+
+
+def _broken(
+    schema: Schema, real: dict[str, Floats], synthetic: dict[str, Floats]
+) -> Iterator[dict[str, Any]]:
+    """Numbers of records that do not keep each equation."""
+    for equation, attribute in zip(schema.equations, schema.computed, strict=True):
+        yield {"combination": str(equation)} | {
+            which: int(differ(its[equation.name], equation.total(its, attribute)).sum())
+            for which, its in (("real", real), ("synthetic", synthetic))
+        }
 
 
 def _compare(
@@ -274,13 +317,13 @@ def read_real(
     # Tables in the order of the schema's parties count as theirs, as in a run.
     parts = [schema.part(party) for party in schema.party_names]
     if len(parts) != len(sources) or any(
-        not {a.name for a in part}.issubset(open_pieces(source, read).names)
+        not {a.name for a in part}.issubset(with_derived(source, schema, read).names)
         for part, source in zip(parts, sources, strict=True)
     ):
         parts = [schema.attributes] * len(sources)
     for i, (source, its) in enumerate(zip(sources, parts, strict=True)):
         names.append(name_of(source, f"real table {i + 1}"))
-        table = read_arrow(source, read)
+        table = read_arrow(with_derived(source, schema, read))
         known = {schema.names[a] for a in schema.shared}.intersection(columns)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(a for a in its if a.name in table.column_names)
@@ -288,7 +331,10 @@ def read_real(
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()
-        numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
+        numbers.append(
+            original_numbers(part, table, tables[-1].codes, names[-1])
+            | computed_numbers(source, schema, read)
+        )
         columns += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in columns]:
         raise SchemaError(
@@ -319,8 +365,10 @@ def read_real(
         joined |= {
             name: np.where(present, values[rows], np.nan) for name, values in by_name.items()
         }
+    for equation, attribute in zip(schema.equations, schema.computed, strict=True):
+        joined.setdefault(equation.name, equation.total(joined, attribute))
     # Digests have another order in every process. Sort by codes, so that a seed always draws the
     # same records.
     order = np.lexsort([*joined.values(), *codes])
-    in_order = {name: joined[name][order] for name in schema.names if name in joined}
+    in_order = {name: joined[name][order] for name in schema.columns if name in joined}
     return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]

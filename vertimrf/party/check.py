@@ -19,7 +19,8 @@ from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
-from ..tables.arrow import Pieces, Source, open_pieces
+from ..tables.arrow import Pieces, Source
+from ..tables.derived import breaking, with_derived
 from ..tables.formats import UNDECODED
 from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
 from ..tables.impossible import ruled_out
@@ -80,7 +81,7 @@ def check_table(
     Raises:
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
-    pieces = open_pieces(source, read)
+    pieces = with_derived(source, schema.schema, read)
     attributes = schema.schema.part(party)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
@@ -101,6 +102,11 @@ def check_table(
     ]
     notes = [*extra_columns([c for c in encoded.extra if c not in schema.wanted], where)]
     notes += watched.notes()
+    notes += [
+        f"{where}: {count:,} records have another {equation.name!r} than {equation}; synthetic rows keep the rule."
+        for equation, count in breaking(source, schema.schema, read).items()
+        if count
+    ]
     if table.dropped.records:
         facts.append(
             f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."

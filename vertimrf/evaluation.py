@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,13 @@ from .errors import SchemaError, TableError, some
 from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
-from .plan.attribute import Attribute
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import Source, name_of, read_arrow, read_standing, several
-from .tables.derived import computed_numbers, differ, with_derived
+from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
+from .tables.derived import breaking, numbers_of, with_derived
+from .tables.dropped import Tally
 from .tables.edges import drafted_edges
 from .tables.ids import IdKeys
 from .tables.impossible import possible
@@ -98,13 +99,14 @@ def evaluate(
             schema,
             attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
         )
-    check_columns(table.column_names, None, (*schema.attributes, *schema.computed), where)
+    check_columns(table.column_names, None, [*schema.domains.values()], where)
     for sentence in extra_columns(
-        [name for name in table.column_names if name not in (*schema.columns, id)], where
+        [name for name in table.column_names if name not in (*schema.domains, id)], where
     ):
         LOG.warning("%s", sentence)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
+    real, schema, equations = _with_computed(schema, real, table, read)
     if options.party is not None:
         mine = schema.part(options.party)
         inside, names = schema.combinations_at(options.party), {a.name for a in mine}
@@ -118,11 +120,10 @@ def evaluate(
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
     plain = tuple(replace(attribute, format=None) for attribute in schema.attributes)
     made = encode_columns(table, plain, where)
+    out = _compare(truth, made, schema, options)
+    if equations:
+        out["impossible"] = [*out.get("impossible", ()), *equations]
     made_numbers = original_numbers(plain, table, made, where)
-    made_numbers |= computed_numbers(table, replace(schema, attributes=plain))
-    out = _compare(*_with_computed(schema, (truth, made), (numbers, made_numbers)), options)
-    if schema.equations:
-        out.setdefault("impossible", []).extend(_broken(schema, numbers, made_numbers))
     out["numbers"] = compare_numbers(numbers, made_numbers)
     out["correlations"] = compare_correlations(numbers, made_numbers)
     if len({*counts, truth.shape[1]}) > 1:
@@ -160,40 +161,31 @@ def _domains(
 
 
 def _with_computed(
-    schema: Schema, codes: tuple[Codes, Codes], numbers: tuple[dict[str, Floats], dict[str, Floats]]
-) -> tuple[Codes, Codes, Schema]:
-    """Codes of two tables with those of the columns that equations compute, and their schema.
-
-    The bins of these columns are those that a draft gives the real numbers.
+    schema: Schema, real: Sequence[Source], made: pa.Table, read: ReadOptions
+) -> tuple[Sequence[Source], Schema, list[dict[str, Any]]]:
+    """The real tables with what equations derive; the schema with the columns that they compute and
+    a real table has, in bins of the synthetic numbers; and numbers of records that break equations.
     """
     if not schema.equations:
-        return (*codes, schema)
+        return real, schema, []
+    plain = replace(schema, attributes=tuple(replace(a, format=None) for a in schema.attributes))
+    broken = [breaking(made, plain), *(breaking(source, schema, read) for source in real)]
+    real = [with_derived(source, schema, read, computed=True) for source in real]
     parties = {party: [*schema.part(party)] for party in schema.party_names}
-    rows = [dict(zip(schema.names, table, strict=True)) for table in codes]
+    lines = []
     for equation in schema.equations:
-        name, real = equation.name, numbers[0][equation.name]
-        values, counts = np.unique(real[~np.isnan(real)], return_counts=True)
-        by_value = dict(zip(values.tolist(), counts.tolist(), strict=True)) or {0.0: 1}
-        edges = drafted_edges(by_value, DRAFTED_BINS)
-        attribute = Attribute.numeric(name, edges, clamp=True, missing=True)
-        party = schema.party_names[schema.party_of(schema.index(equation.terms[0][0]))]
-        parties[party].append(attribute)
-        for row, its in zip(rows, numbers, strict=True):
-            row[name] = encode_columns(pa.table({name: its[name]}), [attribute], "The table")[0]
-    whole = Schema.of(parties, impossible=schema.impossible, rules=schema.orders)
-    truth, made = (np.array([row[name] for name in whole.names], np.uint16) for row in rows)
-    return truth, made, whole
-
-
-def _broken(
-    schema: Schema, real: dict[str, Floats], synthetic: dict[str, Floats]
-) -> Iterator[dict[str, Any]]:
-    """Numbers of records that do not keep each equation."""
-    for equation, attribute in zip(schema.equations, schema.computed, strict=True):
-        yield {"combination": str(equation)} | {
-            which: int(differ(its[equation.name], equation.total(its, attribute)).sum())
-            for which, its in (("real", real), ("synthetic", synthetic))
-        }
+        name = equation.name
+        counts = [of.get(equation, Tally()).count for of in broken]
+        lines.append(
+            {"combination": str(equation), "real": sum(counts[1:]), "synthetic": counts[0]}
+        )
+        if any(name in pieces.names for pieces in real):
+            numbers = numbers_of(made, plain.domains[name], "The synthetic table")
+            edges = drafted_edges(Counter(numbers[~np.isnan(numbers)].tolist()), DRAFTED_BINS)
+            attribute = replace(schema.domains[name], edges=edges, missing=True)
+            party = schema.party_of(schema.index(equation.terms[0][0]))
+            parties[schema.party_names[party]].append(attribute)
+    return real, Schema.of(parties, impossible=schema.impossible, rules=schema.orders), lines
 
 
 def _compare(
@@ -317,13 +309,13 @@ def read_real(
     # Tables in the order of the schema's parties count as theirs, as in a run.
     parts = [schema.part(party) for party in schema.party_names]
     if len(parts) != len(sources) or any(
-        not {a.name for a in part}.issubset(with_derived(source, schema, read).names)
+        not {a.name for a in part}.issubset(open_pieces(source, read).names)
         for part, source in zip(parts, sources, strict=True)
     ):
         parts = [schema.attributes] * len(sources)
     for i, (source, its) in enumerate(zip(sources, parts, strict=True)):
         names.append(name_of(source, f"real table {i + 1}"))
-        table = read_arrow(with_derived(source, schema, read))
+        table = read_arrow(source, read)
         known = {schema.names[a] for a in schema.shared}.intersection(columns)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(a for a in its if a.name in table.column_names)
@@ -331,10 +323,7 @@ def read_real(
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()
-        numbers.append(
-            original_numbers(part, table, tables[-1].codes, names[-1])
-            | computed_numbers(source, schema, read)
-        )
+        numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
         columns += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in columns]:
         raise SchemaError(
@@ -365,10 +354,8 @@ def read_real(
         joined |= {
             name: np.where(present, values[rows], np.nan) for name, values in by_name.items()
         }
-    for equation, attribute in zip(schema.equations, schema.computed, strict=True):
-        joined.setdefault(equation.name, equation.total(joined, attribute))
     # Digests have another order in every process. Sort by codes, so that a seed always draws the
     # same records.
     order = np.lexsort([*joined.values(), *codes])
-    in_order = {name: joined[name][order] for name in schema.columns if name in joined}
+    in_order = {name: joined[name][order] for name in schema.names if name in joined}
     return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
+from ..plan.schema import Schema
 from ..tables.arrow import Pieces, Source
 from ..tables.derived import breaking, with_derived
 from ..tables.formats import UNDECODED
@@ -101,12 +102,7 @@ def check_table(
         f"{rows:,} records, {len(attributes)} attributes in the {'plan' if plan else 'schema'}."
     ]
     notes = [*extra_columns([c for c in encoded.extra if c not in schema.wanted], where)]
-    notes += watched.notes()
-    notes += [
-        f"{where}: {count:,} records have another {equation.name!r} than {equation}; synthetic rows keep the rule."
-        for equation, count in breaking(source, schema.schema, read).items()
-        if count
-    ]
+    notes += [*watched.notes(), *_broken(source, schema.schema, where, read)]
     if table.dropped.records:
         facts.append(
             f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."
@@ -136,6 +132,15 @@ def check_table(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
+
+
+def _broken(source: Source, schema: Schema, where: str, read: ReadOptions) -> Iterator[str]:
+    """Sentences on equations that records do not keep."""
+    for equation, broken in breaking(source, schema, read).items():
+        if broken.count:
+            yield (
+                f"{where}: the rule {equation} does not hold in {broken.records}; synthetic rows keep it."
+            )
 
 
 def _encoded(

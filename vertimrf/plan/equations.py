@@ -7,7 +7,7 @@ others. A column of the right side that a table lacks is read from the others by
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,67 +71,67 @@ class Equation:
             SchemaError: a term does not exist, or the terms make no number, date or timestamp.
         """
         named = {attribute.name: attribute for attribute in attributes}
-        for name, _ in self.terms:
-            check_numbers(self, name, named)
-        terms = [named[name] for name, _ in self.terms]
-        instants = [term for term in terms if term.calendar is not None]
-        digits = [_digits(term) for term in terms if term.calendar is None]
-        most = None if None in digits else max(filter(None, digits), default=0)
-        net = sum(sign for name, sign in self.terms if named[name].calendar is not None)
+        terms = [(check_numbers(self, name, named), sign) for name, sign in self.terms]
+        instants = [(term, sign) for term, sign in terms if term.calendar is not None]
+        net = sum(sign for _, sign in instants)
+        digits = [_digits(term) for term, _ in terms if term.calendar is None]
+        most = None if None in digits else max([0, *filter(None, digits)])
         if (
-            len({(term.calendar, term.timezone) for term in instants}) > 1
+            len({(term.calendar, term.timezone) for term, _ in instants}) > 1
             or net not in (0, 1)
-            or (net and (most != 0 or instants[0].calendar == "time"))
+            or (net and (most != 0 or instants[0][0].calendar == "time"))
         ):
             raise SchemaError(
                 f"Rule {self}: its columns do not add up; a number is a sum of numbers or the difference of two dates, times or "
                 "timestamps of one zone; a date or timestamp is another one and whole numbers of days or seconds."
             )
-        spans = [
-            sorted(sign * float(end) for end in (min(span), max(span)))
-            for name, sign in self.terms
-            for span in [_numbers(named[name])]
-        ]
-        low, high = (sum(ends) for ends in zip(*spans, strict=True))
-        alike = instants if net else [] if instants else terms
-        return Attribute(
+        ends = [sorted(sign * float(end) for end in _ends(term)) for term, sign in terms]
+        low, high = map(sum, zip(*ends, strict=True))
+        edges, missing = (low, max(high, low + 1)), any(term.missing for term, _ in terms)
+        if net:
+            date = instants[0][0]
+            return replace(
+                date, name=self.name, edges=edges, resolution=None, clamp=True, missing=missing
+            )
+        written_as = [term.format for term, _ in terms if term.format and not instants]
+        return Attribute.numeric(
             self.name,
-            "numeric",
-            edges=(low, max(high, low + 1)),
-            integral=not net and most == 0,
-            resolution=None if net or not most else 10.0**-most,
-            calendar=instants[0].calendar if net else None,
-            timezone=instants[0].timezone if net else None,
-            format=next((term.format for term in alike if term.format is not None), None),
-            missing=any(term.missing for term in terms),
+            edges,
+            integral=most == 0,
+            resolution=10.0**-most if most else None,
             clamp=True,
+            missing=missing,
+            format=next(iter(written_as), None),
         )
 
 
-def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> None:
-    """Check that a column of a rule exists and has numbers, dates or times.
+def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> Attribute:
+    """The attribute of a rule, which must have numbers, dates or times.
 
     Raises:
-        SchemaError: it does not.
+        SchemaError: there is none, or it has none.
     """
     if name not in named:
         raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
-    if isinstance(_numbers(named[name])[0], str | bool):
+    if isinstance(_ends(named[name])[0], str | bool):
         raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
+    return named[name]
 
 
-def decimals(number: float) -> int:
+def decimals(number: Any) -> int:
     """Decimals of a number, at most 12."""
     return len(f"{number:.12f}".rstrip("0").partition(".")[2])
 
 
-def _numbers(attribute: Attribute) -> Any:
-    """The edges of an attribute, or its values, or its least and greatest code."""
-    return attribute.edges or attribute.values or (0, attribute.codes - 1)
+def _ends(attribute: Attribute) -> Any:
+    """The bounds of an attribute: of its bins, values or codes."""
+    values = attribute.edges or attribute.values or (0, attribute.codes - 1)
+    return min(values), max(values)
 
 
 def _digits(attribute: Attribute) -> int | None:
     """Decimals of an attribute's numbers; None if they have any number of them."""
-    numbers = (attribute.step,) if attribute.edges else _numbers(attribute)
-    digits = max(map(decimals, numbers))
-    return None if digits > MAX_DECIMALS or (attribute.edges and not attribute.step) else digits
+    if attribute.edges and not attribute.step:
+        return None
+    digits = max(map(decimals, attribute.values or (attribute.step,)))
+    return digits if digits <= MAX_DECIMALS else None

@@ -308,14 +308,10 @@ class Schema:
         return tuple(rule for rule in self.rules if isinstance(rule, Equation))
 
     @cached_property
-    def computed(self) -> tuple[Attribute, ...]:
-        """The columns that equations compute, in their order."""
-        return tuple(equation.attribute(self.attributes) for equation in self.equations)
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of a synthetic table: the attributes and what is computed of them."""
-        return (*self.names, *(equation.name for equation in self.equations))
+    def domains(self) -> dict[str, Attribute]:
+        """The columns of a synthetic table: the attributes, and what equations compute of them."""
+        computed = [equation.attribute(self.attributes) for equation in self.equations]
+        return {attribute.name: attribute for attribute in (*self.attributes, *computed)}
 
     def index(self, name: str) -> int:
         """Position of an attribute.

@@ -237,7 +237,7 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
 
 
 @pytest.mark.parametrize(
-    ("rows", "proposed", "picked"),
+    "rows, proposed, picked",
     [
         (500, [4000], 1),
         (3, [8 * 64], 1),

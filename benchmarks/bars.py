@@ -19,6 +19,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -274,6 +275,8 @@ def main():
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     known, outcomes, failed = known_misses(), [], 0
+    # A shell that starts it in the background has it ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     done, processor = {}, {}
     try:
         for section, command, bars in chosen(options.only, size):

@@ -91,8 +91,8 @@ class Bar:
         at_most, at_least: the bar; one of them is None.
         width: by how much a quick run may miss it, for the noise of fewer repetitions.
         quick: whether quick runs are held to it.
-        kind: "ratio" (within one run) or "absolute".
-        machine: what the figure depends on: "any", or the machine that an absolute time is about.
+        kind: "ratio" (within one run, or moved by no machine) or "absolute".
+        machine: what the figure depends on: "any", or the machine of a time, or of a ratio that other work moves.
     """
 
     name: str

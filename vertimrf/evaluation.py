@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +25,12 @@ from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
+from .tables.derived import breaking, numbers_of, with_derived
+from .tables.dropped import Tally
+from .tables.edges import drafted_edges
 from .tables.ids import IdKeys
 from .tables.impossible import possible
-from .tables.infer import draft_schema
+from .tables.infer import DRAFTED_BINS, draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import (
     check_columns,
@@ -95,13 +99,14 @@ def evaluate(
             schema,
             attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
         )
-    check_columns(table.column_names, None, schema.attributes, where)
+    check_columns(table.column_names, None, [*schema.domains.values()], where)
     for sentence in extra_columns(
-        [name for name in table.column_names if name not in (*schema.names, id)], where
+        [name for name in table.column_names if name not in (*schema.domains, id)], where
     ):
         LOG.warning("%s", sentence)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
+    real, schema, equations = _with_computed(schema, real, table, read)
     if options.party is not None:
         mine = schema.part(options.party)
         inside, names = schema.combinations_at(options.party), {a.name for a in mine}
@@ -109,13 +114,15 @@ def evaluate(
             {options.party: mine},
             public=schema.public,
             impossible=[stated for i, stated in enumerate(schema.impossible) if i in inside],
-            rules=[rule for rule in schema.rules if {rule.low, rule.high} <= names],
+            rules=[rule for rule in schema.rules if rule.columns <= names],
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
     plain = tuple(replace(attribute, format=None) for attribute in schema.attributes)
     made = encode_columns(table, plain, where)
     out = _compare(truth, made, schema, options)
+    if equations:
+        out["impossible"] = [*out.get("impossible", ()), *equations]
     made_numbers = original_numbers(plain, table, made, where)
     out["numbers"] = compare_numbers(numbers, made_numbers)
     out["correlations"] = compare_correlations(numbers, made_numbers)
@@ -151,6 +158,34 @@ def _domains(
             both = both[0].cast(pa.string()), both[1].cast(pa.string())
         columns[name] = pa.chunked_array([chunk for column in both for chunk in column.chunks])
     return draft_schema(pa.table(columns)).schema
+
+
+def _with_computed(
+    schema: Schema, real: Sequence[Source], made: pa.Table, read: ReadOptions
+) -> tuple[Sequence[Source], Schema, list[dict[str, Any]]]:
+    """The real tables with what equations derive; the schema with the columns that they compute and
+    a real table has, in bins of the synthetic numbers; and numbers of records that break equations.
+    """
+    if not schema.equations:
+        return real, schema, []
+    plain = replace(schema, attributes=tuple(replace(a, format=None) for a in schema.attributes))
+    broken = [breaking(made, plain), *(breaking(source, schema, read) for source in real)]
+    real = [with_derived(source, schema, read, computed=True) for source in real]
+    parties = {party: [*schema.part(party)] for party in schema.party_names}
+    lines = []
+    for equation in schema.equations:
+        name = equation.name
+        counts = [of.get(equation, Tally()).count for of in broken]
+        lines.append(
+            {"combination": str(equation), "real": sum(counts[1:]), "synthetic": counts[0]}
+        )
+        if any(name in pieces.names for pieces in real):
+            numbers = numbers_of(made, plain.domains[name], "The synthetic table")
+            edges = drafted_edges(Counter(numbers[~np.isnan(numbers)].tolist()), DRAFTED_BINS)
+            attribute = replace(schema.domains[name], edges=edges, missing=True)
+            party = schema.party_of(schema.index(equation.terms[0][0]))
+            parties[schema.party_names[party]].append(attribute)
+    return real, Schema.of(parties, impossible=schema.impossible, rules=schema.orders), lines
 
 
 def _compare(

@@ -196,7 +196,7 @@ class Model:
             place: shares_inside(self.schema.attributes[place], span)[kept[place]]
             for place, span in spans.items()
         }
-        ruled = {name for rule in self.schema.rules for name in (rule.low, rule.high)}
+        ruled = set().union(*(rule.columns for rule in self.schema.orders))
         for place, share in shares.items():
             if self.schema.names[place] in ruled and (share < 1).any():
                 raise SchemaError(

@@ -38,6 +38,7 @@ from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
 from .tables.arrow import Source, name_of, open_pieces, several
+from .tables.derived import with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
@@ -147,6 +148,9 @@ def open_tables(
             LOG.warning("%s", flag)
         kept = {*schema.names, id, read.person}  # A flag has named each other column.
         tables = [replace(t, names=tuple(n for n in t.names if n in kept)) for t in tables]
+    else:
+        known = schema.schema if isinstance(schema, OpenSchema) else schema
+        tables = [with_derived(table, known) for table in tables]
     if isinstance(schema, OpenSchema):
         whole = [table.whole() for table in tables] if schema.wanted else []
         schema = with_domains(schema, whole, names, domains, read.person, records_per_person)

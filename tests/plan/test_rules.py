@@ -12,7 +12,7 @@ from planning import plan_with
 from vertimrf.errors import SchemaError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.rules import Order
+from vertimrf.plan.rules import Order, parse_rule
 from vertimrf.plan.schema import Schema
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.table import encode_columns
@@ -40,7 +40,7 @@ OTHERS = [
     ],
 )
 def test_a_rule_reads_its_own_text(text, rule):
-    assert Order.parse(text) == Order.parse(str(rule)) == rule
+    assert parse_rule(text) == parse_rule(str(rule)) == rule
 
 
 @pytest.mark.parametrize(

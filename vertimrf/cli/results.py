@@ -63,7 +63,7 @@ def sample(
     given = read_conditions(where, model.schema)
     if draws is None:
         pieces = model.pieces(rows, given=given, seed=seed)
-    elif given or "draw" in model.schema.names:
+    elif given or "draw" in model.schema.domains:
         raise PlanError("--draws goes without --where, and without a column draw in the model.")
     else:
         pieces = (

@@ -148,7 +148,7 @@ def domains(
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
-    from ..tables.arrow import open_pieces
+    from ..tables.derived import with_derived
     from ..tables.table import check_present
 
     check_schema_file(out)
@@ -163,7 +163,7 @@ def domains(
         )
     if records_per_person > 1 and read.person is None:
         raise PlanError("--records-per-person needs --person, the column of person ids.")
-    content = open_pieces(table, read).whole()
+    content = with_derived(table, part.schema, read).whole()
     check_present(part.wanted, content.column_names, table)
     (party, _), *_ = part.schema.parties
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,9 @@ from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
-from ..tables.arrow import Pieces, Source, open_pieces
+from ..plan.schema import Schema
+from ..tables.arrow import Pieces, Source
+from ..tables.derived import breaking, with_derived
 from ..tables.formats import UNDECODED
 from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
 from ..tables.impossible import ruled_out
@@ -80,7 +82,7 @@ def check_table(
     Raises:
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
-    pieces = open_pieces(source, read)
+    pieces = with_derived(source, schema.schema, read)
     attributes = schema.schema.part(party)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
@@ -100,7 +102,7 @@ def check_table(
         f"{rows:,} records, {len(attributes)} attributes in the {'plan' if plan else 'schema'}."
     ]
     notes = [*extra_columns([c for c in encoded.extra if c not in schema.wanted], where)]
-    notes += watched.notes()
+    notes += [*watched.notes(), *_broken(source, schema.schema, where, read)]
     if table.dropped.records:
         facts.append(
             f"{table.dropped.records:,} of them do not fit, and would be left out; only this party learns that."
@@ -130,6 +132,15 @@ def check_table(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
+
+
+def _broken(source: Source, schema: Schema, where: str, read: ReadOptions) -> Iterator[str]:
+    """Sentences on equations that records do not keep."""
+    for equation, broken in breaking(source, schema, read).items():
+        if broken.count:
+            yield (
+                f"{where}: the rule {equation} does not hold in {broken.records}; synthetic rows keep it."
+            )
 
 
 def _encoded(

@@ -42,6 +42,7 @@ from ..sketches.parameters import (
     SketchPlan,
 )
 from ..tables.arrow import Source
+from ..tables.derived import with_derived
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Table, encode_table
@@ -170,7 +171,8 @@ class Party:
         """
         mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
         keys = id_keys(self._secret, self._plan.digest())
-        return encode_table(source, id, mine, read, keys=keys, impossible=ruled)
+        pieces = with_derived(source, self._plan.schema, read)
+        return encode_table(pieces, id, mine, read, keys=keys, impossible=ruled)
 
     def rows(self, table: Table | Records) -> bytes:
         """Step 1 of encrypted counts: this party's rows, encrypted, for all later parties.

@@ -132,7 +132,7 @@ def close(schema: OpenSchema, findings: Sequence[Finding]) -> Schema:
         for combination in schema.impossible
         if names.isdisjoint(condition.attribute for condition in combination.conditions)
     ]
-    rules = tuple(rule for rule in schema.rules if names.isdisjoint((rule.low, rule.high)))
+    rules = tuple(rule for rule in schema.rules if names.isdisjoint(rule.columns))
     return replace(schema, impossible=tuple(kept), rules=rules).closed(
         {f.domain.name: f.attribute or f.domain.unknown for f in findings},
         tuple(entry for finding in findings for entry in finding.entries),

@@ -11,7 +11,7 @@ QUOTED = r"`(?:[^`]|``)+`"
 
 def written(name: str) -> str:
     """The text of a column's name, between backticks where it needs them."""
-    return name if re.fullmatch(r"[\w.-]+", name) else f"`{name.replace('`', '``')}`"
+    return name if re.fullmatch(r"[\w.]+", name) else f"`{name.replace('`', '``')}`"
 
 
 def unquoted(text: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 from ..errors import SchemaError
 from ..privacy.ledger import LedgerEntry
 from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
+from .equations import Equation
 from .impossible import Impossible
-from .rules import Order, check_rules
+from .rules import Rule, check_rules, parse_rule
 from .schema import Schema, SchemaSections, read_impossible, read_schema
 
 __all__ = ["OTHER", "OpenSchema", "PrivateDomain"]
@@ -120,13 +121,13 @@ class OpenSchema:
             no plan can be made with it.
         wanted: the private domains by attribute name, in schema order.
         impossible: impossible combinations of attributes with private domains.
-        rules: all rules, if there are private domains.
+        rules: all rules, if there are private domains; ``schema`` then has the equations alone.
     """
 
     schema: Schema
     wanted: Mapping[str, PrivateDomain]
     impossible: tuple[Impossible, ...] = ()
-    rules: tuple[Order, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -148,7 +149,7 @@ class OpenSchema:
             spent=(*schema.spent, *spent),
             public=schema.public,
             impossible=(*schema.impossible, *self.impossible),
-            rules=schema.rules or self.rules,
+            rules=self.rules if self.wanted else schema.rules,
         )
 
     @classmethod
@@ -180,7 +181,7 @@ class OpenSchema:
             sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
             for party in sections.party:
                 party.impossible = _without(party.impossible, wanted, "of a party", later)
-        rules = tuple(map(Order.parse, sections.rules)) if wanted else ()
+        rules = tuple(map(parse_rule, sections.rules)) if wanted else ()
         if wanted:
             sections.rules = []
         schema = Schema.of_sections(sections)
@@ -193,7 +194,10 @@ class OpenSchema:
                 raise SchemaError(
                     f"The impossible combination ({combination}) names {unknown[0]!r}, which the schema has not."
                 )
-        return cls(replace(schema, attributes=known), wanted, tuple(later), rules)
+        if wanted:
+            equations = tuple(rule for rule in rules if isinstance(rule, Equation))
+            schema = replace(schema, attributes=known, rules=equations)
+        return cls(schema, wanted, tuple(later), rules)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OpenSchema:

@@ -322,7 +322,7 @@ class Plan:
                 "The outer population needs sketches that tell how many people parties have in common: several parties, and "
                 "scheduled pairs or count sketches; or leave the population at inner."
             )
-        if self.population == OUTER and HOLDERS_COLUMN in self.schema.names:
+        if self.population == OUTER and HOLDERS_COLUMN in self.schema.domains:
             raise PlanError(
                 f"Of the outer population a column {HOLDERS_COLUMN!r} says who holds somebody: rename the attribute."
             )

@@ -1,7 +1,7 @@
-"""Rules of a schema that order two columns ("arrival <= departure").
+"""Rules of a schema: orders of two columns ("arrival <= departure"), and equations.
 
-A rule is a structural zero for all bins of which no values keep it. Of other bins, rows get values
-that keep it (:mod:`vertimrf.server.ordered`).
+An order is a structural zero for all bins of which no values keep it. Of other bins, rows get values
+that keep it (:mod:`vertimrf.server.ordered`). For equations see :mod:`vertimrf.plan.equations`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,29 @@ import numpy as np
 from ..arrays import Floats
 from ..errors import SchemaError
 from .attribute import Attribute
+from .equations import Equation, check_numbers, decimals
 from .impossible import Combination
 from .names import QUOTED, unquoted, written
 
-__all__ = ["Order", "check_rules", "ends", "in_order", "nearest", "ruled_out", "times"]
+__all__ = [
+    "Order",
+    "Rule",
+    "check_rules",
+    "ends",
+    "in_order",
+    "nearest",
+    "parse_rule",
+    "ruled_out",
+    "times",
+]
 
 # Limits of rules: characters of one, chains of them, pairs of bins of two columns, and combinations
 # that are ruled out in all.
 MAX_LENGTH, MAX_CHAINS, MAX_CELLS, MAX_COMBINATIONS = 400, 1000, 1 << 22, 10_000
 SIDE = rf"(\s*{QUOTED}\s*|[^`<>=]*)"
-RULE = re.compile(f"{SIDE}(<=|<|>=|>){SIDE}", re.DOTALL)
+ORDER = re.compile(f"{SIDE}(<=|<|>=|>){SIDE}", re.DOTALL)
+TERM = rf"(\s*{QUOTED}\s*|[^`<>=+-]+)"
+EQUATION = re.compile(f"{TERM}=({TERM}(?:[+-]{TERM})+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -48,35 +61,53 @@ class Order:
     def __str__(self) -> str:
         return f"{written(self.low)} {'<' if self.strict else '<='} {written(self.high)}"
 
-    @classmethod
-    def parse(cls, text: Any) -> Order:
-        """Read a rule.
+    @property
+    def columns(self) -> frozenset[str]:
+        """The attributes that the rule names."""
+        return frozenset((self.low, self.high))
 
-        Args:
-            text: two columns with <=, <, >= or > between them; names with other characters than
-                letters and digits may stand between backticks.
 
-        Raises:
-            SchemaError: the text is no rule.
+Rule = Order | Equation
 
-        Example:
-            >>> str(Order.parse("departure >= arrival"))
-            'arrival <= departure'
-        """
-        parts = RULE.fullmatch(str(text)[: MAX_LENGTH + 1])
-        if (
-            parts is None
-            or len(parts[0]) > MAX_LENGTH
-            or not (parts[1].strip() and parts[3].strip())
-        ):
-            raise SchemaError(
-                f"The rule {str(text)[:200]!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
-                f"arrival <= departure, in at most {MAX_LENGTH} characters."
-            )
-        low, high = unquoted(parts[1]), unquoted(parts[3])
-        if parts[2].startswith(">"):
-            low, high = high, low
-        return cls(low, high, len(parts[2]) == 1)
+
+def parse_rule(text: Any) -> Rule:
+    """Read a rule.
+
+    Args:
+        text: two columns with <=, <, >= or > between them; or a column, =, and columns with + or -
+            between them. Names with other characters than letters and digits may stand between
+            backticks.
+
+    Raises:
+        SchemaError: the text is no rule.
+
+    Example:
+        >>> str(parse_rule("departure >= arrival"))
+        'arrival <= departure'
+    """
+    text = str(text)[: MAX_LENGTH + 1]
+    order, equation = ORDER.fullmatch(text), EQUATION.fullmatch(text)
+    terms = re.findall(f"([+-]?){TERM}", equation[2]) if equation else []
+    sides = (
+        order.group(1, 3)
+        if order
+        else (equation[1], *(term for _, term in terms))
+        if equation
+        else ()
+    )
+    names = [unquoted(side) for side in sides if side.strip()]
+    if len(text) > MAX_LENGTH or not sides or len(names) < len(sides):
+        raise SchemaError(
+            f"The rule {text[:200]!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
+            f"arrival <= departure, or an equation, as in total = base + bonus, in at most {MAX_LENGTH} characters."
+        )
+    if order:
+        low, high = reversed(names) if order[2].startswith(">") else names
+        return Order(low, high, len(order[2]) == 1)
+    if len(set(names)) < len(names):
+        raise SchemaError(f"Rule {text.strip()}: it names a column twice.")
+    signs = [-1 if sign == "-" else 1 for sign, _ in terms]
+    return Equation(names[0], tuple(zip(names[1:], signs, strict=True)))
 
 
 def in_order(rules: Iterable[Order]) -> tuple[str, ...]:
@@ -96,9 +127,9 @@ def in_order(rules: Iterable[Order]) -> tuple[str, ...]:
 
 
 def ruled_out(
-    rules: Sequence[Order], attributes: Sequence[Attribute]
+    rules: Sequence[Rule], attributes: Sequence[Attribute]
 ) -> list[tuple[str, Combination]]:
-    """The codes of which no values keep the rules, with the text of the rules.
+    """The codes of which no values keep the orders among the rules, with the text of these.
 
     Two columns at the ends of a chain (a <= b <= c) are ruled by it, in records that have all of
     its values.
@@ -107,10 +138,11 @@ def ruled_out(
         SchemaError: as :func:`check_rules`; or there are too many chains or bins.
     """
     check_rules(rules, attributes)
+    orders = [rule for rule in rules if isinstance(rule, Order)]
     named = {attribute.name: attribute for attribute in attributes}
     places = {name: place for place, name in enumerate(named)}
     out: list[tuple[str, Combination]] = []
-    for number, chain in enumerate(_chains(rules)):
+    for number, chain in enumerate(_chains(orders)):
         text = " and ".join(map(str, chain))
         first, last = named[chain[0].low], named[chain[-1].high]
         cells = first.size * last.size
@@ -147,24 +179,37 @@ def _chains(rules: Sequence[Order]) -> Iterator[tuple[Order, ...]]:
         chains += [(*chain, rule) for rule in rules if rule.low == chain[-1].high]
 
 
-def check_rules(rules: Sequence[Order], attributes: Sequence[Attribute]) -> None:
-    """Check that the columns of rules exist and can be compared, and that rules form no circle.
+def check_rules(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> None:
+    """Check that the columns of rules exist, can be compared and add up, and that no column is
+    computed twice, or has a lower value than itself.
 
     Raises:
         SchemaError: one of these is not so.
     """
     named = {attribute.name: attribute for attribute in attributes}
+    computed: dict[str, Rule] = {}
     for rule in rules:
-        _check(rule, named)
-    in_order(rules)
+        if isinstance(rule, Equation):
+            if rule.name in named or rule.name in computed:
+                raise SchemaError(
+                    f"Rule {rule}: it computes {rule.name!r}, so no party describes this column, and no other rule computes it."
+                )
+            computed[rule.name] = rule
+    for rule in rules:
+        if names := sorted(rule.columns & computed.keys()):
+            raise SchemaError(
+                f"Rule {rule}: {names[0]!r} is computed ({computed[names[0]]}), so rules name the columns that it is computed of."
+            )
+        if isinstance(rule, Equation):
+            rule.attribute(attributes)
+        else:
+            _check(rule, named)
+    in_order(rule for rule in rules if isinstance(rule, Order))
 
 
 def _check(rule: Order, named: Mapping[str, Attribute]) -> None:
     for name in (rule.low, rule.high):
-        if name not in named:
-            raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
-        if isinstance((named[name].values or (0,))[0], str | bool):
-            raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
+        check_numbers(rule, name, named)
     kinds = [
         (named[name].calendar or "number") + " with a zone" * (named[name].timezone is not None)
         for name in (rule.low, rule.high)
@@ -227,5 +272,5 @@ def nearest(
 def times(steps: Any, step: float) -> Floats:
     """Multiples of a step."""
     # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
-    product: Floats = np.asarray(steps, float) * step
-    return product if step == int(step) else np.round(product, 12)
+    product: Floats = np.round(np.asarray(steps, float) * step, decimals(step))
+    return product

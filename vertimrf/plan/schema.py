@@ -27,9 +27,10 @@ from ..files.canonical import check_depth, json_digest, json_of
 from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
+from .equations import Equation
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
-from .rules import Order, ruled_out
+from .rules import Order, Rule, parse_rule, ruled_out
 from .sdv import VERSION, metadata_of, sections_of
 from .value_files import read_lists, take_lists_out
 
@@ -67,7 +68,7 @@ class Schema:
             this schema.
         ids: the form of the record ids at every party (:mod:`vertimrf.plan.id_form`). None if it is
             not stated.
-        rules: orders of the values of two columns, which every synthetic row keeps.
+        rules: orders and equations of columns, which every synthetic row keeps.
 
     Raises:
         SchemaError: attributes or parties contradict each other, or the combinations leave no
@@ -80,7 +81,7 @@ class Schema:
     impossible: tuple[Impossible, ...] = ()
     spent: tuple[LedgerEntry, ...] = ()
     ids: str | None = None
-    rules: tuple[Order, ...] = ()
+    rules: tuple[Rule, ...] = ()
     ids_source: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -157,7 +158,7 @@ class Schema:
         *,
         public: bool = True,
         impossible: Iterable[Impossible] = (),
-        rules: Iterable[str | Order] = (),
+        rules: Iterable[str | Rule] = (),
     ) -> Schema:
         """Make a schema from each party's attributes.
 
@@ -165,7 +166,8 @@ class Schema:
             parties: attributes by party name, in the order of the parties.
             public: whether the domains are public knowledge.
             impossible: combinations of values that no record can have.
-            rules: orders of the values of two columns, or their text ("arrival <= departure").
+            rules: orders and equations of columns, or their text ("arrival <= departure",
+                "total = base + bonus").
 
         Raises:
             SchemaError: as the class; or attributes of one name differ. The message lists all of
@@ -190,7 +192,7 @@ class Schema:
         parties: Sequence[tuple[str, Sequence[Attribute]]],
         public: bool,
         impossible: Iterable[Impossible],
-        rules: Iterable[str | Order],
+        rules: Iterable[str | Rule],
     ) -> Schema:
         """As :meth:`of`, from parties whose names may repeat."""
         first: dict[str, tuple[Attribute, str]] = {}
@@ -220,9 +222,7 @@ class Schema:
             tuple((party, tuple(names)) for party, names in named),
             public,
             stated,
-            rules=tuple(
-                dict.fromkeys(r if isinstance(r, Order) else Order.parse(r) for r in rules)
-            ),
+            rules=tuple(dict.fromkeys(r if isinstance(r, Rule) else parse_rule(r) for r in rules)),
         )
 
     @classmethod
@@ -297,6 +297,22 @@ class Schema:
         """Number of codes of each attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
 
+    @cached_property
+    def orders(self) -> tuple[Order, ...]:
+        """The rules that order two columns."""
+        return tuple(rule for rule in self.rules if isinstance(rule, Order))
+
+    @cached_property
+    def equations(self) -> tuple[Equation, ...]:
+        """The rules that compute a column."""
+        return tuple(rule for rule in self.rules if isinstance(rule, Equation))
+
+    @cached_property
+    def domains(self) -> dict[str, Attribute]:
+        """The columns of a synthetic table: the attributes, and what equations compute of them."""
+        computed = [equation.attribute(self.attributes) for equation in self.equations]
+        return {attribute.name: attribute for attribute in (*self.attributes, *computed)}
+
     def index(self, name: str) -> int:
         """Position of an attribute.
 
@@ -306,6 +322,11 @@ class Schema:
         try:
             return self.names.index(name)
         except ValueError:
+            for equation in self.equations:
+                if equation.name == name:
+                    raise SchemaError(
+                        f"{name!r} is computed ({equation}); name the columns that it is computed of."
+                    ) from None
             raise SchemaError(
                 f"The schema has no attribute {name!r}; it has {', '.join(self.names)}."
             ) from None
@@ -423,7 +444,7 @@ class Schema:
             attribute = self.attributes[place]
             listed = ", ".join(attribute.code_text(code) for code in codes)
             out.append(
-                f"The impossible combinations{' and rules' * bool(self.rules)} leave no record with {attribute.name!r} {listed}."
+                f"The impossible combinations{' and rules' * bool(self.orders)} leave no record with {attribute.name!r} {listed}."
             )
         return out
 
@@ -663,7 +684,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
         public, spent, ids, ids_source: as in :class:`Schema`.
         impossible: sections of combinations of values of several parties, for
             :meth:`Impossible.from_json`.
-        rules: texts for :meth:`Order.parse`.
+        rules: texts for :func:`parse_rule`.
     """
 
     party: Annotated[list[PartySections], msgspec.Meta(min_length=1)]

@@ -21,6 +21,7 @@ from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
 from ..tables.arrow import Source, several
+from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
 from .content import Content, Truth, content
@@ -92,6 +93,7 @@ def write_report(
     truth = None
     if real:
         schema = opened.model.schema
+        real = [with_derived(source, schema, read) for source in real]
         places: Sequence[int] = range(len(schema.names))
         if party is not None:
             places = schema.party_attributes(party)

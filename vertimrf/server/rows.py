@@ -14,9 +14,10 @@ from ..arrays import Flags, Floats, Integers
 from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
-from ..plan.rules import Order, times
+from ..plan.equations import Equation
+from ..plan.rules import Order, Rule, times
 from ..plan.schema import Schema
-from .ordered import keep_order
+from .ordered import keep_order, numbers_of
 
 __all__ = ["Span", "decode_pieces", "decode_rows", "shares_inside", "with_holders"]
 
@@ -47,7 +48,7 @@ def decode_pieces(
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
     spans: Mapping[int, Span] = NO_SPANS,
-    rules: Sequence[Order] = (),
+    rules: Sequence[Rule] = (),
     absent: Flags | None = None,
 ) -> Iterator[pa.Table]:
     """Decode codes to values of the original types, in pieces, at least one.
@@ -59,14 +60,14 @@ def decode_pieces(
         attributes: domain of each row.
         rng: draws numbers inside bins.
         spans: by position, the limits of a numeric attribute.
-        rules: rules of the schema, which the values keep. No attribute of a rule has a limit.
-        absent: values that no rule has to consider [shape=(d, n), bool].
+        rules: rules of the schema, which the values keep. No attribute of an order has a limit.
+        absent: values that no rule has to consider [shape=(d, n), bool]. Sums of them are missing.
 
     Yields:
         Arrow tables of successive rows. Categorical attributes have their declared values, integer
         attributes their codes, numeric attributes values inside the bin (whole numbers, multiples
         of a step, dates or times as declared). Missing values are null. Encoding the tables gives
-        ``codes`` again.
+        ``codes`` again. Columns that equations compute come last.
 
     Raises:
         TableError: a code is outside its attribute's domain.
@@ -76,6 +77,7 @@ def decode_pieces(
             raise TableError(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
+    orders = [rule for rule in rules if isinstance(rule, Order)]
     absent = np.broadcast_to(np.False_, codes.shape) if absent is None else absent
     # The density inside bins follows from the counts of all rows.
     inside = [
@@ -102,12 +104,23 @@ def decode_pieces(
             None if span is None else _drawn(attribute, row, span, rng)
             for attribute, row, span in zip(attributes, piece, inside, strict=True)
         ]
-        if rules:
-            keep_order(rules, attributes, piece, absent[:, rows], drawn, again, rng)
+        if orders:
+            keep_order(orders, attributes, piece, absent[:, rows], drawn, again, rng)
         columns = {
             attribute.name: _decoded(attribute, row, numbers)
             for attribute, row, numbers in zip(attributes, piece, drawn, strict=True)
         }
+        for rule in rules:
+            if isinstance(rule, Equation):
+                terms = {
+                    attribute.name: np.where(away, np.nan, numbers_of(attribute, row, numbers))
+                    for attribute, row, numbers, away in zip(
+                        attributes, piece, drawn, absent[:, rows], strict=True
+                    )
+                    if attribute.name in rule.columns
+                }
+                computed = rule.attribute(attributes)
+                columns[rule.name] = _typed(computed, rule.total(terms, computed))
         yield pa.table(columns)
 
 
@@ -160,15 +173,14 @@ def _decoded(
     attribute: Attribute, row: npt.NDArray[np.integer], numbers: Floats | None
 ) -> pa.Array:
     """One column's values; a numeric attribute has ``numbers``."""
-    missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
-    # Missing cells get some valid code, with a null over it below.
-    present = np.where(missing, 0, row).astype(np.int64)
-    if attribute.kind == "categorical":
-        return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
-    values = (
-        pa.array(present[~missing]) if numbers is None else _typed(attribute, numbers[~missing])
+    if numbers is not None:
+        return _typed(attribute, numbers)
+    present = pa.array(row.astype(np.int64), mask=attribute.missing & (row == attribute.size - 1))
+    return (
+        pa.array(list(attribute.values)).take(present)
+        if attribute.kind == "categorical"
+        else present
     )
-    return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
 def with_holders(
@@ -189,12 +201,11 @@ def with_holders(
     Returns:
         The table with nulls and the last column.
     """
-    columns = {}
+    columns = dict(zip(table.column_names, table.columns, strict=True))
     for party, names in schema.parties:
         absent = pa.array(~np.array([party in parties for parties in party_sets])[holders])
         for name in names:
             columns[name] = pc.if_else(absent, pa.scalar(None, table[name].type), table[name])
-    columns = {name: columns[name] for name in table.column_names}
     labels = pa.array(["+".join(parties) for parties in party_sets])
     return pa.table({**columns, HOLDERS_COLUMN: labels.take(pa.array(holders))})
 
@@ -237,10 +248,13 @@ def numbers_inside(
 
 
 def _typed(attribute: Attribute, numbers: Floats) -> pa.Array:
-    """Numbers of an attribute as its declared type [length n]."""
+    """Numbers of an attribute as its declared type, null where they are NaN [length n]."""
+    missing = np.isnan(numbers)
+    if attribute.calendar is None and not attribute.integral:
+        return pa.array(numbers, mask=missing)
+    whole = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
     if attribute.calendar is None:
-        return pa.array(numbers.astype(np.int64) if attribute.integral else numbers)
-    whole = pa.array(numbers.astype(np.int64))
+        return whole
     if attribute.calendar == "timestamp":
         return whole.cast(pa.timestamp("s", tz=attribute.timezone))
     return whole.cast(pa.int32()).cast(

@@ -87,6 +87,8 @@ def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
 
 def name_of(source: Source, default: str = "The table") -> str:
     """The name of a table in errors: its path, or the default for an object in memory."""
+    if isinstance(source, Pieces):
+        return source.where
     return str(source) if isinstance(source, str | os.PathLike) else default
 
 

@@ -1,0 +1,137 @@
+"""Equations of a schema: a column is the sum or difference of others ("total = base + bonus").
+
+The column is no attribute: no party measures it, and synthetic rows have it from the values of the
+others. A column of the right side that a table lacks is read from the others by the same equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Floats
+from ..errors import SchemaError
+from .attribute import Attribute
+from .names import written
+
+__all__ = ["Equation", "check_numbers", "decimals"]
+
+# Numbers with more decimals have any number of them.
+MAX_DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A rule: a column is the sum or difference of others. It is missing where one of them is.
+
+    Attributes:
+        name: name of the column.
+        terms: the other columns, each with 1 if it is added, or -1 if it is subtracted.
+    """
+
+    name: str
+    terms: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        terms = "".join(f" {'-+'[sign > 0]} {written(name)}" for name, sign in self.terms)
+        return f"{written(self.name)} = {terms.removeprefix(' + ')}"
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The attributes that the rule names."""
+        return frozenset(name for name, _ in self.terms)
+
+    def solved(self, name: str) -> Equation:
+        """The equation that gives one of the terms."""
+        sign = dict(self.terms)[name]
+        others = ((other, -sign * its) for other, its in self.terms if other != name)
+        return Equation(name, ((self.name, sign), *others))
+
+    def total(self, numbers: Mapping[str, Floats], attribute: Attribute) -> Floats:
+        """The column's numbers, NaN where a term is missing [shape=(n,), float64].
+
+        Args:
+            numbers: those of the terms [each shape=(n,), float64].
+            attribute: the column's domain, to whose decimals sums are rounded.
+        """
+        total: Floats = np.sum([sign * numbers[name] for name, sign in self.terms], axis=0)
+        digits = _digits(attribute)
+        return total if digits is None else np.round(total, digits)
+
+    def attribute(self, attributes: Iterable[Attribute]) -> Attribute:
+        """The domain of the column, with one bin from the least to the greatest sum.
+
+        Args:
+            attributes: those of the schema.
+
+        Raises:
+            SchemaError: a term does not exist, or the terms make no number, date or timestamp.
+        """
+        named = {attribute.name: attribute for attribute in attributes}
+        terms = [(check_numbers(self, name, named), sign) for name, sign in self.terms]
+        instants = [(term, sign) for term, sign in terms if term.calendar is not None]
+        net = sum(sign for _, sign in instants)
+        digits = [_digits(term) for term, _ in terms if term.calendar is None]
+        most = None if None in digits else max([0, *filter(None, digits)])
+        if (
+            len({(term.calendar, term.timezone) for term, _ in instants}) > 1
+            or net not in (0, 1)
+            or (net and (most != 0 or instants[0][0].calendar == "time"))
+        ):
+            raise SchemaError(
+                f"Rule {self}: its columns do not add up; a number is a sum of numbers or the difference of two dates, times or "
+                "timestamps of one zone; a date or timestamp is another one and whole numbers of days or seconds."
+            )
+        ends = [sorted(sign * float(end) for end in _ends(term)) for term, sign in terms]
+        low, high = map(sum, zip(*ends, strict=True))
+        edges, missing = (low, max(high, low + 1)), any(term.missing for term, _ in terms)
+        if net:
+            date = instants[0][0]
+            return replace(
+                date, name=self.name, edges=edges, resolution=None, clamp=True, missing=missing
+            )
+        written_as = [term.format for term, _ in terms if term.format and not instants]
+        return Attribute.numeric(
+            self.name,
+            edges,
+            integral=most == 0,
+            resolution=10.0**-most if most else None,
+            clamp=True,
+            missing=missing,
+            format=next(iter(written_as), None),
+        )
+
+
+def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> Attribute:
+    """The attribute of a rule, which must have numbers, dates or times.
+
+    Raises:
+        SchemaError: there is none, or it has none.
+    """
+    if name not in named:
+        raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
+    if isinstance(_ends(named[name])[0], str | bool):
+        raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
+    return named[name]
+
+
+def decimals(number: Any) -> int:
+    """Decimals of a number, at most 12."""
+    return len(f"{number:.12f}".rstrip("0").partition(".")[2])
+
+
+def _ends(attribute: Attribute) -> Any:
+    """The bounds of an attribute: of its bins, values or codes."""
+    values = attribute.edges or attribute.values or (0, attribute.codes - 1)
+    return min(values), max(values)
+
+
+def _digits(attribute: Attribute) -> int | None:
+    """Decimals of an attribute's numbers; None if they have any number of them."""
+    if attribute.edges and not attribute.step:
+        return None
+    digits = max(map(decimals, attribute.values or (attribute.step,)))
+    return digits if digits <= MAX_DECIMALS else None

@@ -1,0 +1,110 @@
+"""Columns of a schema's equations in tables: derived where they are absent, and compared."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrays import Flags, Floats
+from ..plan.attribute import Attribute
+from ..plan.equations import Equation
+from ..plan.schema import Schema
+from .arrow import Pieces, Source, Unreadable, open_pieces
+from .dropped import Tally
+from .read_options import DEFAULT, ReadOptions
+from .table import column_numbers
+
+__all__ = ["breaking", "differ", "numbers_of", "with_derived"]
+
+# Numbers are equal if they differ by no more than this, or by this part of them: the error of
+# floating point.
+ABSOLUTE, RELATIVE = 1e-9, 1e-12
+
+
+def with_derived(
+    source: Source, schema: Schema, read: ReadOptions = DEFAULT, *, computed: bool = False
+) -> Pieces:
+    """Open a table, with the numbers that it lacks and an equation gives.
+
+    A derived cell is missing if one of the cells that it is derived from is no number.
+
+    Args:
+        source: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
+        schema: attributes and equations.
+        read: how the table is read.
+        computed: whether the table keeps the columns that are no attributes because an equation
+            computes them.
+    """
+    pieces = open_pieces(source, read)
+    domains = schema.domains
+    for equation in schema.equations:
+        for one in (equation, *map(equation.solved, sorted(equation.columns))):
+            if (
+                one.name not in pieces.names
+                and one.columns.issubset(pieces.names)
+                and domains[one.name].calendar is None
+            ):
+                batches = functools.partial(_batches, pieces, one, domains)
+                pieces = replace(pieces, names=(*pieces.names, one.name), batches=batches)
+    left = () if computed else {equation.name for equation in schema.equations}
+    return replace(pieces, names=tuple(name for name in pieces.names if name not in left))
+
+
+def _batches(
+    pieces: Pieces,
+    equation: Equation,
+    domains: Mapping[str, Attribute],
+    columns: Sequence[str],
+    unreadable: Unreadable | None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a table and the column that an equation gives."""
+    if equation.name not in columns:
+        yield from pieces.batches(columns, unreadable)
+        return
+    needed = {*columns, *equation.columns} - {equation.name}
+    for piece in pieces.read(sorted(needed), unreadable):
+        total = pa.array(_total(equation, piece, domains, pieces.where), from_pandas=True)
+        yield from piece.append_column(equation.name, total).select(list(columns)).to_batches()
+
+
+def _total(
+    equation: Equation, table: pa.Table, domains: Mapping[str, Attribute], where: str
+) -> Floats:
+    """The sum of an equation, NaN where a term is no number [shape=(n,), float64]."""
+    numbers = {name: numbers_of(table, domains[name], where) for name in equation.columns}
+    return equation.total(numbers, domains[equation.name])
+
+
+def numbers_of(table: pa.Table, attribute: Attribute, where: str) -> Floats:
+    """A column as numbers [shape=(n,), float64]."""
+    name = attribute.name
+    return column_numbers(attribute, table[name], f"{where}: column {name!r}")[0]
+
+
+def breaking(source: Source, schema: Schema, read: ReadOptions = DEFAULT) -> dict[Equation, Tally]:
+    """By equation, the records of a table that do not keep it.
+
+    Equations of which the table lacks a column are left out.
+    """
+    pieces = open_pieces(source, read)
+    out: dict[Equation, Tally] = {}
+    for equation in schema.equations:
+        columns, before = [equation.name, *equation.columns], 0
+        if set(columns).issubset(pieces.names):
+            out[equation] = Tally()
+            for piece in pieces.read(columns, lambda *_: None):
+                stated = numbers_of(piece, schema.domains[equation.name], pieces.where)
+                total = _total(equation, piece, schema.domains, pieces.where)
+                out[equation] = out[equation].then(Tally.of(differ(stated, total), before))
+                before += piece.num_rows
+    return out
+
+
+def differ(one: Floats, other: Floats) -> Flags:
+    """Which numbers differ by more than the error of floating point; NaN equals NaN."""
+    out: Flags = ~np.isclose(one, other, RELATIVE, ABSOLUTE, equal_nan=True)
+    return out

@@ -170,7 +170,7 @@ def _with_computed(
         return real, schema, []
     plain = replace(schema, attributes=tuple(replace(a, format=None) for a in schema.attributes))
     broken = [breaking(made, plain), *(breaking(source, schema, read) for source in real)]
-    real = [with_derived(source, schema, read, computed=True) for source in real]
+    real = with_derived(real, schema, schema.domains, read)
     parties = {party: [*schema.part(party)] for party in schema.party_names}
     lines = []
     for equation in schema.equations:

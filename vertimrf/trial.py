@@ -150,7 +150,7 @@ def open_tables(
         tables = [replace(t, names=tuple(n for n in t.names if n in kept)) for t in tables]
     else:
         known = schema.schema if isinstance(schema, OpenSchema) else schema
-        tables = [with_derived(table, known) for table in tables]
+        tables = with_derived(tables, known, known.names)
     if isinstance(schema, OpenSchema):
         whole = [table.whole() for table in tables] if schema.wanted else []
         schema = with_domains(schema, whole, names, domains, read.person, records_per_person)

@@ -163,7 +163,8 @@ def domains(
         )
     if records_per_person > 1 and read.person is None:
         raise PlanError("--records-per-person needs --person, the column of person ids.")
-    content = with_derived(table, part.schema, read).whole()
+    (pieces,) = with_derived([table], part.schema, part.schema.names, read)
+    content = pieces.whole()
     check_present(part.wanted, content.column_names, table)
     (party, _), *_ = part.schema.parties
 

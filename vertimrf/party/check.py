@@ -82,8 +82,8 @@ def check_table(
     Raises:
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
-    pieces = with_derived(source, schema.schema, read)
     attributes = schema.schema.part(party)
+    (pieces,) = with_derived([source], schema.schema, [a.name for a in attributes], read)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
     most = 1 if plan is None else plan.records_per_person

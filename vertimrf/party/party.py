@@ -171,7 +171,8 @@ class Party:
         """
         mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
         keys = id_keys(self._secret, self._plan.digest())
-        pieces = with_derived(source, self._plan.schema, read)
+        names = [attribute.name for attribute in mine]
+        (pieces,) = with_derived([source], self._plan.schema, names, read)
         return encode_table(pieces, id, mine, read, keys=keys, impossible=ruled)
 
     def rows(self, table: Table | Records) -> bytes:

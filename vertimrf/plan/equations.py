@@ -17,14 +17,23 @@ from ..errors import SchemaError
 from .attribute import Attribute
 from .names import written
 
-__all__ = ["Equation", "check_numbers", "decimals"]
+__all__ = ["Equation", "Rule", "check_numbers", "decimals"]
 
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
 
 
+class Rule:
+    """What every synthetic row keeps: an order or an equation of columns."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The attributes that the rule names."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Equation:
+class Equation(Rule):
     """A rule: a column is the sum or difference of others. It is missing where one of them is.
 
     Attributes:
@@ -41,7 +50,7 @@ class Equation:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The attributes that the rule names."""
+        """See :class:`Rule`."""
         return frozenset(name for name, _ in self.terms)
 
     def solved(self, name: str) -> Equation:

@@ -17,7 +17,7 @@ import numpy as np
 from ..arrays import Floats
 from ..errors import SchemaError
 from .attribute import Attribute
-from .equations import Equation, check_numbers, decimals
+from .equations import Equation, Rule, check_numbers, decimals
 from .impossible import Combination
 from .names import QUOTED, unquoted, written
 
@@ -43,7 +43,7 @@ EQUATION = re.compile(f"{TERM}=({TERM}(?:[+-]{TERM})+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(Rule):
     """A rule: no value of one column is above that of another column in the same record.
 
     Records without one of the values keep the rule.
@@ -63,11 +63,8 @@ class Order:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The attributes that the rule names."""
+        """See :class:`Rule`."""
         return frozenset((self.low, self.high))
-
-
-Rule = Order | Equation
 
 
 def parse_rule(text: Any) -> Rule:
@@ -202,7 +199,7 @@ def check_rules(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> None:
             )
         if isinstance(rule, Equation):
             rule.attribute(attributes)
-        else:
+        elif isinstance(rule, Order):
             _check(rule, named)
     in_order(rule for rule in rules if isinstance(rule, Order))
 

@@ -93,7 +93,7 @@ def write_report(
     truth = None
     if real:
         schema = opened.model.schema
-        real = [with_derived(source, schema, read) for source in real]
+        real = with_derived(real, schema, schema.names, read)
         places: Sequence[int] = range(len(schema.names))
         if party is not None:
             places = schema.party_attributes(party)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,32 +26,38 @@ ABSOLUTE, RELATIVE = 1e-9, 1e-12
 
 
 def with_derived(
-    source: Source, schema: Schema, read: ReadOptions = DEFAULT, *, computed: bool = False
-) -> Pieces:
-    """Open a table, with the numbers that it lacks and an equation gives.
+    sources: Sequence[Source],
+    schema: Schema,
+    wanted: Collection[str],
+    read: ReadOptions = DEFAULT,
+) -> list[Pieces]:
+    """Open tables, with the numbers that all of them lack and an equation gives from columns of one.
 
     A derived cell is missing if one of the cells that it is derived from is no number.
 
     Args:
-        source: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
+        sources: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
         schema: attributes and equations.
-        read: how the table is read.
-        computed: whether the table keeps the columns that are no attributes because an equation
-            computes them.
+        wanted: the columns to derive. Other columns that equations compute are left out.
+        read: how the tables are read.
     """
-    pieces = open_pieces(source, read)
-    domains = schema.domains
-    for equation in schema.equations:
-        for one in (equation, *map(equation.solved, sorted(equation.columns))):
-            if (
-                one.name not in pieces.names
-                and one.columns.issubset(pieces.names)
-                and domains[one.name].calendar is None
-            ):
-                batches = functools.partial(_batches, pieces, one, domains)
-                pieces = replace(pieces, names=(*pieces.names, one.name), batches=batches)
-    left = () if computed else {equation.name for equation in schema.equations}
-    return replace(pieces, names=tuple(name for name in pieces.names if name not in left))
+    tables = [open_pieces(source, read) for source in sources]
+    absent = set(wanted).difference(*(pieces.names for pieces in tables))
+    computed = {equation.name for equation in schema.equations}.difference(wanted)
+    out = []
+    for pieces in tables:
+        for rule in schema.equations:
+            for one in (rule, *map(rule.solved, sorted(rule.columns))):
+                if (
+                    one.name in absent.difference(pieces.names)
+                    and one.columns.issubset(pieces.names)
+                    and schema.domains[one.name].calendar is None
+                ):
+                    batches = functools.partial(_batches, pieces, one, schema.domains)
+                    pieces = replace(pieces, names=(*pieces.names, one.name), batches=batches)
+        names = tuple(name for name in pieces.names if name not in computed)
+        out.append(replace(pieces, names=names))
+    return out
 
 
 def _batches(

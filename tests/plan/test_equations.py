@@ -1,0 +1,166 @@
+"""Equations of a schema: which text is one, what they may add up, and the domain of the sum."""
+
+import numpy as np
+import pytest
+from planning import plan_with
+
+from vertimrf.errors import PlanError, SchemaError
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.equations import Equation
+from vertimrf.plan.open_schema import OpenSchema
+from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.rules import parse_rule
+from vertimrf.plan.schema import Schema
+
+DATES = ["2020-01-01", "2020-02-01", "2020-03-01"]
+ONE = [
+    Attribute.categorical("text", ["x", "y"]),
+    Attribute.temporal("day", "date", DATES, format="%d/%m/%Y", missing=True),
+    Attribute.temporal("later", "date", DATES),
+    Attribute.temporal("at", "timestamp", DATES),
+    Attribute.temporal("there", "timestamp", DATES, timezone="Europe/Vienna"),
+    Attribute.temporal("hour", "time", ["08:00", "12:00"]),
+    Attribute.numeric("whole", [-2, 0, 10], integral=True),
+    Attribute.numeric("cents", [0, 10], resolution=0.01, format=","),
+    Attribute.numeric("any", [0, 10]),
+    Attribute.integer("code", 4),
+    Attribute.categorical("listed", [0.5, 1.0, 2.5]),
+]
+SCHEMA = Schema.of({"one": ONE})
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("x = a + b", Equation("x", (("a", 1), ("b", 1)))),
+        ("x=a-b+c", Equation("x", (("a", 1), ("b", -1), ("c", 1)))),
+        (" `x-y` = `a + b` - c d", Equation("x-y", (("a + b", 1), ("c d", -1)))),
+    ],
+)
+def test_an_equation_reads_its_own_text(text, rule):
+    assert parse_rule(text) == parse_rule(str(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        (["x = whole"], "The rule 'x = whole' is not clear; .* an equation, as in total = base"),
+        (["x = - whole + code"], "is not clear"),
+        (["= whole + code"], "is not clear"),
+        (["x = whole + "], "is not clear"),
+        (["x = whole + code = any"], "is not clear"),
+        (["x = whole * code"], "is not clear"),
+        (["x = whole + whole"], "Rule x = whole .* whole: it names a column twice"),
+        (["x = x + whole"], "it names a column twice"),
+        (["x = whole + cod"], r"Rule x = whole \+ cod: there is no attribute 'cod'"),
+        (["x = whole + text"], "'text' has no numbers, dates or times"),
+        (["any = whole + code"], "it computes 'any', so no party describes this column"),
+        (["x = whole + code", "x = whole - code"], "no other rule computes it"),
+        (["x = whole + code", "y = x + any"], r"'x' is computed \(x = whole \+ code\), so rules name"),
+        (["x = whole + code", "any <= x"], r"Rule any <= x: 'x' is computed"),
+        (["x = day + later"], "its columns do not add up; a number is a sum of numbers or"),
+        (["x = day + any"], "do not add up"),
+        (["x = day + cents"], "do not add up"),
+        (["x = whole - day"], "do not add up"),
+        (["x = at - there"], "do not add up"),
+        (["x = at - day"], "do not add up"),
+        (["x = hour + whole"], "do not add up"),
+    ],
+)  # fmt: skip
+def test_bad_equations_are_named(rules, sentence):
+    data = SCHEMA.to_json() | {"rules": rules}
+    with pytest.raises(SchemaError, match=sentence):
+        Schema.from_json(data)
+
+
+def test_a_sum_beyond_the_calendar_is_refused():
+    years = Attribute.numeric("days", [0, 4_000_000], integral=True)
+    with pytest.raises(SchemaError, match="'x': edges must lie in the years 1 to 9999"):
+        Schema.of({"one": [*ONE, years]}, rules=["x = day + days"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "domain"),
+    [
+        ("x = whole - code", {"edges": (-5, 10), "integral": True}),
+        ("x = whole + listed", {"edges": (-1.5, 12.5), "resolution": 0.1}),
+        ("x = cents + listed", {"edges": (0.5, 12.5), "resolution": 0.01, "format": ","}),
+        ("x = cents + any", {"edges": (0, 20), "format": ","}),
+        ("x = later - day", {"edges": (-60, 60), "integral": True, "missing": True}),
+        ("x = hour - code", None),
+        ("x = at + code", {"calendar": "timestamp", "edges": (1577836800, 1583020803)}),
+        ("x = there - code", {"timezone": "Europe/Vienna", "calendar": "timestamp"}),
+        (
+            "x = later - whole",
+            {"calendar": "date", "edges": (18252, 18324), "format": None, "missing": False},
+        ),
+        ("x = day + later - later2", None),
+    ],
+)
+def test_the_domain_of_a_sum_is_that_of_its_terms(rule, domain):
+    if domain is None:
+        with pytest.raises(SchemaError):
+            Schema.of({"one": ONE}, rules=[rule])
+        return
+    made = Schema.of({"one": ONE}, rules=[rule]).domains["x"]
+    assert {key: getattr(made, key) for key in domain} == domain
+    unstated = {"integral", "missing"} - domain.keys()
+    assert not any(getattr(made, key) for key in unstated)
+
+
+def test_sums_and_their_terms_give_each_other():
+    """Of random decimals, against integer arithmetic in hundredths."""
+    rng = np.random.default_rng(0)
+    rule = parse_rule("x = a - b + c")
+    cents = {name: rng.integers(-(10**9), 10**9, 1000) for name in "abc"}
+    numbers = {name: values / 100 for name, values in cents.items()}
+    attributes = [Attribute.numeric(name, [-1e7, 1e7], resolution=0.01) for name in "abc"]
+    whole = cents["a"] - cents["b"] + cents["c"]
+    numbers["x"] = rule.total(numbers, rule.attribute(attributes))
+    assert (numbers["x"] == whole / 100).all()
+    for name, attribute in zip("abc", attributes, strict=True):
+        assert rule.solved(name).columns == {*"abcx"} - {name}
+        assert (rule.solved(name).total(numbers, attribute) == numbers[name]).all()
+    numbers["b"][5] = np.nan
+    assert np.flatnonzero(np.isnan(rule.total(numbers, rule.attribute(attributes)))).tolist() == [5]
+
+
+def test_equations_are_part_of_the_fingerprint_and_cost_nothing(tmp_path):
+    rules = ["x = whole + code", "day <= later"]
+    stated = Schema.of({"one": ONE}, rules=rules)
+    stated.save(tmp_path / "a.toml")
+    assert Schema.load(tmp_path / "a.toml") == stated
+    assert [rule.name for rule in stated.equations] == ["x"]
+    assert len(stated.orders) == 1
+    plans = [
+        plan_with(Schema.of({"one": ONE}, rules=some), epsilon=1.0, expected_records=1000)
+        for some in ([], ["x = whole + code"], ["x = whole - code"])
+    ]
+    assert len({plan.digest() for plan in plans}) == 3
+    assert len({repr(plan.local) for plan in plans}) == 1
+    assert "rules that every row keeps: x = whole + code." in plans[1].summary()
+    part = Schema.of({"two": [Attribute.integer("z", 2)]})
+    assert Schema.merge({"a": stated, "b": part}).rules == stated.rules
+
+
+def test_the_outer_population_needs_the_name_of_its_column():
+    parts = {"one": [ONE[6]], "two": [Attribute.integer("z", 4)]}
+    schema = Schema.of(parts, rules=["held_by = whole + z"])
+    planning = PlanOptions(population="outer", expected_records=10_000)
+    with pytest.raises(PlanError, match="a column 'held_by' says who holds somebody"):
+        make_plan(schema, 10.0, planning)
+
+
+def test_an_open_schema_has_equations_of_private_domains():
+    part = {
+        "name": "p",
+        "attribute": [{"name": "a", "bins": "private"}, {"name": "b", "codes": 3}],
+    }
+    opened = OpenSchema.from_json({"party": [part], "rules": ["x = a + b", "b <= a"]})
+    assert [str(rule) for rule in opened.schema.rules] == ["x = a + b"]
+    closed = opened.closed({"a": Attribute.numeric("a", [0, 5])}, ())
+    assert closed.rules == opened.rules
+    assert closed.domains["x"].edges == (0, 7)
+    with pytest.raises(SchemaError, match="there is no attribute 'z'"):
+        OpenSchema.from_json({"party": [part], "rules": ["x = a + z"]})

@@ -115,7 +115,8 @@ def draft_schema(
     these, because columns of CSV files are read as text.
 
     The following is flagged: forms of ids that differ, so that none is drafted; columns without a
-    domain, which are left out; text with more than 256 values, the rarest of which become "other";
+    domain, which are left out; sums of two columns, and dates a short time after others, which rules
+    would keep; text with more than 256 values, the rarest of which become "other";
     and columns with the same name and type in several tables, which are treated as one column.
 
     Args:
@@ -188,6 +189,11 @@ def _attributes(
             attributes.append(replace(drafted, source=DRAFTED))
         except _Excluded as reason:
             flag(str(reason), "left out", excluded=True)
+    from .offers import offers
+
+    for rule, problem, done in offers(table, attributes):
+        done += f', and write rules = ["{rule}"] if this is a rule; every synthetic row keeps it'
+        flags.append(Flag(party, rule.name, problem, done))
     return attributes, flags
 
 

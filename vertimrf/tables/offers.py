@@ -1,0 +1,71 @@
+"""Equations that hold in every record of a table, for its owner to take over into the schema."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrays import Floats
+from ..plan.attribute import Attribute
+from ..plan.equations import Equation
+from .derived import differ, numbers_of
+
+__all__ = ["offers"]
+
+# Records that a sum is tried in before all of them, and the fewest that a table must have.
+TRIED = 64
+# Largest difference of two dates, as a part of the range of the earlier one.
+SHORT = 0.1
+
+
+def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[Equation, str, str]]:
+    """Equations that a table keeps: sums of two numbers, and dates a short time after others.
+
+    Args:
+        table: the records.
+        attributes: drafts of its columns.
+
+    Yields:
+        Per equation the equation, what its column is in the records, and what to do.
+    """
+    if table.num_rows < TRIED:
+        return
+    varying = [a for a in attributes if a.size > 1 + a.missing]
+    numbers = {
+        a.name: numbers_of(table, a, "The table")
+        for a in varying
+        if a.calendar is None and not isinstance((a.values or (0,))[0], str | bool)
+    }
+    names = {_tried(values): name for name, values in numbers.items()}
+    for one, other in itertools.combinations(numbers, 2):
+        total = numbers[one] + numbers[other]
+        name = names.get(_tried(total))
+        if name not in (None, one, other) and not differ(numbers[name], total).any():
+            yield (
+                Equation(name, ((one, 1), (other, 1))),
+                f"is {one!r} + {other!r} in every record",
+                "delete its section",
+            )
+    dates = [a for a in varying if a.calendar in ("date", "timestamp")]
+    for low, high in itertools.permutations(dates, 2):
+        if (low.calendar, low.timezone) == (high.calendar, high.timezone):
+            first = numbers_of(table, low, "The table")
+            later = numbers_of(table, high, "The table") - first
+            later, first = later[~np.isnan(later)], first[~np.isnan(first)]
+            longest = later.max(initial=0)
+            if 0 < longest <= SHORT * np.ptp(first) and later.min() >= 0:
+                unit = "days" if low.calendar == "date" else "seconds"
+                yield (
+                    Equation(high.name, ((low.name, 1), (unit, 1))),
+                    f"is at most {longest:g} {unit} after {low.name!r} in every record",
+                    f"describe {unit} (bounds = [0, {longest:g}], integral = true) in place of it",
+                )
+
+
+def _tried(numbers: Floats) -> bytes:
+    """What equal columns share."""
+    some = numbers[:: len(numbers) // TRIED]
+    return np.nan_to_num(np.round(some, 6) + 0.0, nan=np.inf, posinf=np.inf).tobytes()

@@ -114,7 +114,7 @@ class Seeds:
 
 
 def schema():
-    """Every sort of attribute, one of them at two parties, and a combination of values that cannot be."""
+    """Every sort of attribute, one of them at two parties, combinations of values that cannot be, and every sort of rule."""
     ward = Attribute.categorical("ward", ["a", "b", "c"], missing=True, other="elsewhere")
     return Schema.of(
         {
@@ -140,6 +140,7 @@ def schema():
             Impossible.of(age={"below": 15}, smoker=True),
             Impossible.of(children=2, tariff=[0, 3]),
         ],
+        rules=["children <= tariff", "due = cost + level", "until = since + tariff - children"],
     )
 
 

@@ -95,7 +95,10 @@ def test_every_row_of_two_parties_and_of_their_model_keeps_equations(tmp_path):
     schema().save(tmp_path / "schema.toml")
     good(
         f"synthesize {tables[0]} {tables[1]} --id id --schema {tmp_path}/schema.toml --epsilon 2 --out {out} "
-        f"--model {tmp_path}/m --seed 1"
+        f"--model {tmp_path}/m --json {tmp_path}/m.json --seed 1"
+    )
+    good(
+        f"report {tmp_path}/m {tmp_path}/m.json --out {tmp_path}/m.html --id id --real {tables[0]} --real {tables[1]}"
     )
     made = pa.parquet.read_table(out)
     names = ["base", "arrival", "nights", "bonus", "total", "departure"]

@@ -189,7 +189,7 @@ def check_rules(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> None:
         if isinstance(rule, Equation):
             if rule.name in named or rule.name in computed:
                 raise SchemaError(
-                    f"Rule {rule}: it computes {rule.name!r}, so no party describes this column, and no other rule computes it."
+                    f"Rule {rule}: it computes {rule.name!r}; delete the section of this column, or the other rule that computes it."
                 )
             computed[rule.name] = rule
     for rule in rules:

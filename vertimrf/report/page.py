@@ -23,6 +23,7 @@ from ..privacy.standing import EXACT, Standing
 from ..tables.arrow import Source, several
 from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
+from ..tables.table import check_joined
 from . import figures, words
 from .content import Content, Truth, content
 from .figures import shown
@@ -93,6 +94,7 @@ def write_report(
     truth = None
     if real:
         schema = opened.model.schema
+        check_joined(id, real)
         real = with_derived(real, schema, schema.names, read)
         places: Sequence[int] = range(len(schema.names))
         if party is not None:

@@ -41,7 +41,8 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
     }
     names = {_tried(values): name for name, values in numbers.items()}
     for one, other in itertools.combinations(numbers, 2):
-        total = numbers[one] + numbers[other]
+        with np.errstate(invalid="ignore"):
+            total = numbers[one] + numbers[other]
         name = names.get(_tried(total))
         if name not in (None, one, other) and not differ(numbers[name], total).any():
             yield (

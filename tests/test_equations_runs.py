@@ -173,6 +173,14 @@ def test_a_column_that_the_table_has_is_read_and_one_of_another_party_is_not_der
     opened = with_derived([one.append_column("nights", nights), two], schema(), schema().names)
     assert opened[0].names == ("id", "base", "arrival", "nights")
     assert opened[0].whole()["nights"].to_pylist() == [7] * RECORDS
+    # Dates are not derived.
+    stays = one.rename_columns({"arrival": "gone"}).append_column("nights", nights)
+    assert with_derived([stays], schema(), schema().names)[0].names == (
+        "id",
+        "base",
+        "gone",
+        "nights",
+    )
     # The other party has the base, which the total and the bonus would give.
     assert opened[1].names == ("id", "bonus")
     elsewhere = [
@@ -216,15 +224,33 @@ def test_a_sum_is_null_where_a_party_of_the_row_has_not_all_terms():
     kept(table)
 
 
+def test_evaluate_reads_the_column_as_each_table_writes_it(tmp_path):
+    attributes = [
+        Attribute.numeric(name, [0, 1000, 9000], resolution=0.25, format=",") for name in "ab"
+    ]
+    stated = Schema.of({"one": attributes}, rules=["c = a + b"])
+    numbers = np.arange(100) / 4 + 1500
+    texts = [f"{number:,.2f}".translate({44: 46, 46: 44}) for number in (*numbers, *2 * numbers)]
+    real = {"a": texts[:100], "b": texts[:100], "c": [*texts[100:199], None]}
+    made = {"a": numbers, "b": numbers, "c": [*2 * numbers[:99], None]}
+    pa.csv.write_csv(pa.table(made), tmp_path / "made.csv")
+    out = evaluate(pa.table(real), tmp_path / "made.csv", schema=stated)
+    assert out["impossible"] == [{"combination": "c = a + b", "real": 1, "synthetic": 1}]
+    assert [line["tvd"] for line in out["columns"]] == [0.0] * 3
+
+
 def test_check_counts_records_that_break_an_equation_for_their_holder_alone(tmp_path):
     table = joined(real())
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    schema(1).save(tmp_path / "s.toml")
+    check = f"check {tmp_path}/t.parquet --id id --schema {tmp_path}/s.toml --name one"
+    assert "hold" not in good(check)
     totals = table["total"].to_pylist()
     totals[3], totals[40] = totals[3] + 0.01, None
     place = table.column_names.index("total")
     table = table.set_column(place, "total", pa.array(totals))
     pa.parquet.write_table(table, tmp_path / "t.parquet")
-    schema(1).save(tmp_path / "s.toml")
-    said = good(f"check {tmp_path}/t.parquet --id id --schema {tmp_path}/s.toml --name one")
+    said = good(check)
     sentence = "the rule total = base + bonus does not hold in 2 records (the first is row 4)"
     assert sentence in said
     assert "departure = " not in said
@@ -308,7 +334,9 @@ def test_a_draft_names_equations_that_every_record_keeps(tmp_path):
     whole = joined(real())
     paid = np.datetime64("2024-01-01") + np.arange(RECORDS) % 300
     whole = whole.append_column("paid", pa.array(paid))
-    whole = whole.append_column("due", pa.array(paid + np.arange(RECORDS) % 29))
+    for name, days in (("due", 29), ("ends", 299)):
+        whole = whole.append_column(name, pa.array(paid + np.arange(RECORDS) % days))
+    whole = whole.append_column("shifted", pa.array(paid + np.arange(RECORDS) % 7 - 3))
     pa.parquet.write_table(whole, tmp_path / "t.parquet")
     said = good(
         f"schema draft {tmp_path}/t.parquet --id id --dates day-first --out {tmp_path}/t.toml"

@@ -5,6 +5,7 @@ import pytest
 from planning import plan_with
 
 from vertimrf.errors import PlanError, SchemaError
+from vertimrf.party.private_domains import Finding, close
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.equations import Equation
 from vertimrf.plan.open_schema import OpenSchema
@@ -26,6 +27,9 @@ ONE = [
     Attribute.numeric("any", [0, 10]),
     Attribute.integer("code", 4),
     Attribute.categorical("listed", [0.5, 1.0, 2.5]),
+    Attribute.temporal("weekly", "date", DATES, resolution=7),
+    Attribute.integer("none", 1),
+    Attribute.integer("nought", 1),
 ]
 SCHEMA = Schema.of({"one": ONE})
 
@@ -89,6 +93,8 @@ def test_a_sum_beyond_the_calendar_is_refused():
         ("x = cents + any", {"edges": (0, 20), "format": ","}),
         ("x = later - day", {"edges": (-60, 60), "integral": True, "missing": True}),
         ("x = hour - code", None),
+        ("x = weekly + code", {"calendar": "date", "resolution": None}),
+        ("x = none + nought", {"edges": (0, 1), "integral": True}),
         ("x = at + code", {"calendar": "timestamp", "edges": (1577836800, 1583020803)}),
         ("x = there - code", {"timezone": "Europe/Vienna", "calendar": "timestamp"}),
         (
@@ -162,5 +168,8 @@ def test_an_open_schema_has_equations_of_private_domains():
     closed = opened.closed({"a": Attribute.numeric("a", [0, 5])}, ())
     assert closed.rules == opened.rules
     assert closed.domains["x"].edges == (0, 7)
+    # A domain that noise did not find has no numbers to add.
+    lost = close(opened, [Finding(opened.wanted["a"], None, ())])
+    assert lost.rules == ()
     with pytest.raises(SchemaError, match="there is no attribute 'z'"):
         OpenSchema.from_json({"party": [part], "rules": ["x = a + z"]})

@@ -132,7 +132,8 @@ def test_every_row_of_two_parties_and_of_their_model_keeps_equations(tmp_path):
     assert both["numbers"]["total"]["synthetic"]["mean"] == pytest.approx(
         both["numbers"]["total"]["real"]["mean"], rel=0.05
     )
-    mine = evaluate([tables[0]], made, "id", schema(), EvaluationOptions(party="one"))
+    across = schema(rules=[*RULES, "bonus <= base"])
+    mine = evaluate([tables[0]], made, "id", across, EvaluationOptions(party="one"))
     assert {line["columns"][0] for line in mine["columns"]} == {*names} - {"bonus", "total"}
     wrong = made.set_column(4, "total", pa.array(np.ones(made.num_rows)))
     broken = evaluate(tables, wrong, "id", schema())["impossible"]

@@ -25,7 +25,7 @@ from .junction_tree import JunctionTree
 from .measurement import UNMEASURED, Measurement
 from .propagation import Propagation
 
-__all__ = ["Dual", "LogFactors", "StepDual"]
+__all__ = ["Dual", "LogFactors", "StepDual", "cell_terms"]
 
 Attributes = tuple[int, ...]
 
@@ -322,35 +322,18 @@ class Dual(StepDual):
         super().__init__(measurements, total)
         self.factors = factors
         engine = factors.engine
-        homes = [factors.home(m.attributes) for m in measurements]
-        begins = np.cumsum([0, *(m.counts.size for m in measurements)])
-        rows: list[list[int]] = []
-        terms: list[list[int]] = []
-        maps: list[Int32s] = []
-        cells = 0
-        for f, attributes in enumerate(engine.factors):
-            first = len(terms)
-            for m, home, begin in zip(measurements, homes, begins[:-1], strict=True):
-                if home == f:
-                    terms.append([int(begin), cells])
-                    maps.append(_cell_map(attributes, engine.tree.sizes, m))
-                    cells += maps[-1].size
-            rows.append(
-                [
-                    int(engine.offsets[f]),
-                    int(engine.offsets[f + 1] - engine.offsets[f]),
-                    first,
-                    len(terms),
-                ]
-            )
-        self._factors = np.array(rows, np.int64).reshape(len(rows), 4)
-        self._terms = np.array(terms, np.int64).reshape(len(terms), 2)
-        self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
+        self._parts = cell_terms(
+            engine.factors,
+            engine.offsets,
+            engine.tree.sizes,
+            [factors.home(m.attributes) for m in measurements],
+            measurements,
+        )
 
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
         engine, factors = self.factors.engine, self.factors
-        arguments = (self._factors, self._terms, self._maps, engine.memory)
+        arguments = (*self._parts, engine.memory)
         shift = kernels.potentials(factors.logs, theta, factors.marginals, *arguments)
         log_total = engine.run() + shift
         counts = np.empty_like(theta)
@@ -380,9 +363,50 @@ class Dual(StepDual):
     def absorb(self, theta: Floats) -> Floats:
         """See :class:`StepDual`."""
         self.calibrate(theta)
-        kernels.absorb(self.factors.logs, theta, self._factors, self._terms, self._maps)
+        kernels.absorb(self.factors.logs, theta, *self._parts)
         self.factors.rebalance()
         return self.calibrate_at_factors()
+
+
+def cell_terms(
+    factors: Sequence[Attributes],
+    offsets: Integers,
+    sizes: Sequence[int],
+    homes: Sequence[int],
+    measurements: Sequence[Measurement],
+) -> tuple[Integers, Integers, Int32s]:
+    """Relate the cells of measurements to those of the factors that contain them.
+
+    Args:
+        factors: attributes of every factor.
+        offsets: first cell of each factor, and the number of all cells [shape=(f + 1,), int64].
+        sizes: domain size of every attribute.
+        homes: index of a factor that contains each measurement's attributes.
+        measurements: their bins are of the factors' values.
+
+    Returns:
+        Factors, terms and maps for :func:`vertimrf.kernels.propagation.potentials`.
+    """
+    begins = np.cumsum([0, *(m.counts.size for m in measurements)])
+    inside: list[list[int]] = [[] for _ in factors]
+    for i, home in enumerate(homes):
+        inside[home].append(i)
+    rows: list[list[int]] = []
+    terms: list[list[int]] = []
+    maps: list[Int32s] = []
+    cells = 0
+    for f, attributes in enumerate(factors):
+        first = len(terms)
+        for i in inside[f]:
+            terms.append([int(begins[i]), cells])
+            maps.append(_cell_map(attributes, sizes, measurements[i]))
+            cells += maps[-1].size
+        rows.append([int(offsets[f]), int(offsets[f + 1] - offsets[f]), first, len(terms)])
+    return (
+        np.array(rows, np.int64).reshape(len(rows), 4),
+        np.array(terms, np.int64).reshape(len(terms), 2),
+        np.concatenate([*maps, np.zeros(1, np.int32)]),
+    )
 
 
 def _minimise(

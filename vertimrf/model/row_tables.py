@@ -20,6 +20,7 @@ import numpy as np
 from ..arrays import Codes, Floats
 from ..kernels import propagation
 from ..kernels import rows as kernels
+from ..kernels.contingency import joints
 from ..kernels.jit import for_each, in_slices
 from .measurement import Measurement
 from .pair_marginals import Merged, merge_maps
@@ -138,44 +139,28 @@ def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, Merged], list[i
 def _grouped(
     sets: Sequence[tuple[int, ...]], sizes: Sequence[int]
 ) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Cover sets of attributes by groups.
-
-    A group starts with a set that no group contains, the largest first. It grows by the attribute
-    that brings the most further pairs for its size, up to MAX_GROUP cells.
+    """Cover sets of attributes by groups: those of pairs have at most MAX_GROUP cells.
 
     Args:
         sets: attributes of each marginal.
         sizes: number of values or classes of every attribute.
 
     Returns:
-        Attributes of the groups, and a group that contains each set.
+        Attributes of the groups, and the index of a group that contains each set.
     """
     groups: list[tuple[int, ...]] = []
     # Per attribute the groups that contain it, as a bit mask.
-    holding = [0] * len(sizes)
-    cells, worth = np.array(sizes, np.float64), 1 / np.log2(1 + np.array(sizes, np.float64))
-    missing = np.zeros((len(sizes), len(sizes)), bool)
-    for attributes in sets:
-        for pair in itertools.permutations(attributes, 2):
-            missing[pair] = True
+    containing = [0] * len(sizes)
 
-    def containing(attributes: tuple[int, ...]) -> int:
-        return functools.reduce(operator.and_, (holding[a] for a in attributes))
+    def find(attributes: tuple[int, ...]) -> int:
+        mask = functools.reduce(operator.and_, (containing[a] for a in attributes))
+        return mask.bit_length() - 1
 
-    for attributes in sorted(set(sets), key=lambda s: (-len(s), s)):
-        if containing(attributes):
-            continue
-        group, room = list(attributes), MAX_GROUP / math.prod(sizes[a] for a in attributes)
-        while True:
-            gain = missing[group].sum(axis=0) * worth * (cells <= room)
-            gain[group] = 0
-            best = int(gain.argmax())
-            if not gain[best]:
-                break
-            group.append(best)
-            room /= sizes[best]
-        missing[np.ix_(group, group)] = False
-        for a in group:
-            holding[a] |= 1 << len(groups)
-        groups.append(tuple(sorted(group)))
-    return groups, [containing(attributes).bit_length() - 1 for attributes in sets]
+    larger = sorted(set(sets), key=lambda s: (-len(s), s))
+    pairs = {(s[0], s[1]) for s in larger if len(s) == 2}
+    for group in itertools.chain((group for group, _ in joints(sizes, pairs, MAX_GROUP)), larger):
+        if find(group) < 0:
+            for a in group:
+                containing[a] |= 1 << len(groups)
+            groups.append(group)
+    return groups, [find(attributes) for attributes in sets]

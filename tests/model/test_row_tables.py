@@ -32,7 +32,12 @@ WANTED = {
         marginal((0,), a0=ENDS),
     ],
     "an empty last bin": [EMPTY_LAST, marginal((0, 4), a0=THIRDS)],
-    "bins beside values": [marginal((0, 3), a0=THIRDS), marginal((0, 4)), marginal((1,))],
+    "bins beside values": [
+        marginal((0, 3), a0=THIRDS),
+        marginal((0, 4)),
+        marginal((1,)),
+        marginal((2,)),
+    ],
     "three attributes": [marginal((0, 3, 4)), marginal((0, 4)), marginal((1, 3))],
     "more cells than codes": [marginal((2, 5)), marginal((0, 2), a2=HUNDREDS), marginal((4, 5))],
     "the same attributes twice": [marginal((0, 3)), marginal((0, 3), a0=ENDS)],

@@ -61,7 +61,7 @@ def test_threads_do_not_matter(monkeypatch):
 
 def test_joint_tables_hold_every_pair_within_the_limit():
     pairs = set(itertools.combinations(range(15), 2))
-    joints = module._joints(ADULT, pairs, module.JOINT_CELLS)
+    joints = module.joints(ADULT, pairs, module.JOINT_CELLS)
     assert all(np.prod([ADULT[a] for a in joint]) <= module.JOINT_CELLS for joint, _ in joints)
     assert sorted(pairs) == sorted(pair for joint, served in joints for pair in served)
     assert all(set(pair) <= set(joint) for joint, served in joints for pair in served)

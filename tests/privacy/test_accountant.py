@@ -570,3 +570,10 @@ def test_what_reveals_nothing_costs_nothing():
     assert epsilon([nothing], 1e-6).epsilon == 0
     alone, both = (epsilon([*more, GaussianEvent(3.0)], 1e-6).epsilon for more in ([], [nothing]))
     assert both == pytest.approx(alone, rel=1e-4)
+
+
+def test_losses_are_composed_once_only_if_all_are_the_same_in_both_directions():
+    symmetric = [event for event in ONE_OF_EACH if not isinstance(event, SketchEvent)]
+    assert len(accountant._losses(symmetric, DELTA)) == 1
+    added, removed = accountant._losses(ONE_OF_EACH, DELTA)
+    assert not np.array_equal(added[1].mass, removed[1].mass)

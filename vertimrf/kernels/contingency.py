@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays import Codes, Integers
 from .jit import kernel
 
-__all__ = ["all_pairs", "contingency", "pair_tables"]
+__all__ = ["all_pairs", "contingency", "joints", "pair_tables"]
 
 
 # Most cells of a joint table: two copies of 4 bytes per cell stay in the second-level cache.
@@ -73,11 +73,11 @@ def all_pairs(
     # A joint table costs a pass over its cells per pair; with more cells than records it cannot pay
     # off.
     limit = min(JOINT_CELLS, max(codes.shape[1] // 4, 1))
-    joints = _joints(sizes, {(min(p), max(p)) for p in pairs}, limit)
+    chosen = joints(sizes, {(min(p), max(p)) for p in pairs}, limit)
 
     # Many joint tables are counted by one thread each; for few, threads share the records of each.
     several = numba.get_num_threads()
-    apart = len(joints) >= 2 * several
+    apart = len(chosen) >= 2 * several
 
     def count(
         joint: tuple[int, ...], served: list[tuple[int, int]]
@@ -90,7 +90,7 @@ def all_pairs(
 
     out: dict[tuple[int, int], Integers] = {}
     with ThreadPoolExecutor(several if apart else 1) as pool:
-        for tables in pool.map(lambda item: count(*item), joints):
+        for tables in pool.map(lambda item: count(*item), chosen):
             out.update(tables)
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
 
@@ -109,14 +109,18 @@ def pair_tables(
         yield from all_pairs(codes, sizes, [pair for pair, _ in batch])
 
 
-def _joints(
+def joints(
     sizes: Sequence[int], pairs: set[tuple[int, int]], limit: int
 ) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
     """Sets of attributes that together contain every pair, chosen greedily.
 
-    Each has the pairs that it is the first to contain.
+    Args:
+        sizes: domain size of each attribute.
+        pairs: pairs of attributes, the lower one first.
+        limit: most cells of a set, unless it is a single pair.
 
-    Each set has at most ``limit`` cells, unless it is a single pair.
+    Returns:
+        Per set its attributes, and the pairs that it is the first to contain.
     """
     uncovered = np.zeros((len(sizes), len(sizes)), np.bool_)
     for a, b in pairs:

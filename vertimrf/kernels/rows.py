@@ -39,7 +39,7 @@ def add_logs(columns, tables, terms, logs, begin, end, out):  # type: ignore[no-
     Args:
         columns: codes [shape=(c, n), uint16].
         tables: first and last term, and first cell, of each table [shape=(k, 3), int64].
-        terms: column and stride [shape=(t, 2), int64].
+        terms: column and stride [shape=(t, 2), int64]; the stride of a table's only column is 1.
         logs: logs of all cells [float64].
         begin, end: range of rows.
         out: log weights, updated [shape=(n,), float64].
@@ -48,6 +48,12 @@ def add_logs(columns, tables, terms, logs, begin, end, out):  # type: ignore[no-
     for start in range(begin, end, BLOCK):
         stop = min(start + BLOCK, end)
         for k in range(tables.shape[0]):
+            if tables[k, 1] - tables[k, 0] == 1:
+                column = columns[terms[tables[k, 0], 0]]
+                part = logs[tables[k, 2] :]
+                for i in range(start, stop):
+                    out[i] += part[np.uint64(column[i])]
+                continue
             _find_cells(columns, tables[k], terms, start, stop, cells)
             for i in range(stop - start):
                 out[start + i] += logs[cells[i]]
@@ -66,6 +72,12 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
     cells = np.empty(BLOCK, np.int64)
     n = weights.size
     for k in range(begin, end):
+        if tables[k, 1] - tables[k, 0] == 1:
+            column = columns[terms[tables[k, 0], 0]]
+            part = out[tables[k, 2] :]
+            for i in range(n):
+                part[np.uint64(column[i])] += weights[i]
+            continue
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
             _find_cells(columns, tables[k], terms, start, stop, cells)

@@ -18,14 +18,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Codes, Floats, Integers
-from ..kernels import rows as kernels
-from ..kernels.jit import in_slices
+from ..arrays import Codes, Floats
 from .fit import DEFAULT
 from .markov_random_field import Factor, MarkovRandomField
-from .measurement import UNMEASURED, BinMap, Measurement, best_measured, by_measurement
+from .measurement import UNMEASURED, Measurement, best_measured, by_measurement
 from .proximal_step import StepDual
-from .sample import add_counts, lookups, propose
+from .row_tables import RowTables
+from .sample import propose
 
 __all__ = ["fit_off_tree"]
 
@@ -38,6 +37,8 @@ ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18
 # ROWS_PER_CELL rows.
 MAX_CELLS = 1 << 20
 MAX_LOOKUPS, MAX_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
+# Rows that are counted at once in all measured marginals.
+AT_ONCE = 1 << 15
 # A measured marginal is significant if its mean squared residual is this many standard deviations
 # above that of noise: one in twenty is by chance. Other marginals are constrained to the model's
 # counts, so that they do not follow noise.
@@ -85,10 +86,11 @@ class RowDual(StepDual):
             np.square(self.sigma) + records_per_row * np.maximum(self.measured, 0.5 * self.sigma)
         )
         self.theta = np.zeros_like(self.measured)
-        self._columns, self._tables, self._terms = _lookups(codes, measurements)
+        self._tables = RowTables(measurements)
+        self._rows, self._fresh = self._tables.place(codes), self._tables.place(fresh)
         self._logs = np.zeros(codes.shape[1])
-        self._fresh = _lookups(fresh, measurements)[0]
-        self.constrained = self.calibrate(self.theta)[1] >= FEW_ROWS * records_per_row
+        # Counts are rounded multiples of the records per row.
+        self.constrained = self.calibrate(self.theta)[1] > (FEW_ROWS - 0.5) * records_per_row
         for cells in self._mean_groups:
             self.constrained[cells] = self.constrained[cells].all(axis=1, keepdims=True)
         self.sigma[~self.constrained] = UNMEASURED * total
@@ -96,18 +98,12 @@ class RowDual(StepDual):
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
         logs = self._logs.copy()
-        arguments = self._columns, self._tables, self._terms
-        in_slices(
-            logs.size,
-            kernels.BLOCK,
-            lambda begin, end: kernels.add_logs(*arguments, theta, begin, end, logs),
-        )
+        self._tables.add_logs(self._rows, theta, logs)
         highest = float(logs.max())
         weights = np.exp(logs - highest)
         mass = float(weights.sum())
         weights *= self.total / mass
-        counts = np.zeros_like(theta)
-        add_counts(*arguments, weights, counts)
+        counts = self._tables.counts(self._rows, weights)
         return highest + math.log(mass / logs.size), counts
 
     def absorb(self, theta: Floats) -> Floats:
@@ -123,12 +119,7 @@ class RowDual(StepDual):
         Weights may suit only the rows that they were fitted on.
         """
         logs = np.zeros(self._fresh.shape[1])
-        arguments = self._fresh, self._tables, self._terms, self.theta
-        in_slices(
-            logs.size,
-            kernels.BLOCK,
-            lambda begin, end: kernels.add_logs(*arguments, begin, end, logs),
-        )
+        self._tables.add_logs(self._fresh, self.theta, logs)
         return min(_effective_share(self._logs), _effective_share(logs))
 
     def undo(self, theta: Floats) -> None:
@@ -136,9 +127,7 @@ class RowDual(StepDual):
         self._add(-theta)
 
     def _add(self, theta: Floats) -> None:
-        kernels.add_logs(
-            self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs
-        )
+        self._tables.add_logs(self._rows, theta, self._logs)
         self.theta += theta
 
 
@@ -253,10 +242,12 @@ def _model_counts(
     measurements: Sequence[Measurement], codes: Codes, total: float
 ) -> dict[tuple[int, ...], Floats]:
     """The rows' counts of the measured marginals, by attributes [each shaped as its counts]."""
-    columns, tables, terms = _lookups(codes, measurements)
-    counts = np.zeros(sum(m.counts.size for m in measurements))
+    tables = RowTables(measurements)
     weights = np.full(codes.shape[1], total / codes.shape[1])
-    add_counts(columns, tables, terms, weights, counts)
+    counts = np.zeros(sum(m.counts.size for m in measurements))
+    for begin in range(0, weights.size, AT_ONCE):
+        rows = slice(begin, begin + AT_ONCE)
+        counts += tables.counts(tables.place(codes[:, rows]), weights[rows])
     return {
         m.attributes: table
         for m, table in zip(measurements, by_measurement(counts, measurements), strict=True)
@@ -266,25 +257,3 @@ def _model_counts(
 def _significance(m: Measurement, expected: Floats) -> float:
     """Standard deviations by which the mean squared residual exceeds that of noise."""
     return (m.squares(expected) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)
-
-
-def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, Integers, Integers]:
-    """The kernels' columns (codes by attribute and bins, each once), tables and terms for some
-    measurements.
-    """
-    columns: list[Codes] = []
-    places: dict[tuple[int, bytes], int] = {}
-
-    def place(attribute: int, bins: BinMap | None) -> int:
-        key = attribute, b"" if bins is None else bins.tobytes()
-        if key not in places:
-            places[key] = len(columns)
-            column = codes[attribute]
-            columns.append(column if bins is None else bins.astype(np.uint16)[column])
-        return places[key]
-
-    tables, terms = lookups(
-        ([place(a, bins) for a, bins in zip(m.attributes, m.bins, strict=True)], m.counts.shape)
-        for m in measurements
-    )
-    return np.stack(columns), tables, terms

@@ -25,14 +25,14 @@ from .junction_tree import JunctionTree
 from .measurement import UNMEASURED, Measurement
 from .propagation import Propagation
 
-__all__ = ["Dual", "LogFactors", "StepDual"]
+__all__ = ["Dual", "LogFactors", "StepDual", "cell_terms"]
 
 Attributes = tuple[int, ...]
 
 NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."
 OUT_OF_RANGE = "The model has left the range of double precision; give a larger proximal weight or fewer steps."
-# Past steps in the L-BFGS approximation.
-MEMORY = 12
+# Past steps in the L-BFGS approximation, which the next proximal step continues.
+MEMORY = 20
 # Least standard deviation, as a share of the typical one.
 MIN_SIGMA = 1 / 30
 # If a log is this far above its mean, parts that factors share are moved into one of them, in at
@@ -190,6 +190,24 @@ class LogFactors:
         return flat[self.engine.offsets[f] : self.engine.offsets[f + 1]].reshape(shape)
 
 
+class _Past:
+    """Past steps of L-BFGS.
+
+    Args:
+        pull: weight * sigma^2 of the dual that the steps are taken on [shape=(n,), float64].
+
+    Attributes:
+        steps, changes: differences of parameters and of gradients [both shape=(MEMORY, n),
+            float64]; step i is in row i % MEMORY.
+        count: number of steps so far.
+    """
+
+    def __init__(self, pull: Floats) -> None:
+        self.pull = pull
+        self.steps, self.changes = np.empty((2, MEMORY, pull.size))
+        self.count = 0
+
+
 class StepDual(abc.ABC):
     """The dual of a proximal step, whatever the distribution behind it.
 
@@ -223,6 +241,7 @@ class StepDual(abc.ABC):
             float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
         )
         self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
+        self._past: _Past | None = None
 
     @abc.abstractmethod
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
@@ -285,6 +304,9 @@ class StepDual(abc.ABC):
             ModelError: the model leaves the range of double precision.
         """
         pull = weight * self.sigma**2
+        # Proximal steps of the same weight have nearly the same Hessian.
+        if self._past is None or not np.array_equal(pull, self._past.pull):
+            self._past = _Past(pull)
         # The Hessian's diagonal has measured counts, at least half a sigma, in place of expected
         # ones.
         scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
@@ -298,6 +320,7 @@ class StepDual(abc.ABC):
             tolerance,
             iterations,
             progress,
+            self._past,
         )
         return solution, self.absorb(solution)
 
@@ -322,35 +345,18 @@ class Dual(StepDual):
         super().__init__(measurements, total)
         self.factors = factors
         engine = factors.engine
-        homes = [factors.home(m.attributes) for m in measurements]
-        begins = np.cumsum([0, *(m.counts.size for m in measurements)])
-        rows: list[list[int]] = []
-        terms: list[list[int]] = []
-        maps: list[Int32s] = []
-        cells = 0
-        for f, attributes in enumerate(engine.factors):
-            first = len(terms)
-            for m, home, begin in zip(measurements, homes, begins[:-1], strict=True):
-                if home == f:
-                    terms.append([int(begin), cells])
-                    maps.append(_cell_map(attributes, engine.tree.sizes, m))
-                    cells += maps[-1].size
-            rows.append(
-                [
-                    int(engine.offsets[f]),
-                    int(engine.offsets[f + 1] - engine.offsets[f]),
-                    first,
-                    len(terms),
-                ]
-            )
-        self._factors = np.array(rows, np.int64).reshape(len(rows), 4)
-        self._terms = np.array(terms, np.int64).reshape(len(terms), 2)
-        self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
+        self._parts = cell_terms(
+            engine.factors,
+            engine.offsets,
+            engine.tree.sizes,
+            [factors.home(m.attributes) for m in measurements],
+            measurements,
+        )
 
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
         engine, factors = self.factors.engine, self.factors
-        arguments = (self._factors, self._terms, self._maps, engine.memory)
+        arguments = (*self._parts, engine.memory)
         shift = kernels.potentials(factors.logs, theta, factors.marginals, *arguments)
         log_total = engine.run() + shift
         counts = np.empty_like(theta)
@@ -380,9 +386,50 @@ class Dual(StepDual):
     def absorb(self, theta: Floats) -> Floats:
         """See :class:`StepDual`."""
         self.calibrate(theta)
-        kernels.absorb(self.factors.logs, theta, self._factors, self._terms, self._maps)
+        kernels.absorb(self.factors.logs, theta, *self._parts)
         self.factors.rebalance()
         return self.calibrate_at_factors()
+
+
+def cell_terms(
+    factors: Sequence[Attributes],
+    offsets: Integers,
+    sizes: Sequence[int],
+    homes: Sequence[int],
+    measurements: Sequence[Measurement],
+) -> tuple[Integers, Integers, Int32s]:
+    """Relate the cells of measurements to those of the factors that contain them.
+
+    Args:
+        factors: attributes of every factor.
+        offsets: first cell of each factor, and the number of all cells [shape=(f + 1,), int64].
+        sizes: domain size of every attribute.
+        homes: index of a factor that contains each measurement's attributes.
+        measurements: their bins are of the factors' values.
+
+    Returns:
+        Factors, terms and maps for :func:`vertimrf.kernels.propagation.potentials`.
+    """
+    begins = np.cumsum([0, *(m.counts.size for m in measurements)])
+    inside: list[list[int]] = [[] for _ in factors]
+    for i, home in enumerate(homes):
+        inside[home].append(i)
+    rows: list[list[int]] = []
+    terms: list[list[int]] = []
+    maps: list[Int32s] = []
+    cells = 0
+    for f, attributes in enumerate(factors):
+        first = len(terms)
+        for i in inside[f]:
+            terms.append([int(begins[i]), cells])
+            maps.append(_cell_map(attributes, sizes, measurements[i]))
+            cells += maps[-1].size
+        rows.append([int(offsets[f]), int(offsets[f + 1] - offsets[f]), first, len(terms)])
+    return (
+        np.array(rows, np.int64).reshape(len(rows), 4),
+        np.array(terms, np.int64).reshape(len(terms), 2),
+        np.concatenate([*maps, np.zeros(1, np.int32)]),
+    )
 
 
 def _minimise(
@@ -393,23 +440,21 @@ def _minimise(
     tolerance: float,
     iterations: int,
     progress: Callable[[int, float], None] | None,
+    past: _Past,
 ) -> Floats:
-    """Preconditioned L-BFGS with a weak Wolfe line search."""
+    """Preconditioned L-BFGS with a weak Wolfe line search; ``past`` is updated."""
     value, gradient = evaluate(theta)
     if not math.isfinite(value):
         theta = np.zeros_like(theta)
         value, gradient = evaluate(theta)
-    steps = np.empty((MEMORY, theta.size))
-    changes = np.empty((MEMORY, theta.size))
-    kept = 0
     for iteration in range(iterations):
         error = float(descent.root_mean_square(gradient, sigma))
         if progress:
             progress(iteration, error)
         if error <= tolerance:
             break
-        order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
-        way = descent.direction(gradient, scale, steps, changes, order)
+        order = np.arange(max(0, past.count - MEMORY), past.count) % MEMORY
+        way = descent.direction(gradient, scale, past.steps, past.changes, order)
         slope = float(descent.dot(way, gradient))
         # Bisect for a length with enough decrease and a flatter slope. The first one is nearly
         # always accepted.
@@ -432,8 +477,9 @@ def _minimise(
         step, change = candidate - theta, new_gradient - gradient
         theta, value, gradient = candidate, new_value, new_gradient
         if descent.dot(step, change) > 0:
-            steps[kept % MEMORY], changes[kept % MEMORY] = step, change
-            kept += 1
+            place = past.count % MEMORY
+            past.steps[place], past.changes[place] = step, change
+            past.count += 1
     return theta
 
 

@@ -481,7 +481,8 @@ def _power(values: Complex, exponent: int) -> Complex:
 
 
 def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
-    """Losses of the events when a record is added and removed, to compose at about ``delta``.
+    """Losses of the events when a record is added and removed, to compose at about ``delta``; once
+    if they are the same.
 
     Each loss dominates that of its event for any grid
     (:func:`~vertimrf.privacy.events.connect_the_dots`).
@@ -491,16 +492,17 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
         min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or MIN_TOTAL
         for event in events
     ]
-    sides = zip(
-        *(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)),
-        strict=True,
-    )
+    grids: list[tuple[LossGrid, ...]] = [
+        e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)
+    ]
+    if all(added is removed for added, removed in grids):
+        grids = [(added,) for added, _ in grids]
     return [
         [
             Loss.of(event, grid, step, CUT * delta)
-            for event, grid, step in zip(events, grids, steps, strict=True)
+            for event, grid, step in zip(events, side, steps, strict=True)
         ]
-        for grids in sides
+        for side in zip(*grids, strict=True)
     ]
 
 

@@ -252,7 +252,7 @@ class Ledger:
         """Delta that the prior entries leave to the others."""
         return self.delta - spent_beforehand(self.entries[: self.prior])[1]
 
-    @property
+    @cached_property
     def spent(self) -> tuple[Spent, ...]:
         """Composed epsilon after each entry at the ledger's delta, plus that of prior entries."""
         return self._spent_after(len(self.entries))

@@ -1,0 +1,166 @@
+"""Look up and count rows in many marginals at once.
+
+Marginals that share attributes form groups. The cell of a row in a group's joint table is computed
+once, so that each further pass over the rows takes one look-up a group instead of several a
+marginal.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import Codes, Floats
+from ..kernels import propagation
+from ..kernels import rows as kernels
+from ..kernels.contingency import joints
+from ..kernels.jit import for_each, in_slices
+from .measurement import Measurement
+from .pair_marginals import Merged, merge_maps
+from .proximal_step import cell_terms
+from .sample import add_counts, lookups
+
+__all__ = ["RowTables"]
+
+# Number of 16-bit codes. A group grows up to MAX_GROUP cells, which the caches keep.
+CODES, MAX_GROUP = 1 << 16, 1 << 13
+
+
+class RowTables:
+    """Some marginals as tables in which rows are looked up and counted.
+
+    Args:
+        marginals: their attributes, bins and shapes.
+    """
+
+    def __init__(self, marginals: Sequence[Measurement]) -> None:
+        merged, self._sizes = _merged(marginals)
+        self._classes = {a: m.classes for a, m in merged.items()}
+        by_class = [
+            replace(m, bins=tuple(map(lambda a, b: merged[a].bins_of(b), m.attributes, m.bins)))
+            for m in marginals
+        ]
+        groups, homes = _grouped([m.attributes for m in marginals], self._sizes)
+        ends = np.cumsum([0, *(self._count(group) for group in groups)])
+        # A joint table of more cells than codes has is looked up by several columns.
+        columns = [
+            [group] if self._count(group) <= CODES else [(a,) for a in group] for group in groups
+        ]
+        self._columns = list(itertools.chain.from_iterable(columns))
+        places = iter(range(len(self._columns)))
+        self._tables, self._terms = lookups(
+            ([next(places) for _ in parts], list(map(self._count, parts))) for parts in columns
+        )
+        self._logs, self._counts = np.empty(ends[-1]), np.empty(ends[-1])
+        self._cells = sum(m.counts.size for m in marginals)
+        self._parts = cell_terms(groups, ends, self._sizes, homes, by_class)
+
+    def _count(self, attributes: tuple[int, ...]) -> int:
+        """Number of cells of a joint table."""
+        return math.prod(self._sizes[a] for a in attributes)
+
+    def place(self, codes: Codes) -> Codes:
+        """Joint codes of rows, which the other methods take [shape=(columns, n), uint16].
+
+        Args:
+            codes: rows [shape=(d, n), uint16].
+        """
+        by_class = {
+            a: codes[a] if classes is None else classes.astype(np.uint16)[codes[a]]
+            for a, classes in self._classes.items()
+        }
+        out = np.empty((len(self._columns), codes.shape[1]), np.uint16)
+
+        def write(column: int) -> None:
+            first, *others = self._columns[column]
+            out[column] = by_class[first]
+            for a in others:
+                out[column] *= np.uint16(self._sizes[a])
+                out[column] += by_class[a]
+
+        for_each(len(out), write)
+        return out
+
+    def add_logs(self, places: Codes, theta: Floats, logs: Floats) -> None:
+        """Add the logs of its cells in all marginals to the log weight of every row.
+
+        Args:
+            places: from :meth:`place` [shape=(columns, n), uint16].
+            theta: logs, flat over the marginals' cells [shape=(cells,), float64].
+            logs: log weights, updated [shape=(n,), float64].
+        """
+        self._logs[:] = 0.0
+        propagation.absorb(self._logs, theta, *self._parts)
+        in_slices(
+            logs.size,
+            kernels.BLOCK,
+            lambda begin, end: kernels.add_logs(
+                places, self._tables, self._terms, self._logs, begin, end, logs
+            ),
+        )
+
+    def counts(self, places: Codes, weights: Floats) -> Floats:
+        """Sums of the rows' weights, flat over the marginals' cells [shape=(cells,), float64].
+
+        Args:
+            places: from :meth:`place` [shape=(columns, n), uint16].
+            weights: weights of the rows [shape=(n,), float64].
+        """
+        self._counts[:] = 0.0
+        add_counts(places, self._tables, self._terms, weights, self._counts)
+        counts = np.empty(self._cells)
+        propagation.expected_counts(*self._parts, self._counts, 0, 1.0, counts)
+        return counts
+
+
+def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, Merged], list[int]]:
+    """The common refinement of every attribute's bins, and the number of its classes; 1 for
+    attributes of no marginal.
+    """
+    maps, sizes = collections.defaultdict(list), collections.defaultdict[int, int](lambda: 1)
+    for m in marginals:
+        for a, bins, size in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+            maps[a].append(bins)
+            sizes[a] = max(sizes[a], size)
+    merged = {a: merge_maps(maps[a]) for a in maps}
+    for a, of_attribute in merged.items():
+        if of_attribute.classes is not None:
+            sizes[a] = int(of_attribute.classes.max()) + 1
+    return merged, [sizes[a] for a in range(max(maps, default=-1) + 1)]
+
+
+def _grouped(
+    sets: Sequence[tuple[int, ...]], sizes: Sequence[int]
+) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Cover sets of attributes by groups: those of pairs have at most MAX_GROUP cells.
+
+    Args:
+        sets: attributes of each marginal.
+        sizes: number of values or classes of every attribute.
+
+    Returns:
+        Attributes of the groups, and the index of a group that contains each set.
+    """
+    groups: list[tuple[int, ...]] = []
+    # Per attribute the groups that contain it, as a bit mask.
+    containing = [0] * len(sizes)
+
+    def find(attributes: tuple[int, ...]) -> int:
+        mask = functools.reduce(operator.and_, (containing[a] for a in attributes))
+        return mask.bit_length() - 1
+
+    larger = sorted(set(sets), key=lambda s: (-len(s), s))
+    pairs = {(s[0], s[1]) for s in larger if len(s) == 2}
+    for group in itertools.chain((group for group, _ in joints(sizes, pairs, MAX_GROUP)), larger):
+        if find(group) < 0:
+            for a in group:
+                containing[a] |= 1 << len(groups)
+            groups.append(group)
+    return groups, [find(attributes) for attributes in sets]

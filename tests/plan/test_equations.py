@@ -35,7 +35,7 @@ SCHEMA = Schema.of({"one": ONE})
 
 
 @pytest.mark.parametrize(
-    ("text", "rule"),
+    "text, rule",
     [
         ("x = a + b", Equation("x", (("a", 1), ("b", 1)))),
         ("x=a-b+c", Equation("x", (("a", 1), ("b", -1), ("c", 1)))),
@@ -47,7 +47,7 @@ def test_an_equation_reads_its_own_text(text, rule):
 
 
 @pytest.mark.parametrize(
-    ("rules", "sentence"),
+    "rules, sentence",
     [
         (["x = whole"], "The rule 'x = whole' is not clear; .* an equation, as in total = base"),
         (["x = - whole + code"], "is not clear"),
@@ -85,7 +85,7 @@ def test_a_sum_beyond_the_calendar_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("rule", "domain"),
+    "rule, domain",
     [
         ("x = whole - code", {"edges": (-5, 10), "integral": True}),
         ("x = whole + listed", {"edges": (-1.5, 12.5), "resolution": 0.1}),

@@ -326,27 +326,3 @@ def test_weights_are_tried_out_on_fresh_rows():
     assert dual.effective > 0.9
     dual.theta[8] = 20.0
     assert dual.effective < 0.1
-
-
-def test_steps_of_the_same_weight_go_on_from_the_curvature_of_the_last():
-    joint = truth(3)
-    codes = propose(of_chain(measured(joint, CHAIN, 6)), 20_000, np.random.default_rng(0))
-
-    def taken(*weights, forgets=False):
-        """Past steps after each proximal step, and the last solution."""
-        dual, counts = RowDual(codes, measured(joint, OUTSIDE, 5, sigma=2.0), TOTAL, codes), []
-        theta = np.zeros_like(dual.measured)
-        for weight in weights:
-            if forgets:
-                dual._past = None
-            theta, _ = dual.step(weight, theta, 1e-3, 300, None)
-            counts.append(dual._past.count)
-        return counts, theta
-
-    (first, second), theta = taken(0.1, 0.1)
-    (same, afresh), expected = taken(0.1, 0.1, forgets=True)
-    assert first == same > 0
-    assert second > max(first, afresh)
-    # Gradients of 1e-3 sigma, root mean square, leave parameters this near.
-    np.testing.assert_allclose(theta, expected, atol=1e-2)
-    assert taken(0.1, 0.001)[0] == taken(0.1, 0.001, forgets=True)[0]

@@ -31,8 +31,8 @@ Attributes = tuple[int, ...]
 
 NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."
 OUT_OF_RANGE = "The model has left the range of double precision; give a larger proximal weight or fewer steps."
-# Past steps in the L-BFGS approximation, which the next proximal step continues.
-MEMORY = 20
+# Past steps in the L-BFGS approximation.
+MEMORY = 12
 # Least standard deviation, as a share of the typical one.
 MIN_SIGMA = 1 / 30
 # If a log is this far above its mean, parts that factors share are moved into one of them, in at
@@ -190,24 +190,6 @@ class LogFactors:
         return flat[self.engine.offsets[f] : self.engine.offsets[f + 1]].reshape(shape)
 
 
-class _Past:
-    """Past steps of L-BFGS.
-
-    Args:
-        pull: weight * sigma^2 of the dual that the steps are taken on [shape=(n,), float64].
-
-    Attributes:
-        steps, changes: differences of parameters and of gradients [both shape=(MEMORY, n),
-            float64]; step i is in row i % MEMORY.
-        count: number of steps so far.
-    """
-
-    def __init__(self, pull: Floats) -> None:
-        self.pull = pull
-        self.steps, self.changes = np.empty((2, MEMORY, pull.size))
-        self.count = 0
-
-
 class StepDual(abc.ABC):
     """The dual of a proximal step, whatever the distribution behind it.
 
@@ -241,7 +223,6 @@ class StepDual(abc.ABC):
             float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
         )
         self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
-        self._past: _Past | None = None
 
     @abc.abstractmethod
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
@@ -304,9 +285,6 @@ class StepDual(abc.ABC):
             ModelError: the model leaves the range of double precision.
         """
         pull = weight * self.sigma**2
-        # Proximal steps of the same weight have nearly the same Hessian.
-        if self._past is None or not np.array_equal(pull, self._past.pull):
-            self._past = _Past(pull)
         # The Hessian's diagonal has measured counts, at least half a sigma, in place of expected
         # ones.
         scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
@@ -320,7 +298,6 @@ class StepDual(abc.ABC):
             tolerance,
             iterations,
             progress,
-            self._past,
         )
         return solution, self.absorb(solution)
 
@@ -440,21 +417,23 @@ def _minimise(
     tolerance: float,
     iterations: int,
     progress: Callable[[int, float], None] | None,
-    past: _Past,
 ) -> Floats:
-    """Preconditioned L-BFGS with a weak Wolfe line search; ``past`` is updated."""
+    """Preconditioned L-BFGS with a weak Wolfe line search."""
     value, gradient = evaluate(theta)
     if not math.isfinite(value):
         theta = np.zeros_like(theta)
         value, gradient = evaluate(theta)
+    steps = np.empty((MEMORY, theta.size))
+    changes = np.empty((MEMORY, theta.size))
+    kept = 0
     for iteration in range(iterations):
         error = float(descent.root_mean_square(gradient, sigma))
         if progress:
             progress(iteration, error)
         if error <= tolerance:
             break
-        order = np.arange(max(0, past.count - MEMORY), past.count) % MEMORY
-        way = descent.direction(gradient, scale, past.steps, past.changes, order)
+        order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
+        way = descent.direction(gradient, scale, steps, changes, order)
         slope = float(descent.dot(way, gradient))
         # Bisect for a length with enough decrease and a flatter slope. The first one is nearly
         # always accepted.
@@ -477,9 +456,8 @@ def _minimise(
         step, change = candidate - theta, new_gradient - gradient
         theta, value, gradient = candidate, new_value, new_gradient
         if descent.dot(step, change) > 0:
-            place = past.count % MEMORY
-            past.steps[place], past.changes[place] = step, change
-            past.count += 1
+            steps[kept % MEMORY], changes[kept % MEMORY] = step, change
+            kept += 1
     return theta
 
 

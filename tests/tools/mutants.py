@@ -1010,7 +1010,7 @@ NAMED = (
     Mutation(
         "values inside bins do not keep the rules",
         "server/rows.py",
-        "            keep_order(rules, attributes, piece, absent[:, rows], drawn, again, rng)",
+        "            keep_order(orders, attributes, piece, absent[:, rows], drawn, again, rng)",
         "            pass",
         "plan/test_rules.py test_rules_runs.py",
     ),
@@ -1323,10 +1323,10 @@ NAMED = (
         "server/test_parities.py",
     ),
     Mutation(
-        "of each two rows the first is taken, whatever its counts",
+        "of all candidates for a row the first is taken, whatever its counts",
         "model/sample.py",
-        "rows[2 * np.arange(second.size) + second]",
-        "rows[2 * np.arange(second.size)]",
+        "rows[chosen * size + np.arange(size)]",
+        "rows[np.arange(size)]",
         "model/test_sample.py::test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out",
     ),
     Mutation(

@@ -246,10 +246,13 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     ],
 )
 def test_few_rows_have_more_candidates_than_many(rows, proposed, picked, monkeypatch):
-    for name, value in (("BATCH", 500), ("MIN_BATCH", 64), ("MAX_PICKED", 1000)):
+    for name, value in (
+        ("BATCH", 500),
+        ("MIN_BATCH", 64),
+        ("MAX_PICKED", 1000),
+        ("MAX_PROPOSED", 251),
+    ):
         monkeypatch.setattr(sample_module, name, value)
-    if rows > 1000:
-        monkeypatch.setattr(sample_module, "BATCH", 251)
     sizes, picks = [], []
     candidates, pick = sample_module._candidates, sample_module.kernels.pick
 

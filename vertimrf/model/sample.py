@@ -47,7 +47,7 @@ __all__ = [
 BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19, 8, 1 << 12
 # The price of a gap at a cell is (expected count + 1) to the power of minus this.
 PRICE = 0.5
-# Most rows from which independent ones are drawn.
+# Most rows of a batch that are not picked, and from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
@@ -95,10 +95,12 @@ def sample(
             codes[attribute] = np.asarray(allowed, np.uint16)[codes[attribute]]
         return codes
     _check(rows)
-    batches = math.ceil(rows / BATCH)
+    picked = rows <= MAX_PICKED
+    # A clique's counts are rounded once a batch.
+    batches = math.ceil(rows / (BATCH if picked else MAX_PROPOSED))
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
-    candidates = CANDIDATES if batches == 1 else CANDIDATES // 2 if rows <= MAX_PICKED else 1
+    candidates = 1 if not picked else CANDIDATES if batches == 1 else CANDIDATES // 2
     codes = np.empty((len(model.sizes), rows), np.uint16)
     balanced = _balanced_marginals(model.sizes, rows, batches, candidates)
     done, lock = [0], threading.Lock()
@@ -110,7 +112,7 @@ def sample(
         # Of a few rows the first ones would be no fair sample.
         size = max(end - begin, MIN_BATCH)
         proposed = _candidates(model, size * candidates, batch_rng)
-        if candidates > 1:
+        if picked:
             proposed = _picked(proposed, model.sizes, balanced, size)
         codes[:, begin:end] = proposed[:, batch_rng.permutation(size)[: end - begin]]
         with lock:

@@ -17,8 +17,6 @@ from .outputs import check_new, check_writable, write_json
 
 __all__ = ["plan"]
 
-# Pairs across parties whose predicted error is printed.
-
 
 @main.command()
 @click.argument("plans", nargs=-1, metavar="[PLAN...]")

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Bytes, Floats, Int32s
 from .jit import in_slices, kernel
 
-__all__ = ["joint_histograms", "score_and_information", "solve_intersections"]
+__all__ = ["joint_histograms", "solve_intersections"]
 
 # Within this many standard errors of the start, one scoring step gives the estimate.
 NEAR = 3.0
@@ -64,7 +64,7 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
 
 
 @kernel
-def score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
+def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
     """Score of the histogram and Fisher information of one key, for set sizes a, b and intersection
     c.
 
@@ -207,7 +207,7 @@ def _solve(  # type: ignore[no-untyped-def]
             high = min(a, b) - 0.5 * phantoms
             c = min(max(c, low), high)
             step = 0.0
-            score_and_information(log_cdf, a, b, c, histogram, cdf, score, fisher)
+            _score_and_information(log_cdf, a, b, c, histogram, cdf, score, fisher)
             maa = 1.0 + sa * sa * keys * fisher[0, 0]
             mbb = 1.0 + sb * sb * keys * fisher[1, 1]
             mab = sa * sb * keys * fisher[0, 1]

@@ -95,10 +95,6 @@ JOBS = (
         (
             (intersections._solve, (M4, F1, F1, F1, F1, float64, float64, F1, *RANGE, F2, F2)),
             (intersections._count_levels, (B2, B2, int64, int64, *RANGE, int32[:, ::1])),
-            (
-                intersections.score_and_information,
-                (F1, float64, float64, float64, int32[:, ::1], F2, F1, F2),
-            ),
         ),
     ),
     Job(

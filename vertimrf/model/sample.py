@@ -102,7 +102,9 @@ def sample(
     seeds = rng.integers(1 << 63, size=batches)
     candidates = 1 if not picked else CANDIDATES if batches == 1 else CANDIDATES // 2
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    balanced = _balanced_marginals(model.sizes, rows, batches, candidates)
+    stems = None
+    if picked:
+        stems = stems_of(model.sizes, _balanced_marginals(model.sizes, rows, batches, candidates))
     done, lock = [0], threading.Lock()
     _ = model.beliefs  # Cached before threads use it.
 
@@ -112,8 +114,8 @@ def sample(
         # Of a few rows the first ones would be no fair sample.
         size = max(end - begin, MIN_BATCH)
         proposed = _candidates(model, size * candidates, batch_rng)
-        if picked:
-            proposed = _picked(proposed, model.sizes, balanced, size)
+        if stems is not None:
+            proposed = _picked(proposed, stems, size)
         codes[:, begin:end] = proposed[:, batch_rng.permutation(size)[: end - begin]]
         with lock:
             done[0] += end - begin
@@ -270,12 +272,12 @@ def _candidates(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
     return np.ascontiguousarray(codes[:, places])
 
 
-def _picked(
-    proposed: Codes, sizes: Sequence[int], balanced: Sequence[tuple[int, ...]], size: int
-) -> Codes:
-    """Take ``size`` rows with balanced counts from the proposed ones, a multiple of it."""
+def _picked(proposed: Codes, balanced: tuple[Words, Words, int], size: int) -> Codes:
+    """Take ``size`` rows from the proposed ones, a multiple of it, with balanced counts in the
+    marginals of some stems.
+    """
     rows = np.ascontiguousarray(proposed.T)
-    stems, lasts, cells = stems_of(sizes, balanced)
+    stems, lasts, cells = balanced
     counts = np.zeros(cells)
     kernels.count_rows(rows[:size], stems, lasts, 0, len(stems), counts)
     gaps = np.stack([np.zeros(cells), (counts + 1) ** -PRICE], axis=1).astype(np.float32)

@@ -17,7 +17,7 @@ from ..errors import SchemaError
 from .attribute import Attribute
 from .names import written
 
-__all__ = ["Equation", "Rule", "check_numbers", "decimals"]
+__all__ = ["Equation", "Rule", "check_numbers", "decimals", "has_numbers"]
 
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
@@ -122,9 +122,14 @@ def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> Attri
     """
     if name not in named:
         raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
-    if isinstance(_ends(named[name])[0], str | bool):
+    if not has_numbers(named[name]):
         raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
     return named[name]
+
+
+def has_numbers(attribute: Attribute) -> bool:
+    """Whether an attribute's values are numbers, dates or times."""
+    return not isinstance((attribute.values or (0,))[0], str | bool)
 
 
 def decimals(number: Any) -> int:

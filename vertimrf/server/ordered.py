@@ -11,14 +11,14 @@ from ..arrays import Flags, Floats
 from ..plan.attribute import Attribute
 from ..plan.rules import Order, ends, in_order, nearest
 
-__all__ = ["keep_order", "numbers_of"]
+__all__ = ["coded_numbers", "keep_order"]
 
 # Values of a record are drawn so often. Only then does their distribution inside the bins differ
 # from the one under the condition that they keep the rules.
 TRIES = 100
 
 
-def numbers_of(
+def coded_numbers(
     attribute: Attribute, codes: npt.NDArray[np.integer], drawn: Floats | None
 ) -> Floats:
     """The numbers of codes, NaN for a missing value; of a numeric attribute they are drawn."""
@@ -52,7 +52,7 @@ def keep_order(
     rows = np.arange(codes.shape[1])
 
     def values(place: int) -> Floats:
-        column = numbers_of(attributes[place], codes[place], numbers[place])
+        column = coded_numbers(attributes[place], codes[place], numbers[place])
         return np.where(absent[place, rows], np.nan, column[rows])
 
     for _ in range(TRIES):

@@ -17,7 +17,7 @@ from ..plan.defaults import HOLDERS_COLUMN
 from ..plan.equations import Equation
 from ..plan.rules import Order, Rule, times
 from ..plan.schema import Schema
-from .ordered import keep_order, numbers_of
+from .ordered import coded_numbers, keep_order
 
 __all__ = ["Span", "decode_pieces", "decode_rows", "shares_inside", "with_holders"]
 
@@ -78,6 +78,7 @@ def decode_pieces(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
     orders = [rule for rule in rules if isinstance(rule, Order)]
+    computed = {rule: rule.attribute(attributes) for rule in rules if isinstance(rule, Equation)}
     absent = np.broadcast_to(np.False_, codes.shape) if absent is None else absent
     # The density inside bins follows from the counts of all rows.
     inside = [
@@ -110,17 +111,15 @@ def decode_pieces(
             attribute.name: _decoded(attribute, row, numbers)
             for attribute, row, numbers in zip(attributes, piece, drawn, strict=True)
         }
-        for rule in rules:
-            if isinstance(rule, Equation):
-                terms = {
-                    attribute.name: np.where(away, np.nan, numbers_of(attribute, row, numbers))
-                    for attribute, row, numbers, away in zip(
-                        attributes, piece, drawn, absent[:, rows], strict=True
-                    )
-                    if attribute.name in rule.columns
-                }
-                computed = rule.attribute(attributes)
-                columns[rule.name] = _typed(computed, rule.total(terms, computed))
+        for equation, attribute in computed.items():
+            terms = {
+                term.name: np.where(away, np.nan, coded_numbers(term, row, numbers))
+                for term, row, numbers, away in zip(
+                    attributes, piece, drawn, absent[:, rows], strict=True
+                )
+                if term.name in equation.columns
+            }
+            columns[equation.name] = _typed(attribute, equation.total(terms, attribute))
         yield pa.table(columns)
 
 

@@ -189,6 +189,7 @@ def _attributes(
             attributes.append(replace(drafted, source=DRAFTED))
         except _Excluded as reason:
             flag(str(reason), "left out", excluded=True)
+    # Imported here because offers imports numba, which other drafts do without.
     from .offers import offers
 
     for rule, problem, done in offers(table, attributes):

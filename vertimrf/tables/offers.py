@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..arrays import Floats
 from ..plan.attribute import Attribute
-from ..plan.equations import Equation
+from ..plan.equations import Equation, has_numbers
 from .derived import differ, numbers_of
 
 __all__ = ["offers"]
@@ -37,7 +37,7 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
     numbers = {
         a.name: numbers_of(table, a, "The table")
         for a in varying
-        if a.calendar is None and not isinstance((a.values or (0,))[0], str | bool)
+        if a.calendar is None and has_numbers(a)
     }
     names = {_tried(values): name for name, values in numbers.items()}
     for one, other in itertools.combinations(numbers, 2):

@@ -1,5 +1,8 @@
 """Mechanisms written out in ``benchmarks/front_ends.py``, on mbi 2: the package has none itself."""
 
+import tomllib
+from pathlib import Path
+
 import numpy as np
 
 from .environment import Environment
@@ -7,26 +10,18 @@ from .zcdp import rho_of
 
 __all__ = ["MBI", "release"]
 
+ROOT = Path(__file__).resolve().parents[2]
 MBI = Environment(
     "mbi",
     (
         "mbi==2.0.0",
         "jax==0.10.2",
         "jaxlib==0.10.2",
-        "numpy==2.4.6",
-        "scipy==1.17.1",
         "networkx==3.6.1",
         "optax==0.2.8",
         "chex==0.1.92",
-        "pyarrow==26.0.1",
-        # What the mechanisms take from this library: exact tables, and the size of a junction tree.
-        "numba==0.68.1",
-        "opendp==0.16.0",
-        "cryptography==50.0.2",
-        "click==8.5.1",
-        "tomli-w==1.2.0",
-        "tzdata==2026.6",
-        "xxhash==4.1.0",
+        # The mechanisms take exact tables and the size of a junction tree from this library.
+        *tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"],
     ),
 )
 

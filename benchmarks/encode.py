@@ -3,7 +3,8 @@ scheduled pairs beside hashing every pair, a Python loop, and the machine's own 
 
     python benchmarks/encode.py [--quick | --smoke] [--json FILE]
 
-Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine. --quick has count sketches alone.
+Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine. --quick has of scheduled pairs what stands
+beside other work of the same size.
 """
 
 import itertools
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.baselines import additions_work, encode_dense, python_work, roofline_work
 from benchmarks.datasets import ADULT_SIZES
-from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
+from benchmarks.verdict import QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.bench import bench_plan
 from vertimrf.files.bits import pack_bits
 from vertimrf.kernels import warmup
@@ -213,18 +214,18 @@ def counted_rows(smoke):
     yield Verdict("ten times the rows in chunks, times the memory", peak[1] / peak[0])
 
 
-def rows(smoke):
+def rows(size):
     """Scheduled pairs and what else encodes; at smoke size of a hundredth of the records and keys."""
     warmup()
+    smoke = size == SMOKE
     million, keys = (10_000, 1024) if smoke else (10**6, 131_072)
     plan = bench_plan(8, 8, keys)
     works = [roofline_work(plan, side, million) for side in ([0, 1, 2, 3], [4, 5, 6, 7])]
-    base, roof, dense, loop, eightfold = medians(
+    base, roof, dense, loop = medians(
         encode_pairs(million, 8, 8, keys),
         lambda: [work() for work in works],
         encode_every_pair(1000, 1, 8, keys),
         python_loop(5 if smoke else 500, 8, 1000),
-        encode_pairs(million, 8, 8, 8 * keys),
     )
     pair = base / (2 * million * keys)
     yield Verdict(f"encode n={million:,} d=8 u=8 t={keys:,}, both parties [s]", base)
@@ -235,12 +236,15 @@ def rows(smoke):
         loop / (5000 if smoke else 500 * 1000) / pair,
     )
     yield Verdict("  times the roofline", base / roof)
-    yield Verdict("eight times the keys, times as long", eightfold / base)
-    few, many = medians(
+    if size == QUICK:
+        return
+    few, eightfold, many = medians(
         encode_pairs(million, 8, 8, keys),
+        encode_pairs(million, 8, 8, 8 * keys),
         encode_pairs(10 * million, 8, 8, keys, chunk=million),
         rounds=3,
     )
+    yield Verdict("eight times the keys, times as long", eightfold / few)
     yield Verdict("ten times the records in chunks, times as long", many / few)
     shared, dense_shared = medians(
         encode_shared_keys(million, 8, 8, 2000), encode_every_pair(million // 50, 8, 8, 2000)
@@ -268,11 +272,10 @@ def rows(smoke):
 
 
 def main():
-    options = arguments(__doc__, quick="count sketches alone").parse_args()
-    smoke = options.size == SMOKE
+    options = arguments(__doc__, quick="fewer comparisons").parse_args()
     # Memory is the peak of the process: what takes more comes behind.
-    more = rows(smoke) if options.size in (FULL, SMOKE) else ()
-    finish(itertools.chain(counted_rows(smoke), more), "count_sketch encode", options)
+    works = counted_rows(options.size == SMOKE), rows(options.size)
+    finish(itertools.chain(*works), "encode", options)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from .zcdp import rho_of
 
 __all__ = ["MBI", "release"]
 
-ROOT = Path(__file__).resolve().parents[2]
+# The mechanisms take exact tables and the size of a junction tree from this library.
+PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+DEPENDENCIES = tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
 MBI = Environment(
     "mbi",
     (
@@ -20,8 +22,7 @@ MBI = Environment(
         "networkx==3.6.1",
         "optax==0.2.8",
         "chex==0.1.92",
-        # The mechanisms take exact tables and the size of a junction tree from this library.
-        *tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"],
+        *DEPENDENCIES,
     ),
 )
 

@@ -78,9 +78,9 @@ class Trial:
     seconds: dict[str, float]
     dropped: dict[str, Dropped] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def table(self) -> pa.Table:
-        """The synthetic rows in the schema's original values."""
+        """The synthetic rows in the schema's original values, made at the first access and kept."""
         return self.result.table
 
     @property

@@ -48,6 +48,7 @@ def test_a_mutation_applies_however_the_code_is_laid_out(laid_out):
 def test_systematic_mutations_are_programs_each_different_from_all_others():
     files = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
     assert all(any(file.startswith(start) for file in files) for start in (*SYSTEMATIC, *TESTS))
+    assert all(file.startswith(tuple(TESTS)) for file in files if file.startswith(SYSTEMATIC))
     text = (PACKAGE / "privacy/ledger.py").read_text()
     mutated = [mutation.apply(text) for mutation in systematic("privacy/ledger.py")]
     assert len(mutated) > 20

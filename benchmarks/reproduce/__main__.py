@@ -180,7 +180,9 @@ def run(options):
     if options.page or options.readme:
         # Five seeds and all data sets, as the page says, whatever this call was narrowed to.
         full = full_scale(FULL_SEEDS)
-        if missing := len(pending(full, written, store)[0]):
+        # Mechanisms of others may fail or take hours: their table has dashes for what was not run.
+        missing = len(pending(full, written, store)[0])
+        if missing and written != ["peers"]:
             print(f"The pages are left as they are: {missing} runs are missing.", file=sys.stderr)
             return 1
         whole = report.Page(store, full)

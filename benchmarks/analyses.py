@@ -187,14 +187,12 @@ def errors(size, folder):
         far = {}
         for asked, workload in (("not asked for", None), ("asked for", WORKLOAD)):
             runs = [synthetic(table, schema, workload) for _ in range(RUNS[size])]
-            far[asked] = float(np.mean([distance for _, distance in runs]))
+            far[asked] = np.mean([distance for _, distance in runs])
             made = [figures(rows, table) for rows, _ in runs]
             for name, real in truth.items():
                 # A group that no synthetic row has counts as wholly wrong.
                 off = [((each[name] - real) / real).abs().fillna(1.0).mean() for each in made]
-                yield Verdict(
-                    f"{name}, {asked}, holders {holders}: mean error", float(np.mean(off))
-                )
+                yield Verdict(f"{name}, {asked}, holders {holders}: mean error", np.mean(off))
         worse = far["asked for"] / far["not asked for"]
         yield Verdict(f"3-way distance, asked for over not asked for, holders {holders}", worse)
 

@@ -89,8 +89,9 @@ def generated(records, columns, follows):
         )
         for share in shares
     ]
-    names = tuple(f"a{i}" for i in range(columns))
-    return Dataset("generated", names, sizes, np.array(codes, np.uint16))
+    return Dataset(
+        "generated", tuple(f"a{i}" for i in range(columns)), sizes, np.array(codes, np.uint16)
+    )
 
 
 def schema_of(data, holders):
@@ -115,8 +116,9 @@ def chain(records, columns):
         parent = int(rng.integers(max(0, a - 3), a))
         share = np.cumsum(rng.dirichlet(np.ones(sizes[a]), sizes[parent]), axis=1)
         codes.append((rng.random((records, 1)) > share[codes[parent], :-1]).sum(axis=1))
-    names = tuple(f"a{i}" for i in range(columns))
-    return Dataset("chain", names, sizes, np.array(codes, np.uint16))
+    return Dataset(
+        "chain", tuple(f"a{i}" for i in range(columns)), sizes, np.array(codes, np.uint16)
+    )
 
 
 def tables(size, folder):
@@ -157,8 +159,7 @@ def on_simplex(counts):
     """The nearest probabilities (Held, Wolfe and Crowder, 1974)."""
     down = np.sort(counts)[::-1]
     above = (np.cumsum(down) - 1) / np.arange(1, len(down) + 1)
-    out = np.maximum(counts - above[np.flatnonzero(down > above)[-1]], 0)
-    return out
+    return np.maximum(counts - above[np.flatnonzero(down > above)[-1]], 0)
 
 
 def alone(data, epsilon, rng):
@@ -227,7 +228,7 @@ def trusted(size, folder):
                 results = [result_of(data, holders, epsilon) for _ in range(runs)]
                 measured = np.mean([distance(data, result.codes) for result in results])
                 judged = verdict(results[0].plan)
-                ratio = float(judged.errors.three / measured)
+                ratio = judged.errors.three / measured
                 where = f"{name}, epsilon {epsilon}, holders {holders}"
                 yield Verdict(f"forecast wrong by a factor: {where}", max(ratio, 1 / ratio))
                 for result in results:
@@ -235,7 +236,7 @@ def trusted(size, folder):
             for known in sorted({MEASURED, IMPLIED} & cells.keys()):
                 bands, inside = (
                     f"95 % bands: {name}, holders {holders}",
-                    float(np.mean(cells[known])),
+                    np.mean(cells[known]),
                 )
                 yield Verdict(f"share of {known} cells in {bands}", inside)
                 if known == MEASURED:
@@ -260,9 +261,13 @@ class Analyses:
     @property
     def workload(self):
         """The pairs that are sufficient for the linear regression, and those of all others."""
-        models = (self.groups, self.linear, self.logistic)
-        pairs = {tuple(sorted(two)) for of in models for two in itertools.combinations(of, 2)}
-        return sorted((a, b) for a, b in pairs)
+        return sorted(
+            {
+                tuple(sorted(two))
+                for of in (self.groups, self.linear, self.logistic)
+                for two in itertools.combinations(of, 2)
+            }
+        )
 
     def estimates(self, columns):
         """By kind, estimates and their variances [shape=(2, coefficients)]."""
@@ -308,8 +313,8 @@ def log_linear(records):
     # Copies of each cell in proportion to its probability.
     share = np.exp(logs) / np.exp(logs).sum()
     cells = np.repeat(np.arange(logs.size), np.rint(share.ravel() * records).astype(int))
-    names = tuple(f"a{i}" for i in range(len(sizes)))
-    return Dataset("pairs", names, sizes, np.array(np.unravel_index(cells, sizes), np.uint16))
+    codes = np.array(np.unravel_index(cells, sizes), np.uint16)
+    return Dataset("pairs", tuple(f"a{i}" for i in range(len(sizes))), sizes, codes)
 
 
 def hotel(folder):
@@ -359,7 +364,8 @@ def covering(size, folder):
     """Shares of runs whose 95 % intervals hold what the population has."""
     runs, draws, *_ = COVERED[size]
     for population, records, analyses in populations(size, folder):
-        truth = analyses.estimates(_by_name(population))
+        rows = zip(population.names, population.codes, strict=True)
+        truth = analyses.estimates({name: row * 1.0 for name, row in rows})
         for holders in (1, 2):
             rng, inside = np.random.default_rng(7), {kind: [] for kind in truth}
             for run in range(runs):
@@ -378,13 +384,9 @@ def covering(size, folder):
                     inside[kind] += ((low <= values) & (values <= high)).tolist()
             for kind, covered in inside.items():
                 where = f"{population.name}, {records:,} records, holders {holders}"
-                share = float(np.mean(covered))
+                share = np.mean(covered)
                 yield Verdict(f"share of 95 % intervals that cover {kind}: {where}", share)
                 yield Verdict(f"share of 95 % intervals that miss {kind}: {where}", 1 - share)
-
-
-def _by_name(data):
-    return {name: row * 1.0 for name, row in zip(data.names, data.codes, strict=True)}
 
 
 def main():

@@ -100,6 +100,7 @@ def test_every_row_of_two_parties_and_of_their_model_keeps_equations(tmp_path):
     good(
         f"report {tmp_path}/m {tmp_path}/m.json --out {tmp_path}/m.html --id id --real {tables[0]} --real {tables[1]}"
     )
+    assert all(f"Computed: {rule}." in (tmp_path / "m.html").read_text() for rule in RULES)
     made = pa.parquet.read_table(out)
     names = ["base", "arrival", "nights", "bonus", "total", "departure"]
     assert made.column_names == names
@@ -360,3 +361,15 @@ def test_a_draft_names_equations_that_every_record_keeps(tmp_path):
         f"schema draft {tmp_path}/t.parquet --id id --dates day-first --out {tmp_path}/u.toml"
     )
     assert said.count("in every record") == 2
+    # A sum may stand before, between or behind its terms.
+    whole = whole.append_column("stay", pa.array(np.arange(RECORDS) % 29))
+    for order in (
+        "id total base bonus due paid stay",
+        "id due base total bonus stay paid",
+        "id stay base bonus paid due total",
+    ):
+        pa.parquet.write_table(whole.select(order.split()), tmp_path / "t.parquet")
+        said = good(f"schema draft {tmp_path}/t.parquet --id id --out {tmp_path}/{order[3:5]}.toml")
+        assert 'delete its section, and write rules = ["total = base + bonus"]' in said
+        assert "'due' is 'paid' + 'stay' in every record: delete its section, and write" in said
+        assert said.count("in every record") == 2

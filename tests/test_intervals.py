@@ -24,6 +24,7 @@ def test_the_variance_is_at_least_that_of_sampling():
 def test_an_estimate_of_the_model_corrects_the_bias_that_draws_have_twice():
     combined = combine([[1.0], [2.0], [3.0]], [[0.0]] * 3, released=[2.5])
     assert combined.estimate == [3.0]
+    assert combined.standard_error**2 == pytest.approx(4 / 3 + 1 / 12)
     with pytest.raises(ModelError, match="other coefficients"):
         combine([[1.0], [2.0]], [[0.0]] * 2, released=[2.5, 1.0])
 

@@ -13,9 +13,11 @@ samples. Therefore nothing is subtracted, and intervals may be a little too wide
 
 Noise only adds to the sampling error of as many people as a table has rows. So T is at least U.
 
-A fit is biased where cells have fewer records than noise, as no count falls below zero. Draws have
-this bias twice. An estimate from rows of the model itself has it once, so that the difference
-corrects it (bootstrap bias correction; Efron and Tibshirani, 1993, chapter 10).
+A fit is biased: it ends before it follows the noise, and no count falls below zero. Draws have this
+bias twice. An estimate from rows of the model itself has it once, so that the difference
+corrects it (bootstrap bias correction; Efron and Tibshirani, 1993, chapter 10). The second bias is not quite the
+first, as the model has lost dependence already. So T also contains the variance of a uniform
+distribution as wide as the correction (JCGM 100:2008, 4.3.7).
 """
 
 from __future__ import annotations
@@ -98,13 +100,13 @@ def combine(
         raise ModelError("Estimates must be finite, and variances finite and not negative.")
     m = len(q)
     total = np.maximum((1 + 1 / m) * q.var(axis=0, ddof=1), u.mean(axis=0))
-    mean: Floats = q.mean(axis=0)
+    mean = q.mean(axis=0)
     centre = mean if released is None else 2 * _numbers(released) - mean
     if centre.shape != mean.shape or not np.isfinite(centre).all():
         raise ModelError(
             "The released estimate has other coefficients than the draws, or is not finite."
         )
-    return Combined(centre, np.sqrt(total), m - 1)
+    return Combined(centre, np.sqrt(total + np.square(centre - mean) / 12), m - 1)
 
 
 def _numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike]) -> Floats:

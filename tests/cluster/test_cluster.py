@@ -43,7 +43,9 @@ MINE = (
     Attribute.integer("b", 3),
 )
 SCHEMA = Schema.of(
-    {"one": MINE, "two": (SHARED, Attribute.integer("c", 5))}, impossible=[Impossible.of(a=3, b=2)]
+    {"one": MINE, "two": (SHARED, Attribute.integer("c", 5))},
+    impossible=[Impossible.of(a=3, b=2)],
+    rules=["total = a + b"],
 )
 SECRET = Secret(bytes(range(32)))
 
@@ -84,7 +86,7 @@ def client():
 
 
 def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
-    """However the table is cut and given, whatever the encoder; and the record of a release takes one for the other."""
+    """However the table is cut and given, also where an equation gives a column, whatever the encoder; and the record of a release takes one for the other."""
     monkeypatch.setattr("vertimrf.cluster.records.PASS_CELLS", 4000)
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table = frame()
@@ -94,10 +96,12 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
         encode_partitions,
         client=client,
         id="id",
-        attributes=MINE,
+        schema=SCHEMA,
+        party="one",
         keys=KEYS,
     )
-    folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
+    without = table.assign(total=table["a"] + table["b"]).drop(columns="b")
+    folder, cut = encode(tmp_path), encode(dd.from_pandas(without, npartitions=PARTS))
     assert folder.counts == (10, 1490, 0, 2500)
     plan = plan_of()
     assert plan.agreement_of(0)
@@ -126,7 +130,8 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
         [delayed(table.iloc[rows]) for rows in np.array_split(np.arange(ROWS), PARTS)],
         client,
         "id",
-        MINE,
+        SCHEMA,
+        "one",
         read=ReadOptions(person="who"),
         keys=KEYS,
     )
@@ -139,7 +144,7 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(
         plan, table, person="who"
     )
-    without = encode_partitions([delayed(table)], client, "id", MINE, keys=KEYS)
+    without = encode_partitions([delayed(table)], client, "id", SCHEMA, "one", keys=KEYS)
     with pytest.raises(TableError, match="--person"):
         Party(plan, "one", SECRET).run(without)
 
@@ -168,7 +173,7 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         )
         cut = dd.from_pandas(changed, npartitions=PARTS, sort=False)
         many = encode_partitions(
-            cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
+            cut, client, "id", SCHEMA, "one", ReadOptions(person="who"), keys=KEYS
         )
         assert words in " ".join(one.dropped.lines())
         assert sorted(many.dropped.lines()) == sorted(one.dropped.lines())
@@ -176,7 +181,9 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         given = Party(plan, "one", SECRET, FixedNoise(7)).run(many).to_bytes(plan)
         assert given == Party(plan, "one", SECRET, FixedNoise(7)).run(one).to_bytes(plan)
     # Where nobody named what is impossible, the party itself leaves it out.
-    untold = encode_partitions(cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)
+    untold = encode_partitions(
+        cut, client, "id", Schema.of({"one": MINE}), "one", ReadOptions(person="who"), keys=KEYS
+    )
     assert untold.count > many.count
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(untold).to_bytes(plan) == given
 
@@ -190,7 +197,8 @@ def test_a_table_without_records_is_released(client):
             [delayed(empty), delayed(empty)],
             client,
             "id",
-            MINE,
+            SCHEMA,
+            "one",
             keys=KEYS,
         )
         assert cut.count == 0
@@ -205,7 +213,12 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
         encode_table(table, "id", MINE, keys=KEYS)
     with pytest.raises(VertiMRFError) as many:
         encode_partitions(
-            dd.from_pandas(table, npartitions=PARTS, sort=False), client, "id", MINE, keys=KEYS
+            dd.from_pandas(table, npartitions=PARTS, sort=False),
+            client,
+            "id",
+            SCHEMA,
+            "one",
+            keys=KEYS,
         )
     assert "lacks the column 'b'" in str(one.value)
     assert str(many.value) == str(one.value)
@@ -215,7 +228,7 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
         (table, "no table of partitions"),
     ):
         with pytest.raises(TableError, match=sentence):
-            encode_partitions(source, client, "id", MINE, keys=KEYS)
+            encode_partitions(source, client, "id", SCHEMA, "one", keys=KEYS)
 
 
 def failing(key, given):
@@ -245,7 +258,8 @@ def test_a_task_that_kills_workers_is_one_sentence(client):
             [delayed(frame()), delayed(deadly, pure=False)()],
             client,
             "id",
-            MINE,
+            SCHEMA,
+            "one",
             keys=KEYS,
         )
     client.wait_for_workers(2, timeout=120)
@@ -269,7 +283,8 @@ def test_a_worker_that_is_killed_changes_nothing(client):
         dd.from_pandas(table, npartitions=8),
         client,
         "id",
-        MINE,
+        SCHEMA,
+        "one",
         keys=KEYS,
     )
     workers = set(client.run(os.getpid).values())

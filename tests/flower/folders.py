@@ -12,6 +12,7 @@ from builders import schema_of
 
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.schema import Schema
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 
@@ -41,12 +42,14 @@ class Folders:
 
 
 def make_folders(folder, **options):
-    """Tables, and run folders with key pairs."""
+    """Tables, of which one has a sum in place of a term, and run folders with key pairs."""
     records = 2000
     rng = np.random.default_rng(5)
     (folder / "parties").mkdir()
     for name, sizes in PARTIES.items():
         columns = {attribute: rng.integers(0, size, records) for attribute, size in sizes.items()}
+        if name == "hospital":
+            columns["total"] = columns["a"] + columns.pop("b")
         parquet.write_table(
             pa.table({"id": np.arange(records), **columns}), folder / f"{name}.parquet"
         )
@@ -55,7 +58,7 @@ def make_folders(folder, **options):
         )
     server = ServerRun.create(
         folder / "server",
-        schema=schema_of(**PARTIES),
+        schema=Schema.from_json(schema_of(**PARTIES).to_json() | {"rules": ["total = a + b"]}),
         epsilon=2.0,
         planning=PlanOptions(expected_records=records, **(options or {"message_bytes": 100_000})),
         options=RunOptions(rows=500),

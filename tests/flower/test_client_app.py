@@ -76,13 +76,15 @@ def test_no_word_of_an_error_leaves_the_machine(folders, monkeypatch, error):
     assert b"HIV" not in b"".join(record.deflate() for record in reply.content.values())
 
 
-@pytest.mark.parametrize("added", [{}, {"a": [99]}, {"b": [None]}, {"id": [None]}, {"id": [7]}])
+@pytest.mark.parametrize(
+    "added", [{}, {"a": [99], "total": [100]}, {"total": [None]}, {"id": [None]}, {"id": [7]}]
+)
 def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
     """One word and the same files, whatever a record holds: whoever wrote the schema could have asked for just that."""
     run = folders.party("hospital")
     whole = pq.read_table(run.settings.table)
     if added:
-        row = pa.table({"id": [5000], "a": [1], "b": [1]} | added, whole.schema)
+        row = pa.table({"id": [5000], "a": [1], "total": [2]} | added, whole.schema)
         pq.write_table(pa.concat_tables([whole, row]), run.settings.table)
     server = ServerRun(folders.server)
     nodes = {name: folders.node(name) for name in server.parties}

@@ -59,7 +59,9 @@ def test_a_simulated_run_ends_with_a_table(folders, tmp_path):
         until(lambda: everybody_has_the_plan(folders), lambda: network.run_log(run))
         folders.accept(*PARTIES)
         assert ended(network, run) == "finished:completed", network.run_log(run)
-    assert parquet.read_table(folders.server / "result" / "synthetic.parquet").num_rows == 500
+    rows = parquet.read_table(folders.server / "result" / "synthetic.parquet").to_pandas()
+    assert len(rows) == 500
+    assert (rows["total"] == rows["a"] + rows["b"]).all()
 
 
 def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):

@@ -1596,15 +1596,15 @@ NAMED += (
     Mutation(
         "draws follow their noise only in part",
         "model/redraw.py",
-        "options=REFIT",
-        "options=FitOptions()",
+        "(draw_people, REFIT)",
+        "(draw_people, DEFAULT)",
         "model/test_redraw.py",
     ),
     Mutation(
         "draws take the stated errors across parties for the real ones",
         "model/redraw.py",
-        "[ACROSS] * len(crossing)",
-        "[1.0] * len(crossing)",
+        "(crossing, ACROSS)",
+        "(crossing, 1.0)",
         "model/test_redraw.py",
     ),
     Mutation(

@@ -28,11 +28,13 @@ from ..party.persons import unnamed
 from ..party.records import Composite
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
+from ..plan.schema import Schema
 from ..progress import SILENT, Progress
 from ..sketches.encoder import Encoder
 from ..tables.arrow import name_of
 from ..tables.dropped import EXAMPLES, NONE, Dropped
 from ..tables.ids import IdKeys
+from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded
 from . import work
@@ -257,12 +259,12 @@ def encode_partitions(
     source: Any,
     client: Client,
     id: str,
-    attributes: Sequence[Attribute],
+    schema: Schema,
+    party: str,
     read: ReadOptions = DEFAULT,
     *,
     name: str | None = None,
     keys: IdKeys,
-    impossible: Mapping[str, Sequence[Combination]] | None = None,
 ) -> ClusterRecords:
     """Encode a party's table on the workers. Codes and digests stay in the workers' memory.
 
@@ -275,9 +277,10 @@ def encode_partitions(
             a worker's memory several times. A million records are a good size.
         client: client of the party's cluster.
         id: the column of record ids.
-        attributes: the party's part of the schema.
+        schema: the plan's.
+        party: the party's name. Its columns that equations give may be absent.
         name: name of the table in errors. Default: the folder.
-        read, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
+        read, keys: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
         TableError: there is no table, no id column or no such format; ids have an impossible type;
@@ -288,8 +291,8 @@ def encode_partitions(
     """
     sources = partitions(source)
     where = name or name_of(source)
-    columns = Columns(id, tuple(attributes), where, keys, read, impossible or {})
-    encode = functools.partial(work.encode, columns)
+    columns = Columns(id, schema.part(party), where, keys, read, ruled_out(schema, party))
+    encode = functools.partial(work.encode, columns, schema)
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
     encoded = functools.reduce(Encoded.then, (account for _, account in accounts))

@@ -20,9 +20,11 @@ from ..kernels.multiset import record_sum
 from ..party.persons import kept_records
 from ..party.records import Composite, count_marginals, take_in
 from ..plan.impossible import Combination
+from ..plan.schema import Schema
 from ..sketches.encoder import Encoder
 from ..tables import impossible
 from ..tables.arrow import Source, open_pieces
+from ..tables.derived import with_derived
 from ..tables.ids import repeated, shown
 from ..tables.read_options import ReadOptions
 from ..tables.table import Columns, Encoded, one_per_id
@@ -92,14 +94,17 @@ def run(work: Quiet[Callable[..., T]], *given: Any) -> T:
         return work.value(*given)
 
 
-def encode(columns: Columns, source: Source) -> Part:
+def encode(columns: Columns, schema: Schema, source: Source) -> Part:
     """Encode the records of a partition that fit the schema, from a file or a frame.
+
+    Columns that the partition lacks and an equation gives are derived.
 
     Raises:
         TableError, SchemaError: the partition cannot be read, lacks columns, or has columns of an
             impossible type.
     """
-    pieces = open_pieces(source, columns.read)
+    names = [attribute.name for attribute in columns.attributes]
+    (pieces,) = with_derived([source], schema, names, columns.read)
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
     rows = tuple(

@@ -1,13 +1,17 @@
 """Redraw a fitted model: draw other people and other noise, measure them again, and fit again.
 
-The spread of redrawn models is that of the estimate (parametric bootstrap; Efron, 1979). It
-contains the sampling of n people from a population, and the noise of the measurements. A redraw
-needs the fitted model and standard errors, but no measured count.
+Redrawn models have the bias and the spread of the estimate (parametric bootstrap; Efron, 1979). The
+spread contains the sampling of n people from a population, and the noise of the measurements. A
+redraw needs the fitted model and standard errors, but no measured count.
 
-1. Draw n independent people from the model, with its off-tree factors. 2. Count every measured
-marginal of them, and add Gaussian noise. 3. Fit to these counts, starting at the model.
+1. Count every measured marginal of the model, with its off-tree factors, and add Gaussian noise.
+2. Fit to these counts as the model was fitted. This fit has the model's bias: it ends before it
+follows the noise. 3. Draw n independent people from this fit, count again, and add noise. 4. Fit
+to these counts by least squares, which follows the noise, and so spreads where a biased fit does not.
 
-The cliques stay. Where the model is wrong about the population, all redrawn models are.
+An estimate across parties has the margins that the parties measured. So in a clique its contrasts
+along all axes are measured again. The cliques stay. Where the model is wrong about the population,
+all redrawn models are.
 """
 
 from __future__ import annotations
@@ -22,16 +26,16 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 from ..kernels.contingency import contingency
-from .fit import FitOptions, fit
+from .fit import DEFAULT, FitOptions, fit
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
 from .off_tree import fit_off_tree
-from .sample import draw_people
+from .sample import draw_people, sample
 from .trust import ACROSS
 
 __all__ = ["Noise"]
 
-# Refits go to least squares. A fit that ends early follows noise only in part, and its spread is
+# The second fit goes to least squares. A fit that ends early follows noise only in part, and its spread is
 # too small.
 REFIT = FitOptions(proximal_weight=1.0, min_improvement=0.01, tolerance=0.05)
 
@@ -61,22 +65,18 @@ class Noise:
             crossing: marginals that were estimated across parties.
         """
         weighed = {f.attributes for f in field.off_tree}
-        factors = [1.0] * len(local) + [ACROSS] * len(crossing)
-        return cls(
-            tuple(
-                replace(
-                    _blank(field, m.attributes, m.bins, _typical(m, factor)),
-                    contrasts=m.contrasts,
-                    completed=m.completed,
-                )
-                for m, factor in zip((*local, *crossing), factors, strict=True)
-                if (
-                    m.attributes in weighed
-                    if field.tree.covering(m.attributes) < 0
-                    else not _splits(field, m)
-                )
-            )
-        )
+        out = []
+        for measurements, factor in ((local, 1.0), (crossing, ACROSS)):
+            for m in measurements:
+                inside = field.tree.covering(m.attributes) >= 0
+                if not _splits(field, m) if inside else m.attributes in weighed:
+                    kind = m.contrasts, m.completed
+                    if inside and factor == ACROSS:
+                        kind = tuple(range(m.counts.ndim)), False
+                    # Four digits are enough.
+                    error = float(f"{factor * np.sqrt(np.square(m.sigma).mean()):.4g}")
+                    out.append(_blank(field, m.attributes, m.bins, error, *kind))
+        return cls(tuple(out))
 
     def redrawn(
         self, field: MarkovRandomField, zeros: Sequence[Factor], rng: np.random.Generator
@@ -88,25 +88,29 @@ class Noise:
             zeros: its structural zeros.
             rng: draws people and noise; never for privacy.
         """
-        people = draw_people(field, max(round(field.total), 1), rng)
-        again = []
-        for m in self.measurements:
-            counts = bin_table(
-                contingency(people, field.sizes, m.attributes).astype(float), m.bins, m.counts.shape
+        for rows_of, options in ((sample, DEFAULT), (draw_people, REFIT)):
+            rows = rows_of(field, max(round(field.total), 1), rng)
+            again = []
+            for m in self.measurements:
+                counts = bin_table(
+                    contingency(rows, field.sizes, m.attributes).astype(float),
+                    m.bins,
+                    m.counts.shape,
+                )
+                noise = contrasted(m.sigma * rng.standard_normal(counts.shape), m.contrasts)
+                again.append(replace(m, counts=counts + noise))
+            fitted = fit(
+                field.sizes,
+                [m for m in again if field.tree.covering(m.attributes) >= 0],
+                field.total,
+                tree=field.tree,
+                warm=field if options is REFIT else None,
+                zeros=zeros,
+                classes=field.class_maps,
+                options=options,
             )
-            noise = contrasted(m.sigma * rng.standard_normal(counts.shape), m.contrasts)
-            again.append(replace(m, counts=counts + noise))
-        fitted = fit(
-            field.sizes,
-            [m for m in again if field.tree.covering(m.attributes) >= 0],
-            field.total,
-            tree=field.tree,
-            warm=field,
-            zeros=zeros,
-            classes=field.class_maps,
-            options=REFIT,
-        )
-        return fit_off_tree(fitted, again)[0] if field.off_tree else fitted
+            field, _ = fit_off_tree(fitted, again)
+        return field
 
     def parts(self) -> dict[str, npt.NDArray[Any]]:
         """The noise as named arrays of a file."""
@@ -145,14 +149,8 @@ class Noise:
             names = tuple(rows[:, 1].tolist())
             bins = tuple(None if i < 0 else arrays[f"noise.bins{i}"] for i in rows[:, 2].tolist())
             contrasts = tuple(np.flatnonzero(rows[:, 3]).tolist())
-            blank = _blank(field, names, bins, error)
-            out.append(replace(blank, contrasts=contrasts, completed=bool((rows[:, 3] > 1).any())))
+            out.append(_blank(field, names, bins, error, contrasts, bool((rows[:, 3] > 1).any())))
         return cls(tuple(out))
-
-
-def _typical(m: Measurement, factor: float) -> float:
-    """Root mean square of a measurement's standard deviations times a factor, in four digits."""
-    return float(f"{factor * np.sqrt(np.square(m.sigma).mean()):.4g}")
 
 
 def _splits(field: MarkovRandomField, m: Measurement) -> bool:
@@ -168,6 +166,8 @@ def _blank(
     attributes: tuple[int, ...],
     bins: tuple[BinMap | None, ...],
     sigma: float,
+    contrasts: tuple[int, ...],
+    completed: bool,
 ) -> Measurement:
     """A measurement without counts.
 
@@ -182,4 +182,5 @@ def _blank(
     shape = binned_sizes([field.sizes[a] for a in attributes], bins)
     if math.prod(shape) > MAX_CELLS:
         raise ModelError(f"A measurement has more than {MAX_CELLS:,} cells.")
-    return Measurement(attributes, bins, np.broadcast_to(0.0, shape), sigma)
+    counts = np.broadcast_to(0.0, shape)
+    return Measurement(attributes, bins, counts, sigma, "", contrasts, completed)

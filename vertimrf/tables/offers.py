@@ -40,21 +40,31 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
         if a.calendar is None and has_numbers(a)
     }
     names = {_tried(values): name for name, values in numbers.items()}
+
+    def added(total: str, one: str, other: str) -> tuple[Equation, str, str]:
+        return (
+            Equation(total, ((one, 1), (other, 1))),
+            f"is {one!r} + {other!r} in every record",
+            "delete its section",
+        )
+
+    def equal(values: Floats) -> str | None:
+        name = names.get(_tried(values))
+        return None if name is None or differ(numbers[name], values).any() else name
+
     for one, other in itertools.combinations(numbers, 2):
         with np.errstate(invalid="ignore"):
-            total = numbers[one] + numbers[other]
-        name = names.get(_tried(total))
-        if name not in (None, one, other) and not differ(numbers[name], total).any():
-            yield (
-                Equation(name, ((one, 1), (other, 1))),
-                f"is {one!r} + {other!r} in every record",
-                "delete its section",
-            )
+            name = equal(numbers[one] + numbers[other])
+        if name not in (None, one, other):
+            yield added(name, one, other)
     dates = [a for a in varying if a.calendar in ("date", "timestamp")]
     for low, high in itertools.permutations(dates, 2):
         if (low.calendar, low.timezone) == (high.calendar, high.timezone):
             first = numbers_of(table, low, "The table")
             later = numbers_of(table, high, "The table") - first
+            if name := equal(later):
+                yield added(high.name, low.name, name)
+                continue
             later, first = later[~np.isnan(later)], first[~np.isnan(first)]
             longest = later.max(initial=0)
             if 0 < longest <= SHORT * np.ptp(first) and later.min() >= 0:

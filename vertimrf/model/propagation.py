@@ -175,7 +175,7 @@ class Propagation:
         Numba's parallel loops spin while they wait, which is slow on a busy machine.
         """
         count = numba.get_num_threads()
-        kernels.clear(self.memory, int(self.offsets[-1]), self._tables)
+        self.memory[self.marginals : self._tables] = 0.0
         if count == 1 or not any(stage.wide for stage in self._stages):
             self._run_serial(0, len(self._logs))
         else:

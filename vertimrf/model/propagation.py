@@ -33,7 +33,7 @@ Attributes = tuple[int, ...]
 # Cost of a row, in cells of a contiguous loop; measured on x86-64.
 ROW = 150.0
 # Most cells of the inner block: a few such vectors stay in the first-level cache.
-LARGEST_INNER = 512
+LARGEST_INNER = 1024
 # Cells of a cache line.
 LINE = 8
 # Least length of contiguous columns that get a separate loop.

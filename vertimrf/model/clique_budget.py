@@ -97,8 +97,12 @@ class CliqueBudget:
         if cliques is not self._cliques:
             if self._exceeds(cliques):
                 return False
+            # None of the present cliques contains another.
+            new = set(cliques).difference(self._cliques)
             self._cliques = [
-                c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)
+                c
+                for c in dict.fromkeys(cliques)
+                if not any(c != d and c & d == c for d in (cliques if c in new else new))
             ]
             self._cells = [self._size(c) for c in self._cliques]
             self._tree = spanning_forest(self._sizes, self._cliques)

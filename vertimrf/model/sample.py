@@ -14,12 +14,12 @@ import functools
 import itertools
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Floats, Integers, Words
+from ..arrays import Codes, Floats, Words
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
@@ -242,7 +242,7 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Floats:
     """Log of the product of the off-tree factors at each row [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
     if model.off_tree:
-        tables, terms = _attribute_lookups(model.sizes, (f.attributes for f in model.off_tree))
+        tables, terms = lookups((f.attributes, f.logs.shape) for f in model.off_tree)
         cell_logs = np.concatenate([f.logs.ravel() for f in model.off_tree])
         kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
     return logs
@@ -335,13 +335,6 @@ def _balanced_marginals(
                 break
             out.append(attributes)
     return out
-
-
-def _attribute_lookups(
-    sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]
-) -> tuple[Integers, Integers]:
-    """Tables and terms of marginals whose columns are attributes."""
-    return lookups((attributes, [sizes[a] for a in attributes]) for attributes in wanted)
 
 
 def _check(rows: int) -> None:

@@ -331,6 +331,8 @@ def test_marginals_of_rows_are_those_of_all_factors():
     np.testing.assert_array_equal(whole, marginals_of_rows(model, [(3, 0)])[0])
     np.testing.assert_allclose(binned, [whole[:, 0], whole[:, 1:].sum(axis=1)], rtol=1e-9)
     np.testing.assert_array_equal(conditional, model.marginal((0, 1)))
+    with pytest.raises(ModelError, match="name different ones"):
+        marginals_of_rows(model, [(3, 3)])
 
 
 def test_rare_values_are_drawn_as_often_as_the_model_says():

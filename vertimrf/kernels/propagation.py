@@ -36,7 +36,6 @@ from .jit import kernel
 
 __all__ = [
     "absorb",
-    "clear",
     "expected_counts",
     "potentials",
     "run_passes",
@@ -122,10 +121,15 @@ def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
 
 @kernel
 def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
-    """Divide non-negative cells by their maximum, which is returned."""
-    top = 0.0
+    """Divide non-negative cells by their maximum, which is returned.
+
+    The bits of such numbers have their order, and the maximum of whole numbers is vectorised.
+    """
+    bits = memory.view(np.int64)
+    highest = NONE
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
-        top = max(top, memory[i])
+        highest = max(highest, bits[i])
+    top = np.array([highest]).view(np.float64)[0]
     factor = 1.0 / top
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
         memory[i] *= factor
@@ -230,9 +234,13 @@ def _onto_table(terms, maps, memory, t, offset, source, cells, unit):  # type: i
 
 
 @kernel
-def _prepare(info, levels, groups, terms, maps, memory):  # type: ignore[no-untyped-def]
-    """Start vector, row scalars and group matrices of one pass."""
+def _prepare(info, levels, groups, terms, maps, children, memory):  # type: ignore[no-untyped-def]
+    """Start vector, row scalars and group matrices of one pass; the messages that it writes, at 0."""
     inner = info[P_INNER]
+    if info[P_ROLE] == COLLECT:
+        _fill(memory, info[P_UP], info[P_SEPARATOR], 0.0)
+    for c in range(info[P_CHILD0], info[P_CHILD1]):
+        _fill(memory, children[c, C_DOWN], children[c, C_CELLS], 0.0)
     _fill(memory, info[P_WORK], inner, 1.0)
     for t in range(info[P_BASE0], info[P_BASE1]):
         _times_table(terms, maps, memory, t, NONE, info[P_WORK], inner)
@@ -560,18 +568,10 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
         # The child's own message is divided out of the belief it helped to form.
         up, down = np.uint64(children[c, C_UP]), np.uint64(children[c, C_DOWN])
         for i in range(np.uint64(children[c, C_CELLS])):
-            memory[down + i] = memory[down + i] / memory[up + i] if memory[up + i] > 0.0 else 0.0
+            ratio = memory[down + i] / memory[up + i]
+            memory[down + i] = ratio if memory[up + i] > 0.0 else 0.0
         _scale(memory, children[c, C_DOWN], children[c, C_CELLS])
     return math.log(mass) if info[P_ROLE] == ROOT else 0.0
-
-
-@kernel
-def clear(memory, begin, end):  # type: ignore[no-untyped-def]
-    """Set the cells begin ..
-
-    end of ``memory``, messages and marginals, to 0 before a propagation.
-    """
-    _fill(memory, begin, end - begin, 0.0)
 
 
 @kernel
@@ -592,15 +592,15 @@ def run_passes(  # type: ignore[no-untyped-def]
         passes, levels, groups, terms, children, blocks: the program [int64; columns as named
             above].
         maps: index maps [int32].
-        memory: factors, messages up, messages down and marginals of the factors, then scratch space
-            [float64].
+        memory: factors, messages up, messages down and marginals of the factors, initially 0, then
+            scratch space [float64].
         logs: log of each pass's scale, written; NaN if a product is 0 everywhere or not finite
             [float64]. Over all passes they sum to the log of the sum over all cells of the product
             of the factors.
     """
     for p in range(p0, p1):
         if parts & PREPARE:
-            _prepare(passes[p], levels, groups, terms, maps, memory)
+            _prepare(passes[p], levels, groups, terms, maps, children, memory)
         if parts & BLOCKS:
             for b in range(max(b0, passes[p, P_BLOCK0]), min(b1, passes[p, P_BLOCK1])):
                 _run_block(passes[p], blocks[b], levels, groups, maps, memory)

@@ -117,7 +117,6 @@ JOBS = (
             (propagation.potentials, (F1, F1, F1, I2, I2, M1, F1)),
             (propagation.absorb, (F1, F1, I2, I2, M1)),
             (propagation.expected_counts, (I2, I2, M1, F1, int64, float64, F1)),
-            (propagation.clear, (F1, *RANGE)),
             (splits.cheapest, (I1, I2, I2, I1, I2, boolean, float64, int64, I1)),
             (proximal_step.direction, (F1, F1, F2, F2, I1)),
             (proximal_step.dot, (F1, F1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,8 @@ class CliqueBudget:
         self._cliques = [1 << i for i in range(len(self._sizes))]
         self._cells = list(self._sizes)
         self._tree: list[set[int]] = [set() for _ in self._cliques]
+        # The cells of a clique. The same cliques are tried many times.
+        self._size = functools.cache(lambda c: math.prod(self._sizes[i] for i in bits(c)))
 
     @property
     def largest(self) -> int:
@@ -94,8 +97,12 @@ class CliqueBudget:
         if cliques is not self._cliques:
             if self._exceeds(cliques):
                 return False
+            # None of the present cliques contains another.
+            new = set(cliques).difference(self._cliques)
             self._cliques = [
-                c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)
+                c
+                for c in dict.fromkeys(cliques)
+                if not any(c != d and c & d == c for d in (cliques if c in new else new))
             ]
             self._cells = [self._size(c) for c in self._cliques]
             self._tree = spanning_forest(self._sizes, self._cliques)
@@ -105,9 +112,6 @@ class CliqueBudget:
     def _exceeds(self, cliques: list[int]) -> bool:
         """Whether a clique of two or more attributes exceeds the limit."""
         return any(c & (c - 1) and self._size(c) > self.limit for c in cliques)
-
-    def _size(self, clique: int) -> int:
-        return math.prod(self._sizes[i] for i in bits(clique))
 
     def _with(self, edges: Iterable[Edge]) -> tuple[dict[int, int], list[int]]:
         """Neighbours and cliques with some edges added; the present list of cliques if they contain

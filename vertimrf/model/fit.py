@@ -52,6 +52,8 @@ NOISE_DIRECTIONS = 0.65
 # Steps end when they lower the mean squared residual by less than the first, or after a warm start
 # by less than the second.
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
+# A step is solved to the tolerance or, if the step before it gained more, to this part of its gain.
+EARLY = 0.1
 # A sum of counts contradicts the record count if it is off by this many standard deviations and by
 # half the records.
 CONTRADICTION = 30.0
@@ -97,7 +99,7 @@ class FitOptions:
             after a warm start, when they gain little.
         steps: most proximal steps, 1 or more.
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is
-            this small (root mean square).
+            this small (root mean square). Early steps, which gain much, end at a larger one.
         iterations: most iterations in a step.
         progress: called with step, iteration and gradient.
 
@@ -249,15 +251,15 @@ def _descend(
     if min_improvement is None:
         weight /= _followed(measurements, expected)
         freedom = np.sqrt(_free_parts(measurements))
-    misfit = math.inf
+    misfit, gain = dual.misfit(expected), 1.0
     unfollowed = np.ones_like(theta)
     for step in range(options.steps):
         report = None if options.progress is None else functools.partial(options.progress, step)
-        theta, expected = dual.step(weight, theta, options.tolerance, options.iterations, report)
-        before, misfit = (
-            misfit,
-            float(np.square((dual.contrasted(expected) - dual.measured) / dual.sigma).mean()),
-        )
+        # Later steps correct what early ones leave.
+        tolerance = max(options.tolerance, EARLY * min(gain, 1.0))
+        theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
+        before, misfit = misfit, dual.misfit(expected)
+        gain = before - misfit
         least = min_improvement
         if least is None:
             # If a cell were alone, a step would fit this part of its remaining noise. A step that
@@ -269,7 +271,7 @@ def _descend(
                 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()),
             )
             unfollowed = left
-        if before - misfit < least:
+        if step and gain < least and tolerance == options.tolerance:
             break
     return expected
 

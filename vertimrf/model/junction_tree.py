@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -255,26 +255,31 @@ def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[
         cliques: maximal cliques of a chordal graph, as bit masks.
     """
     forest: list[set[int]] = [set() for _ in cliques]
-    # Among separators of as many attributes, the one with fewer cells wins: scaled logs of cells
-    # are far below 1.
-    logs = [math.log(size) * 1e-6 for size in sizes]
-    waiting = set(range(1, len(cliques)))
-    nearest = dict.fromkeys(waiting, (0.0, 0))
+    weigh = _weights(sizes)
+    waiting = list(range(1, len(cliques)))
+    weights, links = [0.0] * len(cliques), [0] * len(cliques)
     last = 0
     while waiting:
+        most, added = -1.0, last
         for i in waiting:
-            shared = cliques[i] & cliques[last]
-            if shared and shared.bit_count() > nearest[i][0] - 1:
-                weight = shared.bit_count() - sum(logs[a] for a in bits(shared))
-                if weight > nearest[i][0]:
-                    nearest[i] = (weight, last)
-        last = max(waiting, key=lambda i: (nearest[i][0], -i))
-        weight, link = nearest[last]
-        if weight:
-            forest[last].add(link)
-            forest[link].add(last)
-        waiting.discard(last)
+            weight = weigh(cliques[i] & cliques[added])
+            if weight > weights[i]:
+                weights[i], links[i] = weight, added
+            if weights[i] > most:
+                most, last = weights[i], i
+        if most:
+            forest[last].add(links[last])
+            forest[links[last]].add(last)
+        waiting.remove(last)
     return forest
+
+
+@functools.lru_cache(4)
+def _weights(sizes: tuple[int, ...]) -> Callable[[int], float]:
+    """The weight of a separator (bit mask): most attributes and, of as many, fewest cells."""
+    # Scaled logs of cells are far below 1.
+    logs = [math.log(size) * 1e-6 for size in sizes]
+    return functools.cache(lambda shared: shared.bit_count() - sum(logs[a] for a in bits(shared)))
 
 
 def rooted(sizes: tuple[int, ...], cliques: Sequence[int]) -> JunctionTree:

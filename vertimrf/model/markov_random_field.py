@@ -131,8 +131,8 @@ class MarkovRandomField:
             ModelError: attributes repeat or are unknown, or a table would exceed ``max_cells``.
         """
         attributes = tuple(int(a) for a in attributes)
-        self._check(attributes)
-        self._check(attributes, math.prod(self.sizes[a] for a in attributes), max_cells)
+        self.check(attributes)
+        self.check(attributes, math.prod(self.sizes[a] for a in attributes), max_cells)
         table = self._of_classes(attributes, max_cells)
         for axis, a in enumerate(attributes):
             if a in self.classes:
@@ -184,14 +184,14 @@ class MarkovRandomField:
             for a, bin_map in zip(wanted[i], maps[i], strict=True):
                 of_attribute[a].append(bin_map)
         for a, bin_maps in of_attribute.items():
-            self._check((a,))
+            self.check((a,))
             merged[a] = merge_maps(bin_maps)
         classes = {a: m.classes for a, m in merged.items()}
         for a, b in (wanted[i] for i in pairs):
             cells = math.prod(
                 binned_sizes((self.tree.sizes[a], self.tree.sizes[b]), (classes[a], classes[b]))
             )
-            self._check((a, b), cells, max_cells)
+            self.check((a, b), cells, max_cells)
         tables = pair_marginals(
             self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
         )
@@ -205,8 +205,8 @@ class MarkovRandomField:
                 ]
             else:
                 names = tuple(int(a) for a in attributes)
-                self._check(names)
-                self._check(names, math.prod(self.tree.sizes[a] for a in names), max_cells)
+                self.check(names)
+                self.check(names, math.prod(self.tree.sizes[a] for a in names), max_cells)
                 table, left = self._of_classes(names, max_cells), list(attribute_maps)
             table = bin_table(table, left, binned_sizes(table.shape, left))
             for axis, (a, done, bin_map) in enumerate(
@@ -214,7 +214,7 @@ class MarkovRandomField:
             ):
                 if a in self.classes and done is None:
                     cells = table.size // table.shape[axis] * self.sizes[a]
-                    self._check(tuple(attributes), cells, max_cells)
+                    self.check(tuple(attributes), cells, max_cells)
                     table = self.classes[a].spread(table, axis, bin_map)
             out.append(table)
         return out
@@ -347,7 +347,7 @@ class MarkovRandomField:
         model = self
         for attribute, allowed in codes.items():
             kept = np.asarray(allowed, np.int64)
-            model._check((attribute,))
+            model.check((attribute,))
             if (
                 not kept.size
                 or np.unique(kept).size < kept.size
@@ -383,9 +383,10 @@ class MarkovRandomField:
             )
         return model
 
-    def _check(
+    def check(
         self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS
     ) -> None:
+        """Refuse attributes that repeat or are unknown, and tables of too many cells."""
         if len(set(attributes)) != len(attributes) or not all(
             0 <= a < len(self.sizes) for a in attributes
         ):

@@ -37,8 +37,6 @@ ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18
 # ROWS_PER_CELL rows.
 MAX_CELLS = 1 << 20
 MAX_LOOKUPS, MAX_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
-# Rows that are counted at once in all measured marginals.
-AT_ONCE = 1 << 15
 # A measured marginal is significant if its mean squared residual is this many standard deviations
 # above that of noise: one in twenty is by chance. Other marginals are constrained to the model's
 # counts, so that they do not follow noise.
@@ -242,16 +240,9 @@ def _model_counts(
     measurements: Sequence[Measurement], codes: Codes, total: float
 ) -> dict[tuple[int, ...], Floats]:
     """The rows' counts of the measured marginals, by attributes [each shaped as its counts]."""
-    tables = RowTables(measurements)
     weights = np.full(codes.shape[1], total / codes.shape[1])
-    counts = np.zeros(sum(m.counts.size for m in measurements))
-    for begin in range(0, weights.size, AT_ONCE):
-        rows = slice(begin, begin + AT_ONCE)
-        counts += tables.counts(tables.place(codes[:, rows]), weights[rows])
-    return {
-        m.attributes: table
-        for m, table in zip(measurements, by_measurement(counts, measurements), strict=True)
-    }
+    tables = RowTables(measurements).marginals(codes, weights)
+    return {m.attributes: table for m, table in zip(measurements, tables, strict=True)}
 
 
 def _significance(m: Measurement, expected: Floats) -> float:

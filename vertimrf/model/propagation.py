@@ -33,7 +33,7 @@ Attributes = tuple[int, ...]
 # Cost of a row, in cells of a contiguous loop; measured on x86-64.
 ROW = 150.0
 # Most cells of the inner block: a few such vectors stay in the first-level cache.
-LARGEST_INNER = 512
+LARGEST_INNER = 1024
 # Cells of a cache line.
 LINE = 8
 # Least length of contiguous columns that get a separate loop.
@@ -175,7 +175,7 @@ class Propagation:
         Numba's parallel loops spin while they wait, which is slow on a busy machine.
         """
         count = numba.get_num_threads()
-        kernels.clear(self.memory, int(self.offsets[-1]), self._tables)
+        self.memory[self.marginals : self._tables] = 0.0
         if count == 1 or not any(stage.wide for stage in self._stages):
             self._run_serial(0, len(self._logs))
         else:

@@ -248,6 +248,10 @@ class StepDual(abc.ABC):
             out[cells_of_mean] -= out[cells_of_mean].mean(axis=1, keepdims=True)
         return out
 
+    def misfit(self, counts: Floats) -> float:
+        """Mean squared residual of some counts of the measured cells, in units of sigma."""
+        return float(np.square((self.contrasted(counts) - self.measured) / self.sigma).mean())
+
     def value(self, pull: Floats, theta: Floats) -> tuple[float, Floats]:
         """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64].
 

@@ -12,25 +12,45 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Codes, Floats
+from ..arrays import Codes, Floats, Integers
 from ..kernels import propagation
 from ..kernels import rows as kernels
 from ..kernels.contingency import joints
 from ..kernels.jit import for_each, in_slices
-from .measurement import Measurement
+from .measurement import Measurement, by_measurement
 from .pair_marginals import Merged, merge_maps
 from .proximal_step import cell_terms
-from .sample import add_counts, lookups
 
-__all__ = ["RowTables"]
+__all__ = ["RowTables", "lookups"]
 
 # Number of 16-bit codes. A group grows up to MAX_GROUP cells, which the caches keep.
 CODES, MAX_GROUP = 1 << 16, 1 << 13
+# Rows that :meth:`RowTables.marginals` counts at once.
+AT_ONCE = 1 << 15
+
+
+def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Integers, Integers]:
+    """The kernels' tables and terms of marginals (:func:`vertimrf.kernels.rows.add_logs`).
+
+    Args:
+        wanted: per marginal, the columns of its attributes and its shape.
+
+    Returns:
+        Tables [shape=(marginals, 3), int64] and terms [shape=(columns of all, 2), int64].
+    """
+    tables: list[tuple[int, int, int]] = []
+    terms: list[tuple[int, int]] = []
+    offset = 0
+    for columns, shape in wanted:
+        tables.append((len(terms), len(terms) + len(columns), offset))
+        terms += [(column, math.prod(shape[i + 1 :])) for i, column in enumerate(columns)]
+        offset += math.prod(shape)
+    return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2)
 
 
 class RowTables:
@@ -41,6 +61,7 @@ class RowTables:
     """
 
     def __init__(self, marginals: Sequence[Measurement]) -> None:
+        self._marginals = marginals
         merged, self._sizes = _merged(marginals)
         self._classes = {a: m.classes for a, m in merged.items()}
         by_class = [
@@ -114,10 +135,29 @@ class RowTables:
             weights: weights of the rows [shape=(n,), float64].
         """
         self._counts[:] = 0.0
-        add_counts(places, self._tables, self._terms, weights, self._counts)
+        in_slices(
+            len(self._tables),
+            1,
+            lambda begin, end: kernels.weighed_counts(
+                places, self._tables, self._terms, weights, begin, end, self._counts
+            ),
+        )
         counts = np.empty(self._cells)
         propagation.expected_counts(*self._parts, self._counts, 0, 1.0, counts)
         return counts
+
+    def marginals(self, codes: Codes, weights: Floats) -> list[Floats]:
+        """Sums of the weights of many rows [each shaped as its marginal].
+
+        Args:
+            codes: rows [shape=(d, n), uint16].
+            weights: weights of the rows [shape=(n,), float64].
+        """
+        counts = np.zeros(self._cells)
+        for begin in range(0, weights.size, AT_ONCE):
+            rows = slice(begin, begin + AT_ONCE)
+            counts += self.counts(self.place(codes[:, rows]), weights[rows])
+        return by_measurement(counts, self._marginals)
 
 
 def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, Merged], list[int]]:

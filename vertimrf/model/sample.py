@@ -10,30 +10,30 @@ A model without off-tree factors skips step 2.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Floats, Integers, Words
+from ..arrays import Codes, Floats, Words
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
-from ..kernels.jit import for_each, in_slices
+from ..kernels.jit import for_each
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
-from .measurement import BinMap, binned_sizes
+from .measurement import BinMap, Measurement, binned_sizes
 from .propagation import axis_map
+from .row_tables import RowTables, lookups
 
 __all__ = [
-    "add_counts",
     "draw_people",
     "expected_marginals",
     "expected_records",
-    "lookups",
     "marginals_of_rows",
     "propose",
     "sample",
@@ -161,22 +161,20 @@ def marginals_of_rows(
         Expected counts [one axis per attribute, float64], each summing to the model's total; the
         same for the same arguments.
     """
-    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
-    weights = _weights(model, codes)
-    out = []
+    blanks = []
     for i, attributes in enumerate(wanted):
-        maps = [None] * len(attributes) if bins is None else bins[i]
-        shape = binned_sizes([model.sizes[a] for a in attributes], maps)
-        rows = [
-            (codes[a] if m is None else m[codes[a]]).astype(np.int64)
-            for a, m in zip(attributes, maps, strict=True)
-        ]
-        cells = np.ravel_multi_index(rows, shape)
-        counts: Floats = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(
-            np.float64
-        )
-        out.append(counts.reshape(shape) * model.total)
-    return out
+        maps = dict(zip(attributes, bins[i] if bins else [None] * len(attributes), strict=True))
+        model.check(tuple(attributes))
+        names = tuple(sorted(maps))
+        shape = binned_sizes((model.sizes[a] for a in names), map(maps.get, names))
+        model.check(names, math.prod(shape))
+        blanks.append(Measurement(names, tuple(map(maps.get, names)), np.zeros(shape), 1.0))
+    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+    tables = RowTables(blanks).marginals(codes, _weights(model, codes) * model.total)
+    return [
+        table.transpose(np.argsort(np.argsort(attributes)))
+        for table, attributes in zip(tables, wanted, strict=True)
+    ]
 
 
 def expected_marginals(
@@ -190,21 +188,21 @@ def expected_marginals(
     :func:`marginals_of_rows`, others from the tree. Arguments, result and errors are those of
     :meth:`~.markov_random_field.MarkovRandomField.marginals`.
     """
-    tables = model.marginals(wanted, bins)
-    outside = (
-        [i for i, attributes in enumerate(wanted) if model.tree.covering(tuple(attributes)) < 0]
-        if model.off_tree
-        else []
-    )
-    if outside:
-        by_rows = marginals_of_rows(
-            model,
-            [wanted[i] for i in outside],
-            None if bins is None else [bins[i] for i in outside],
-        )
-        for i, table in zip(outside, by_rows, strict=True):
-            tables[i] = table
-    return tables
+    tables: dict[int, Floats] = {}
+    outside = {
+        i
+        for i, attributes in enumerate(wanted)
+        if model.off_tree and model.tree.covering(tuple(attributes)) < 0
+    }
+    inside = set(range(len(wanted))) - outside
+    for some, method in (
+        (inside, model.marginals),
+        (outside, functools.partial(marginals_of_rows, model)),
+    ):
+        if some:
+            maps = None if bins is None else [bins[i] for i in some]
+            tables |= zip(some, method([wanted[i] for i in some], maps), strict=True)
+    return [tables[i] for i in range(len(wanted))]
 
 
 def expected_records(
@@ -244,7 +242,7 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Floats:
     """Log of the product of the off-tree factors at each row [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
     if model.off_tree:
-        tables, terms = _attribute_lookups(model.sizes, (f.attributes for f in model.off_tree))
+        tables, terms = lookups((f.attributes, f.logs.shape) for f in model.off_tree)
         cell_logs = np.concatenate([f.logs.ravel() for f in model.off_tree])
         kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
     return logs
@@ -316,26 +314,6 @@ def stems_of(
     )
 
 
-def add_counts(
-    columns: Codes, tables: Integers, terms: Integers, weights: Floats, counts: Floats
-) -> None:
-    """Add the weights of rows to their cells in several marginals, on several threads.
-
-    Args:
-        columns: codes of the rows [shape=(columns, n), uint16].
-        tables, terms: from :func:`lookups`.
-        weights: weights of the rows [shape=(n,), float64].
-        counts: counts, flat over the cells of all marginals [float64]; updated.
-    """
-    in_slices(
-        len(tables),
-        1,
-        lambda begin, end: kernels.weighed_counts(
-            columns, tables, terms, weights, begin, end, counts
-        ),
-    )
-
-
 def _balanced_marginals(
     sizes: Sequence[int], rows: int, batches: int, candidates: int
 ) -> list[tuple[int, ...]]:
@@ -357,32 +335,6 @@ def _balanced_marginals(
                 break
             out.append(attributes)
     return out
-
-
-def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Integers, Integers]:
-    """The kernels' tables and terms of marginals (:func:`vertimrf.kernels.rows.add_logs`).
-
-    Args:
-        wanted: per marginal, the columns of its attributes and its shape.
-
-    Returns:
-        Tables [shape=(marginals, 3), int64] and terms [shape=(columns of all, 2), int64].
-    """
-    tables: list[tuple[int, int, int]] = []
-    terms: list[tuple[int, int]] = []
-    offset = 0
-    for columns, shape in wanted:
-        tables.append((len(terms), len(terms) + len(columns), offset))
-        terms += [(column, math.prod(shape[i + 1 :])) for i, column in enumerate(columns)]
-        offset += math.prod(shape)
-    return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2)
-
-
-def _attribute_lookups(
-    sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]
-) -> tuple[Integers, Integers]:
-    """Tables and terms of marginals whose columns are attributes."""
-    return lookups((attributes, [sizes[a] for a in attributes]) for attributes in wanted)
 
 
 def _check(rows: int) -> None:

@@ -556,7 +556,8 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     # others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)
-        if loss is first and length <= MAX_LENGTH:
+        # A transform that is long for its frequencies takes longer than their sums.
+        if loss is first and length <= min(MAX_LENGTH, len(frequencies) * sum(loss.mass.shape)):
             spectrum *= loss.transform(tilted, length, len(frequencies))
         else:
             spectrum *= loss.spectrum(tilted, frequencies)

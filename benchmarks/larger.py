@@ -62,6 +62,11 @@ SMALL_MESSAGE = 125_000
 PATIENCE = 120
 
 
+def integers(sizes):
+    """Attributes of these sizes, by name."""
+    return [Attribute.integer(*each) for each in sizes.items()]
+
+
 def attributes():
     """The 24 columns' public domains."""
     return [
@@ -69,7 +74,7 @@ def attributes():
             Attribute.categorical(name, [f"{name} value {i}" for i in range(size)])
             for name, size in TEXTS.items()
         ),
-        *(Attribute.integer(name, size) for name, size in CODES.items()),
+        *integers(CODES),
         *(
             Attribute.numeric(name, [0, 1, 2, 4, 8, 16, 32, 64, 1000], missing=True)
             for name in NUMBERS
@@ -141,12 +146,7 @@ def party(folder, table):
 
 def rows_streamed(rows):
     """`vertimrf run party` of 24 attributes, of either kind of file."""
-    schema = Schema.of(
-        {
-            "registry": attributes(),
-            "other": [Attribute.integer(name, size) for name, size in OTHERS.items()],
-        }
-    )
+    schema = Schema.of({"registry": attributes(), "other": integers(OTHERS)})
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write(folder / "small.parquet", 1000)
@@ -185,13 +185,7 @@ def rows_cluster(rows):
 
     from vertimrf.cluster import encode_partitions
 
-    columns_of = {"registry": NARROW, "other": OTHERS}
-    schema = Schema.of(
-        {
-            name: [Attribute.integer(column, size) for column, size in sizes.items()]
-            for name, sizes in columns_of.items()
-        }
-    )
+    schema = Schema.of({"registry": integers(NARROW), "other": integers(OTHERS)})
     plan = make_plan(
         schema,
         epsilon=1.0,

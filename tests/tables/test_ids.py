@@ -16,7 +16,7 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, id_keys
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.ids import IdKeys
+from vertimrf.tables.ids import IdKeys, only_in
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
 from vertimrf.trial import open_tables
@@ -148,3 +148,7 @@ def test_keys_are_16_bytes_and_do_not_show():
     assert repr(KEYS) == "IdKeys()"
     with pytest.raises(TypeError, match="keys"):
         encode_table(table_of(OTHERS), "id", SCHEMA.part("one"))
+
+
+def test_an_id_of_which_a_record_is_kept_is_not_among_those_left_out():
+    assert only_in(np.array([3, 1, 3]), np.array([3])).tolist() == [1]

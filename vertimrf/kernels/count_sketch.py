@@ -55,10 +55,10 @@ REACH = 13.5
 FIRST_BITS, MORE_BITS = 16, 128
 # Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit
 # codes stay far within the 24 bits of float32.
-PRODUCT_COLUMNS = 1 << 11
+PRODUCT_COLUMNS = 1 << 10
 # Words per record, or columns of a product, per thread between two reports of progress.
 STEP_WORDS = 8
-STEP_COLUMNS = 8 * PRODUCT_COLUMNS
+STEP_COLUMNS = 16 * PRODUCT_COLUMNS
 
 
 def silent(done: int, of: int) -> None:
@@ -280,37 +280,53 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
 
 
 # Sums are integers that float32 holds exactly in any order.
-@kernel(fastmath={"reassoc", "contract", "nsz"})
+EXACT = {"reassoc", "contract", "nsz"}
+
+
+@kernel(forceinline=True, fastmath=EXACT)
+def plus(sums, x, four):  # type: ignore[no-untyped-def]
+    """Four sums, each with the product of ``x`` and one of four numbers added."""
+    return (
+        sums[0] + x * four[0],
+        sums[1] + x * four[1],
+        sums[2] + x * four[2],
+        sums[3] + x * four[3],
+    )
+
+
+@kernel(fastmath=EXACT)
 def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-def]
     """Add up the products of all pairs of rows, the second row not after the first.
+
+    Products of four rows with four others are summed at once, so that what is loaded is used four
+    times.
 
     Args:
         codes: codes [shape=(v, t), uint8].
         offset: added to twice a code.
         first, last: range of columns.
-        total: sums, rows padded to a multiple of 4, updated [shape=(v, v + 3 or less), float64].
+        total: sums, rows padded to a multiple of 4, updated [shape=(v + 3 or less, v + 3 or less),
+            float64].
     """
-    values, padded = total.shape
-    odd = np.zeros((padded, PRODUCT_COLUMNS), np.float32)
+    odd = np.zeros((len(total), PRODUCT_COLUMNS), np.float32)
+    zero = np.float32(0)
     for begin in range(first, last, PRODUCT_COLUMNS):
         count = min(PRODUCT_COLUMNS, last - begin)
-        for i in range(values):
+        for i in range(len(codes)):
             for k in range(count):
                 odd[i, k] = np.float32(2 * np.int32(codes[i, begin + k]) + offset)
-        for i in range(values):
-            one = odd[i]
-            for j in range(0, i + 1, 4):
-                p, q, r, s = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+        for i in range(0, len(codes), 4):
+            for j in range(0, i + 4, 4):
+                p = q = r = s = (zero, zero, zero, zero)
                 for k in range(count):
-                    x = one[k]
-                    p += x * odd[j, k]
-                    q += x * odd[j + 1, k]
-                    r += x * odd[j + 2, k]
-                    s += x * odd[j + 3, k]
-                total[i, j] += p
-                total[i, j + 1] += q
-                total[i, j + 2] += r
-                total[i, j + 3] += s
+                    four = odd[j, k], odd[j + 1, k], odd[j + 2, k], odd[j + 3, k]
+                    p = plus(p, odd[i, k], four)
+                    q = plus(q, odd[i + 1, k], four)
+                    r = plus(r, odd[i + 2, k], four)
+                    s = plus(s, odd[i + 3, k], four)
+                for a, sums in enumerate((p, q, r, s)):
+                    for b in range(4):
+                        total[i + a, j + b] += sums[b]
 
 
 def cross_products(codes: Bytes, bits: int, advance: Callable[[int, int], None] = silent) -> Floats:
@@ -330,7 +346,8 @@ def cross_products(codes: Bytes, bits: int, advance: Callable[[int, int], None] 
     compact = np.ascontiguousarray(codes)
     # One table of sums per thread.
     workers = numba.get_num_threads()
-    totals = np.zeros((workers, values, values + -values % 4))
+    padded = values + -values % 4
+    totals = np.zeros((workers, padded, padded))
     step = STEP_COLUMNS * workers
     for first in range(0, columns, step):
         last = min(first + step, columns)
@@ -341,6 +358,6 @@ def cross_products(codes: Bytes, bits: int, advance: Callable[[int, int], None] 
 
         for_each(workers, add)
         advance(last, columns)
-    lower = np.tril(totals.sum(axis=0)[:, :values])
+    lower = np.tril(totals.sum(axis=0)[:values, :values])
     out: Floats = (lower + np.tril(lower, -1).T) / columns
     return out

@@ -126,7 +126,9 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
     directions = _losses(events[:light], delta) if light else []
     out: list[Spent] = []
     for end in range(len(events), len(events) - (len(events) if last is None else last), -1):
-        composed = [_compose(losses[:end], delta) for losses in directions] if end <= light else []
+        # Directions whose losses are the same up to here are composed once.
+        sides = dict.fromkeys(losses[:end] for losses in directions) if end <= light else ()
+        composed = [_compose(losses, delta) for losses in sides]
         pld = max((loss.epsilon(delta) for loss in composed), default=math.inf)
         spent = Spent(pld, "pld")
         if pld == math.inf or max(loss.infinite for loss in composed) >= RESOLVED * delta:
@@ -480,7 +482,7 @@ def _power(values: Complex, exponent: int) -> Complex:
     return out
 
 
-def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
+def _losses(events: Sequence[Event], delta: float) -> list[tuple[Loss, ...]]:
     """Losses of the events when a record is added and removed, to compose at about ``delta``; once
     if they are the same.
 
@@ -492,18 +494,12 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
         min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or MIN_TOTAL
         for event in events
     ]
-    grids: list[tuple[LossGrid, ...]] = [
-        e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)
-    ]
-    if all(added is removed for added, removed in grids):
-        grids = [(added,) for added, _ in grids]
-    return [
-        [
-            Loss.of(event, grid, step, CUT * delta)
-            for event, grid, step in zip(events, side, steps, strict=True)
-        ]
-        for side in zip(*grids, strict=True)
-    ]
+    both = []
+    for event, step in zip(events, steps, strict=True):
+        grids = event.losses(step, CUT * delta / event.count)
+        sides = {grid: Loss.of(event, grid, step, CUT * delta) for grid in dict.fromkeys(grids)}
+        both.append([sides[grid] for grid in grids])
+    return list(dict.fromkeys(zip(*both, strict=True)))
 
 
 def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None) -> Composed:
@@ -560,7 +556,8 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     # others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)
-        if loss is first and length <= MAX_LENGTH:
+        # A transform that is long for its frequencies takes longer than their sums.
+        if loss is first and length <= min(MAX_LENGTH, len(frequencies) * sum(loss.mass.shape)):
             spectrum *= loss.transform(tilted, length, len(frequencies))
         else:
             spectrum *= loss.spectrum(tilted, frequencies)

@@ -30,6 +30,7 @@ from .ids import (
     few_ids,
     format_ids,
     is_text,
+    only_in,
     repeated,
     shown,
     without_id,
@@ -122,7 +123,7 @@ class Table:
         for target, row in zip(codes, self.codes, strict=True):
             target[:] = row[kept]
         digests = self.digests[kept]
-        blanks = np.union1d(self.blanks, np.setdiff1d(self.digests[~kept], digests))
+        blanks = np.union1d(self.blanks, only_in(self.digests[~kept], digests))
         return Table(self.attributes, digests, codes, persons, self.dropped, blanks)
 
     @property
@@ -303,7 +304,7 @@ class Columns:
             codes,
             encoded.persons,
             Dropped(encoded.dropped, encoded.reasons(self)),
-            np.setdiff1d(encoded.blanks, encoded.digests),
+            only_in(encoded.blanks, encoded.digests),
         )
         again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
         # Without an id column, ids do not repeat.
@@ -882,7 +883,7 @@ def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
     It is no error, because it may depend on one record.
     """
     for (name, table), (other, its) in itertools.combinations(zip(names, tables, strict=True), 2):
-        if not np.isin(table.digests, its.digests).any():
+        if not np.intersect1d(table.digests, its.digests, assume_unique=True).size:
             LOG.warning(
                 "%s and %s have no id in common: they write ids differently, or hold other people.",
                 name,

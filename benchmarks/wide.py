@@ -75,10 +75,12 @@ class CensusPeer(Peer):
             names = tuple(map(str, f.attributes))
             factors[names] = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
             marginals[names] = self.mbi.Factor(domain.project(names), table)
-        vectors = (
+        potentials, beliefs = (
             self.mbi.CliqueVector(domain, tuple(vector), vector) for vector in (factors, marginals)
         )
-        return self.mbi.MarkovRandomField(*vectors, ours.total)
+        return self.mbi.MarkovRandomField(
+            potentials=potentials, marginals=beliefs, total=ours.total
+        )
 
 
 def census_codes(records):
@@ -246,7 +248,7 @@ def file_rows(data, size, name, split, epsilon):
         yield from whole(what, times[1])
 
 
-def generated_rows(data, size, name, sizes, records, split):
+def generated_rows(data, size, name, sizes, records, split, epsilon):
     """A whole run on a generated table; compiled before, by a run on a tenth of its attributes."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -258,7 +260,7 @@ def generated_rows(data, size, name, sizes, records, split):
             table, domain = folder / f"{len(some)}.csv", folder / f"{len(some)}-domain.json"
             generated(table, some, records, 4)
             domain.write_text(json.dumps({f"a{i:03d}": size for i, size in enumerate(some)}))
-            figures.append(synthesized(folder, table, domain, dealt, 1.0))
+            figures.append(synthesized(folder, table, domain, dealt, epsilon))
         yield from whole(f"whole run, {name}, {records:,} rows ({split})", figures[-1])
 
 
@@ -316,6 +318,7 @@ ROWS = {
             sizes=log_uniform(5, 100, 110),
             records=20_000,
             split="55,55",
+            epsilon=4.0,
         ),
         600,
     ),
@@ -326,6 +329,7 @@ ROWS = {
             sizes=[4] * 300,
             records=50_000,
             split="75,75,75,75",
+            epsilon=1.0,
         ),
         900,
     ),

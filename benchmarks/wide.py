@@ -340,6 +340,7 @@ ROWS = {
             sizes=[2] * 20,
             records=1000,
             split="10,10",
+            epsilon=1.0,
         ),
         120,
         (SMOKE,),

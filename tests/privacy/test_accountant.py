@@ -577,3 +577,13 @@ def test_losses_are_composed_once_only_if_all_are_the_same_in_both_directions():
     assert len(accountant._losses(symmetric, DELTA)) == 1
     added, removed = accountant._losses(ONE_OF_EACH, DELTA)
     assert not np.array_equal(added[1].mass, removed[1].mass)
+
+
+def test_the_worse_of_adding_and_removing_a_record_counts(monkeypatch):
+    """Adding is the worse of a count sketch's; a mechanism whose directions change places costs the same."""
+    event = CountSketchEvent(groups=2, variance=4.0, buckets=16, repetitions=100)
+    spent, losses = epsilon([event], 1e-5), CountSketchEvent.losses
+    monkeypatch.setattr(
+        CountSketchEvent, "losses", lambda self, step, cut: losses(self, step, cut)[::-1]
+    )
+    assert epsilon([event], 1e-5) == spent

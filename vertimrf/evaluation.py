@@ -335,8 +335,9 @@ def read_real(
             f"Two real tables have the column {some(twice)}; give each attribute once, or the tables in the schema's order."
         )
     # The ids of a table are distinct. NumPy would find that out by hashing, in most of the time.
-    shared = functools.partial(np.intersect1d, assume_unique=True)
-    join = shared if population == INNER else np.union1d
+    join = (
+        functools.partial(np.intersect1d, assume_unique=True) if population == INNER else np.union1d
+    )
     ids = np.sort(functools.reduce(join, (table.digests for table in tables)))
     if not ids.size:
         raise TableError(

@@ -14,9 +14,9 @@ samples. Therefore nothing is subtracted, and intervals may be a little too wide
 Noise only adds to the sampling error of as many people as a table has rows. So T is at least U.
 
 A fit is biased: it ends before it follows the noise, and no count falls below zero. Draws have this
-bias twice. An estimate from rows of the model itself has it once, so that the difference
-corrects it (bootstrap bias correction; Efron and Tibshirani, 1993, chapter 10). The second bias is not quite the
-first, as the model has lost dependence already. So T also contains the variance of a uniform
+bias twice. An estimate from rows of the model itself has it once, so that the difference corrects
+it (bootstrap bias correction; Efron and Tibshirani, 1993, chapter 10). The second bias is not quite
+the first, as the model has lost dependence already. So T also contains the variance of a uniform
 distribution as wide as the correction (JCGM 100:2008, 4.3.7).
 """
 

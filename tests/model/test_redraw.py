@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from builders import schema_of
 from commands import good, refused
+from scipy import stats
 
 from vertimrf import combine
 from vertimrf.errors import MessageError, ModelError
@@ -117,7 +118,7 @@ def test_intervals_cover_a_mean_and_a_difference_of_groups():
             estimates.append((y.mean(), y[by == 2].mean() - y[by == 0].mean()))
         low, high = combine(estimates, np.zeros((6, 2))).interval()
         inside += (low <= truth) & (truth <= high)
-    assert (inside >= 30).all()
+    assert (inside >= stats.binom.ppf(1e-5, 40, 0.95)).all()
 
 
 def test_a_file_gives_the_draws_of_its_model(tmp_path):

@@ -1582,8 +1582,8 @@ NAMED += (
     Mutation(
         "draws forget the noise of measurements",
         "model/redraw.py",
-        "counts=counts + noise",
-        "counts=counts",
+        "counts += contrasted",
+        "contrasted",
         "model/test_redraw.py",
     ),
     Mutation(
@@ -1596,15 +1596,15 @@ NAMED += (
     Mutation(
         "draws follow their noise only in part",
         "model/redraw.py",
-        "(draw_people, REFIT)",
-        "(draw_people, DEFAULT)",
+        "biased, REFIT",
+        "biased",
         "model/test_redraw.py",
     ),
     Mutation(
         "draws take the stated errors across parties for the real ones",
         "model/redraw.py",
-        "(crossing, ACROSS)",
-        "(crossing, 1.0)",
+        "ACROSS if across else 1.0",
+        "1.0",
         "model/test_redraw.py",
     ),
     Mutation(

@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -255,7 +255,10 @@ def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[
         cliques: maximal cliques of a chordal graph, as bit masks.
     """
     forest: list[set[int]] = [set() for _ in cliques]
-    weigh = _weights(sizes)
+    # The weight of a separator: most attributes and, of as many, fewest cells. Scaled logs of cells
+    # are far below 1.
+    logs = [math.log(size) * 1e-6 for size in sizes]
+    weigh = functools.cache(lambda s: s.bit_count() - sum(logs[a] for a in bits(s)))
     waiting = list(range(1, len(cliques)))
     weights, links = [0.0] * len(cliques), [0] * len(cliques)
     last = 0
@@ -272,14 +275,6 @@ def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[
             forest[links[last]].add(last)
         waiting.remove(last)
     return forest
-
-
-@functools.lru_cache(4)
-def _weights(sizes: tuple[int, ...]) -> Callable[[int], float]:
-    """The weight of a separator (bit mask): most attributes and, of as many, fewest cells."""
-    # Scaled logs of cells are far below 1.
-    logs = [math.log(size) * 1e-6 for size in sizes]
-    return functools.cache(lambda shared: shared.bit_count() - sum(logs[a] for a in bits(shared)))
 
 
 def rooted(sizes: tuple[int, ...], cliques: Sequence[int]) -> JunctionTree:

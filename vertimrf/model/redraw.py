@@ -4,10 +4,11 @@ Redrawn models have the bias and the spread of the estimate (parametric bootstra
 spread contains the sampling of n people from a population, and the noise of the measurements. A
 redraw needs the fitted model and standard errors, but no measured count.
 
-1. Count every measured marginal of the model, with its off-tree factors, and add Gaussian noise.
-2. Fit to these counts as the model was fitted. This fit has the model's bias: it ends before it
-follows the noise. 3. Draw n independent people from this fit, count again, and add noise. 4. Fit
-to these counts by least squares, which follows the noise, and so spreads where a biased fit does not.
+1. Count every measured marginal of n rows of the model, with its off-tree factors, and add Gaussian
+noise. 2. Fit to these counts as the model was fitted. This fit has the model's bias: it ends before
+it follows the noise. 3. Draw n independent people from this fit, count again, and add noise. 4. Fit
+to these counts by least squares. It follows the noise, and so it has the spread that the fit of step
+2 lacks.
 
 An estimate across parties has the margins that the parties measured. So in a clique its contrasts
 along all axes are measured again. The cliques stay. Where the model is wrong about the population,
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Codes
 from ..errors import ModelError
 from ..kernels.contingency import contingency
 from .fit import DEFAULT, FitOptions, fit
@@ -35,8 +37,8 @@ from .trust import ACROSS
 
 __all__ = ["Noise"]
 
-# The second fit goes to least squares. A fit that ends early follows noise only in part, and its spread is
-# too small.
+# The second fit goes to least squares. A fit that ends early follows noise only in part, and its
+# spread is too small.
 REFIT = FitOptions(proximal_weight=1.0, min_improvement=0.01, tolerance=0.05)
 
 
@@ -66,16 +68,15 @@ class Noise:
         """
         weighed = {f.attributes for f in field.off_tree}
         out = []
-        for measurements, factor in ((local, 1.0), (crossing, ACROSS)):
-            for m in measurements:
-                inside = field.tree.covering(m.attributes) >= 0
-                if not _splits(field, m) if inside else m.attributes in weighed:
-                    kind = m.contrasts, m.completed
-                    if inside and factor == ACROSS:
-                        kind = tuple(range(m.counts.ndim)), False
-                    # Four digits are enough.
-                    error = float(f"{factor * np.sqrt(np.square(m.sigma).mean()):.4g}")
-                    out.append(_blank(field, m.attributes, m.bins, error, *kind))
+        for i, m in enumerate((*local, *crossing)):
+            across, inside = i >= len(local), field.tree.covering(m.attributes) >= 0
+            if not _splits(field, m) if inside else m.attributes in weighed:
+                sigma = (ACROSS if across else 1.0) * np.sqrt(np.square(m.sigma).mean())
+                kind = m.contrasts, m.completed
+                if across and inside:
+                    kind = tuple(range(m.counts.ndim)), False
+                # Four digits are enough.
+                out.append(_blank(field, m.attributes, m.bins, float(f"{sigma:.4g}"), *kind))
         return cls(tuple(out))
 
     def redrawn(
@@ -88,29 +89,22 @@ class Noise:
             zeros: its structural zeros.
             rng: draws people and noise; never for privacy.
         """
-        for rows_of, options in ((sample, DEFAULT), (draw_people, REFIT)):
-            rows = rows_of(field, max(round(field.total), 1), rng)
-            again = []
-            for m in self.measurements:
-                counts = bin_table(
-                    contingency(rows, field.sizes, m.attributes).astype(float),
-                    m.bins,
-                    m.counts.shape,
-                )
-                noise = contrasted(m.sigma * rng.standard_normal(counts.shape), m.contrasts)
-                again.append(replace(m, counts=counts + noise))
-            fitted = fit(
-                field.sizes,
-                [m for m in again if field.tree.covering(m.attributes) >= 0],
-                field.total,
-                tree=field.tree,
-                warm=field if options is REFIT else None,
-                zeros=zeros,
-                classes=field.class_maps,
-                options=options,
-            )
-            field, _ = fit_off_tree(fitted, again)
-        return field
+        rows = max(round(field.total), 1)
+        biased = _fitted(field, self._measured(field, sample(field, rows, rng), rng), zeros)
+        again = self._measured(biased, draw_people(biased, rows, rng), rng)
+        return _fitted(biased, again, zeros, biased, REFIT)
+
+    def _measured(
+        self, field: MarkovRandomField, rows: Codes, rng: np.random.Generator
+    ) -> list[Measurement]:
+        """The measurements of rows, with noise."""
+        out = []
+        for m in self.measurements:
+            counts = contingency(rows, field.sizes, m.attributes).astype(float)
+            counts = bin_table(counts, m.bins, m.counts.shape)
+            counts += contrasted(m.sigma * rng.standard_normal(counts.shape), m.contrasts)
+            out.append(replace(m, counts=counts))
+        return out
 
     def parts(self) -> dict[str, npt.NDArray[Any]]:
         """The noise as named arrays of a file."""
@@ -151,6 +145,27 @@ class Noise:
             contrasts = tuple(np.flatnonzero(rows[:, 3]).tolist())
             out.append(_blank(field, names, bins, error, contrasts, bool((rows[:, 3] > 1).any())))
         return cls(tuple(out))
+
+
+def _fitted(
+    field: MarkovRandomField,
+    measurements: Sequence[Measurement],
+    zeros: Sequence[Factor],
+    warm: MarkovRandomField | None = None,
+    options: FitOptions = DEFAULT,
+) -> MarkovRandomField:
+    """A model on the cliques of another, fitted to other measurements."""
+    fitted = fit(
+        field.sizes,
+        [m for m in measurements if field.tree.covering(m.attributes) >= 0],
+        field.total,
+        tree=field.tree,
+        warm=warm,
+        zeros=zeros,
+        classes=field.class_maps,
+        options=options,
+    )
+    return fit_off_tree(fitted, measurements)[0]
 
 
 def _splits(field: MarkovRandomField, m: Measurement) -> bool:

@@ -10,7 +10,6 @@ A model without off-tree factors skips step 2.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import threading
@@ -166,9 +165,10 @@ def marginals_of_rows(
         maps = dict(zip(attributes, bins[i] if bins else [None] * len(attributes), strict=True))
         model.check(tuple(attributes))
         names = tuple(sorted(maps))
-        shape = binned_sizes((model.sizes[a] for a in names), map(maps.get, names))
+        kept = tuple(map(maps.get, names))
+        shape = binned_sizes((model.sizes[a] for a in names), kept)
         model.check(names, math.prod(shape))
-        blanks.append(Measurement(names, tuple(map(maps.get, names)), np.zeros(shape), 1.0))
+        blanks.append(Measurement(names, kept, np.zeros(shape), 1.0))
     codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
     tables = RowTables(blanks).marginals(codes, _weights(model, codes) * model.total)
     return [
@@ -196,12 +196,12 @@ def expected_marginals(
     }
     inside = set(range(len(wanted))) - outside
     for some, method in (
-        (inside, model.marginals),
-        (outside, functools.partial(marginals_of_rows, model)),
+        (inside, MarkovRandomField.marginals),
+        (outside, marginals_of_rows),
     ):
         if some:
             maps = None if bins is None else [bins[i] for i in some]
-            tables |= zip(some, method([wanted[i] for i in some], maps), strict=True)
+            tables |= zip(some, method(model, [wanted[i] for i in some], maps), strict=True)
     return [tables[i] for i in range(len(wanted))]
 
 

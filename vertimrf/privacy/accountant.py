@@ -497,7 +497,7 @@ def _losses(events: Sequence[Event], delta: float) -> list[tuple[Loss, ...]]:
     both = []
     for event, step in zip(events, steps, strict=True):
         grids = event.losses(step, CUT * delta / event.count)
-        sides = {grid: Loss.of(event, grid, step, CUT * delta) for grid in dict.fromkeys(grids)}
+        sides = {grid: Loss.of(event, grid, step, CUT * delta) for grid in set(grids)}
         both.append([sides[grid] for grid in grids])
     return list(dict.fromkeys(zip(*both, strict=True)))
 

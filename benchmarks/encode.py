@@ -3,8 +3,8 @@ scheduled pairs beside hashing every pair, a Python loop, and the machine's own 
 
     python benchmarks/encode.py [--quick | --smoke] [--json FILE]
 
-Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine. --quick has of scheduled pairs what stands
-beside other work of the same size.
+Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine. --quick leaves out what takes
+longest: more keys and records, ids, compilation.
 """
 
 import itertools

@@ -17,7 +17,7 @@ import math
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,6 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.propagation import Propagation
 from vertimrf.model.sample import sample
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
@@ -91,27 +90,24 @@ def measure_pairs(codes, sizes, limit, count):
     return Problem(sizes, float(n), measurements)
 
 
-def search_and_off_tree(codes, sizes, problem):
-    """The search of the graph over a fit of what it finds, and off-tree factors over NumPy's counts of their tables.
-
-    Every pair is measured, with four times the noise across the halves of the table in the search. Off-tree factors are those of
-    the pairs outside the cliques of a problem.
-    """
+def search_ratio(codes, sizes, every):
+    """Seconds of the search of the graph over those of a fit of what it finds; two parties have half of the columns each."""
     n, half = codes.shape[1], (len(sizes) + 1) // 2
-    attributes = [Attribute.integer(f"a{i}", size) for i, size in enumerate(sizes)]
-    schema = Schema.of({"all": attributes}).split((half, len(sizes) - half))
-    plan = make_plan(schema, 0.8, PlanOptions(expected_records=n))
-    every = measure_pairs(codes, sizes, math.inf, len(sizes) ** 2).measurements
-    crossing = [
-        replace(m, sigma=4 * SIGMA) for m in every if m.attributes[0] < half <= m.attributes[-1]
-    ]
-    within = [m for m in every if not m.attributes[0] < half <= m.attributes[-1]]
+    schema = Schema.from_json({f"a{i}": size for i, size in enumerate(sizes)})
+    plan = make_plan(schema.split((half, len(sizes) - half)), 0.8, PlanOptions(expected_records=n))
+    crossing = [m for m in every if m.attributes[0] < half <= m.attributes[-1]]
+    within = [m for m in every if m not in crossing]
     graph = combine_graphs(plan, within, crossing, n)
     used = used_in(graph.tree, within, graph.kept)
-    search = seconds(lambda: combine_graphs(plan, within, crossing, n), 3)
-    one_fit = seconds(lambda: fit(sizes, used, n, tree=graph.tree), 3)
+    with threads(1):
+        search = seconds(lambda: combine_graphs(plan, within, crossing, n), 3)
+        return search / seconds(lambda: fit(sizes, used, n, tree=graph.tree), 3)
 
-    model = fit(sizes, problem.measurements, n)
+
+def off_tree_ratio(problem, every):
+    """Seconds of off-tree factors of all pairs outside a problem's cliques over NumPy's to count as many rows in them."""
+    sizes = problem.sizes
+    model = fit(sizes, problem.measurements, problem.total)
     outside = [m.attributes for m in every if model.tree.covering(m.attributes) < 0]
     drawn = sample(model, 1 << 17, np.random.default_rng(0)).astype(np.int64)
 
@@ -120,7 +116,8 @@ def search_and_off_tree(codes, sizes, problem):
             np.bincount(drawn[a] * sizes[b] + drawn[b], minlength=sizes[a] * sizes[b])
 
     fit_off_tree(model, every)
-    return search / one_fit, seconds(lambda: fit_off_tree(model, every), 3) / seconds(count, 3)
+    with threads(1):
+        return seconds(lambda: fit_off_tree(model, every), 3) / seconds(count, 3)
 
 
 def seconds(function, repeats=5):
@@ -398,8 +395,10 @@ def run(data, size):
     share = propagation_seconds(large) / roofline(large.tree())
     yield Verdict(f"one propagation with {large.tree().cells:,} cells, share of roofline", share)
 
-    search, off_tree = search_and_off_tree(codes, sizes, problem)
+    every = measure_pairs(codes, sizes, math.inf, len(sizes) ** 2).measurements
+    search = search_ratio(codes, sizes, every)
     yield Verdict("search of the graph, times a fit of what it finds", search)
+    off_tree = off_tree_ratio(problem, every)
     yield Verdict("off-tree factors, times np.bincount of their tables", off_tree)
 
     rows = 2000 if smoke else 200_000 if quick else 1_000_000

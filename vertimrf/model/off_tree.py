@@ -104,10 +104,10 @@ class RowDual(StepDual):
         counts = self._tables.counts(self._rows, weights)
         return highest + math.log(mass / logs.size), counts
 
-    def absorb(self, theta: Floats) -> Floats:
+    def absorb(self, theta: Floats) -> None:
         """See :class:`StepDual`."""
-        self._add(theta)
-        return self.calibrate(np.zeros_like(theta))[1]
+        self._tables.add_logs(self._rows, theta, self._logs)
+        self.theta += theta
 
     @property
     def effective(self) -> float:
@@ -122,11 +122,7 @@ class RowDual(StepDual):
 
     def undo(self, theta: Floats) -> None:
         """Undo the last step, whose solution was ``theta``."""
-        self._add(-theta)
-
-    def _add(self, theta: Floats) -> None:
-        self._tables.add_logs(self._rows, theta, self._logs)
-        self.theta += theta
+        self.absorb(-theta)
 
 
 def _effective_share(logs: Floats) -> float:

@@ -28,8 +28,10 @@ roles run, raises an error before that.
 
 from __future__ import annotations
 
+import heapq
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -38,7 +40,7 @@ import numba
 
 from .read_only import ReadOnlyCache, read_only_folder
 
-__all__ = ["for_each", "in_slices", "kernel", "parallel_kernel", "threads"]
+__all__ = ["for_each", "in_order", "in_slices", "kernel", "parallel_kernel", "threads"]
 
 T = TypeVar("T")
 
@@ -104,6 +106,56 @@ def for_each(count: int, work: Callable[[int], T]) -> list[T]:
         return [work(index) for index in range(count)]
     with ThreadPoolExecutor(several) as pool:
         return list(pool.map(work, range(count)))
+
+
+def in_order(
+    needs: Sequence[Sequence[int]],
+    rest: Sequence[float],
+    workers: int,
+    work: Callable[[int, int], None],
+) -> None:
+    """Run ``work(index, worker)`` for every task, after the tasks that it needs, on several threads.
+
+    Args:
+        needs: for every task, the tasks that must end before it starts.
+        rest: for every task, its work and that of the longest chain of tasks that wait for it. Of
+            the tasks that can start, the one with the most starts first.
+        workers: most threads.
+        work: one task, and the number of the thread that runs it, below ``workers``.
+    """
+    then: list[list[int]] = [[] for _ in needs]
+    for task, before in enumerate(needs):
+        for one in before:
+            then[one].append(task)
+    missing = [len(before) for before in needs]
+    ready = [(-rest[task], task) for task, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    left, changed = len(needs), threading.Condition()
+
+    def run(worker: int) -> None:
+        nonlocal left
+        with changed:
+            while left:
+                if not ready:
+                    changed.wait()
+                    continue
+                _, task = heapq.heappop(ready)
+                left -= 1
+                changed.release()
+                try:
+                    work(task, worker)
+                except BaseException:
+                    left = 0
+                    raise
+                finally:
+                    changed.acquire()
+                    for other in then[task]:
+                        missing[other] -= 1
+                        if not missing[other]:
+                            heapq.heappush(ready, (-rest[other], other))
+                    changed.notify_all()
+
+    for_each(min(workers, numba.get_num_threads()), run)
 
 
 # Threading layer that the parent of a forked process was using, if any.

@@ -3,8 +3,8 @@
 A pass visits one clique. It multiplies the clique's factors and messages, and sums the product onto
 the messages and marginals that it writes. The clique's attributes are split in outer ones, over
 which the kernel loops, and inner ones, which are contiguous. The compiler chooses the cheapest
-split for every pass. Passes at the same depth of the tree form a stage, whose passes run in
-parallel.
+split for every pass. A pass waits for the messages that it reads, so passes on different branches
+run in parallel. A pass that is large for its tree is cut in blocks of rows, which run in parallel.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numba
@@ -24,6 +23,7 @@ from ..arrays import Floats, Int32s, Integers
 from ..kernels import propagation as kernels
 from ..kernels import splits
 from ..kernels.carry import multiply_onto
+from ..kernels.jit import in_order
 from .junction_tree import JunctionTree
 
 __all__ = ["Propagation", "axis_map", "merged_axes"]
@@ -38,10 +38,10 @@ LARGEST_INNER = 1024
 LINE = 8
 # Least length of contiguous columns that get a separate loop.
 SHORTEST_RUN = 4
-# Least cells of a block of rows, and most blocks of a pass. They do not depend on the threads, so
+# Least cells of a block of rows, and most blocks of a tree. They do not depend on the threads, so
 # neither do results.
-BLOCK_CELLS, MAX_BLOCKS = 1 << 18, 16
-# Stages with fewer cells run on one thread.
+BLOCK_CELLS, MAX_BLOCKS = 1 << 16, 16
+# Trees with fewer cells run on one thread.
 PARALLEL_CELLS = 1 << 19
 # Least cells, and least share of its clique's cells, of a table that affects the order of axes.
 LARGE_TABLE, LARGE_SHARE = 1 << 14, 1 / 8
@@ -91,16 +91,14 @@ class _Split:
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """Passes that may run in parallel: first, one past the last, whether to use threads, cells of
-    passes and blocks.
-    """
+class _Task:
+    """Parts of a pass, or one of its blocks: pass, parts, blocks, tasks that end before it, cells."""
 
-    first: int
-    last: int
-    wide: bool
-    cells: tuple[int, ...]
-    block_cells: tuple[int, ...]
+    number: int
+    parts: int
+    blocks: tuple[int, int]
+    needs: tuple[int, ...]
+    cells: int
 
 
 class Propagation:
@@ -139,80 +137,70 @@ class Propagation:
         self.marginals = int(self.offsets[-1] + 2 * messages[-1])
         tables = self.marginals + int(self.offsets[-1])
 
-        program = _Program(sizes, _padded(tables), taken=_padded(tables))
-        for role, stage in _schedule(tree):
-            for c in stage:
-                reads, writes = self._tables_of(role, c)
-                if writes or role == kernels.ROOT:
-                    children = tree.children[c] if role != kernels.COLLECT else ()
-                    links = [
-                        [_cells(self._separators[k], sizes), self._up[k], self._down[k]]
-                        for k in children
-                    ]
-                    separator = _cells(self._separators[c], sizes)
-                    program.add(
-                        stored(tree.cliques[c]),
-                        reads,
-                        writes,
-                        role,
-                        int(self._up[c]),
-                        separator,
-                        links,
-                    )
-            program.end_stage()
-        self._program = program.arrays()
-        self._stages = tuple(program.stages)
-        self._logs = np.zeros(len(program.passes))
+        block_cells = max(BLOCK_CELLS, tree.cells // MAX_BLOCKS)
+        program = _Program(sizes, block_cells, _padded(tables))
+        passes: dict[tuple[int, int], int] = {}
+        for role, c in _schedule(tree):
+            reads, writes = self._tables_of(role, c)
+            if writes or role == kernels.ROOT:
+                children = tree.children[c] if role != kernels.COLLECT else ()
+                links = [
+                    [_cells(self._separators[k], sizes), self._up[k], self._down[k]]
+                    for k in children
+                ]
+                separator = _cells(self._separators[c], sizes)
+                program.add(
+                    stored(tree.cliques[c]),
+                    reads,
+                    writes,
+                    role,
+                    int(self._up[c]),
+                    separator,
+                    links,
+                    [passes[before] for before in _before(tree, role, c) if before in passes],
+                )
+                passes[role, c] = len(passes)
+        self._tasks = tuple(program.tasks)
+        # Work of each task and of the longest chain of tasks after it.
+        self._rest = [task.cells for task in self._tasks]
+        for i, task in reversed(list(enumerate(self._tasks))):
+            for before in task.needs:
+                rest = self._tasks[before].cells + self._rest[i]
+                self._rest[before] = max(self._rest[before], rest)
+        workers = numba.get_num_threads() if tree.cells >= PARALLEL_CELLS else 1
+        self._programs = [program.arrays(worker) for worker in range(workers)]
+        self._logs = np.zeros(len(passes))
         self._tables = tables
-        self.memory = _aligned(program.memory)
+        self.memory = _aligned(program.taken + workers * program.scratch)
         self.memory[:tables] = 1.0
-        self._pool: ThreadPoolExecutor | None = None
 
     def run(self) -> float:
         """Compute the factors' marginals, each summing to 1; returns the log of the normaliser.
 
-        Large stages use as many threads as Numba is set to. They are Python threads, because
-        Numba's parallel loops spin while they wait, which is slow on a busy machine.
+        Large trees use as many threads as Numba was set to when the object was made.
         """
-        count = numba.get_num_threads()
         self.memory[self.marginals : self._tables] = 0.0
-        if count == 1 or not any(stage.wide for stage in self._stages):
-            self._run_serial(0, len(self._logs))
+
+        def work(task: int, worker: int) -> None:
+            number, (first, last) = self._tasks[task].number, self._tasks[task].blocks
+            parts = self._tasks[task].parts
+            self._run(parts, (number, number + 1), (first, last), worker)
+
+        if min(len(self._programs), numba.get_num_threads()) == 1:
+            blocks = len(self._programs[0][-1])
+            self._run(kernels.WHOLE, (0, len(self._logs)), (0, blocks), 0)
         else:
-            for stage in self._stages:
-                if stage.wide:
-                    self._run_wide(stage, count)
-                else:
-                    self._run_serial(stage.first, stage.last)
+            needs = [task.needs for task in self._tasks]
+            in_order(needs, self._rest, len(self._programs), work)
         return float(self._logs.sum())
 
-    def _run_serial(self, first: int, last: int) -> None:
-        blocks = len(self._program[-1])
+    def _run(
+        self, parts: int, passes: tuple[int, int], blocks: tuple[int, int], worker: int
+    ) -> None:
+        """Run parts of passes in a worker's scratch space."""
         kernels.run_passes(
-            kernels.WHOLE, first, last, 0, blocks, *self._program, self.memory, self._logs
+            parts, *passes, *blocks, *self._programs[worker], self.memory, self._logs
         )
-
-    def _run_wide(self, stage: _Stage, count: int) -> None:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(count)
-        passes, blocks = self._program[0], self._program[-1]
-        whole = (*self._program, self.memory, self._logs)
-
-        def passes_of(part: int) -> Callable[[int, int], None]:
-            return lambda i, j: kernels.run_passes(
-                part, stage.first + i, stage.first + j, 0, len(blocks), *whole
-            )
-
-        first = int(passes[stage.first, kernels.P_BLOCK0])
-
-        def some_blocks(i: int, j: int) -> None:
-            kernels.run_passes(
-                kernels.BLOCKS, stage.first, stage.last, first + i, first + j, *whole
-            )
-
-        _share(self._pool, count, stage.cells, passes_of(kernels.PREPARE))
-        _share(self._pool, count, stage.block_cells, some_blocks)
-        _share(self._pool, count, stage.cells, passes_of(kernels.FINISH))
 
     def belief(self, clique: int) -> Floats:
         """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique,
@@ -259,36 +247,20 @@ class Propagation:
         return reads, writes
 
 
-def _share(
-    pool: ThreadPoolExecutor, count: int, weights: Sequence[int], work: Callable[[int, int], None]
-) -> None:
-    """Run items 0 .. n - 1 in at most ``count`` parts of about equal weight, one of them on this
-    thread.
-    """
-    done = np.cumsum(weights)
-    cuts = sorted(
-        {
-            0,
-            *(int(i) for i in np.searchsorted(done, done[-1] * np.arange(1, count) / count)),
-            len(weights),
-        }
-    )
-    parts = list(itertools.pairwise(cuts))
-    waiting = [pool.submit(work, *part) for part in parts[1:]]
-    work(*parts[0])
-    for future in waiting:
-        future.result()
+def _schedule(tree: JunctionTree) -> list[tuple[int, int]]:
+    """Role and clique of every pass: towards the roots, at the roots, and back."""
+    cliques = range(len(tree.cliques))
+    roots = [(kernels.ROOT, c) for c in cliques if tree.parents[c] < 0]
+    others = [c for c in cliques if tree.parents[c] >= 0]
+    up = [(kernels.COLLECT, c) for c in reversed(others)]
+    return [*up, *roots, *((kernels.DISTRIBUTE, c) for c in others)]
 
 
-def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
-    """Stages of cliques that may run in parallel: towards the roots, at the roots, and back."""
-    depth: list[int] = []
-    for parent in tree.parents:
-        depth.append(0 if parent < 0 else depth[parent] + 1)
-    by_depth = [[c for c, d in enumerate(depth) if d == k] for k in range(max(depth) + 1)]
-    up = [(kernels.COLLECT, stage) for stage in reversed(by_depth[1:])]
-    down = [(kernels.DISTRIBUTE, stage) for stage in by_depth[1:]]
-    return [*up, (kernels.ROOT, by_depth[0]), *down]
+def _before(tree: JunctionTree, role: int, c: int) -> list[tuple[int, int]]:
+    """Role and clique of the passes that a pass waits for."""
+    if role == kernels.DISTRIBUTE:
+        return [(kernels.DISTRIBUTE, tree.parents[c]), (kernels.ROOT, tree.parents[c])]
+    return [(kernels.COLLECT, k) for k in tree.children[c]]
 
 
 def _storage_ranks(
@@ -431,60 +403,55 @@ class _Walk:
 class _Program:
     """Builder of the integer tables that the kernels interpret.
 
-    ``tables`` is the number of cells before the scratch space, ``taken`` that in use in the present
-    stage, ``memory`` the largest of any stage.
+    Passes of several blocks have scratch space of their own, up to ``taken``. The others use the
+    ``scratch`` cells of the worker that runs them; ``movable`` has where they were placed first.
     """
 
     sizes: Sequence[int]
-    tables: int
+    block_cells: int
+    taken: int
     passes: list[list[int]] = field(default_factory=list)
     levels: list[list[int]] = field(default_factory=list)
     groups: list[list[int]] = field(default_factory=list)
     terms: list[list[int]] = field(default_factory=list)
     children: list[list[int]] = field(default_factory=list)
     blocks: list[list[int]] = field(default_factory=list)
-    stages: list[_Stage] = field(default_factory=list)
+    tasks: list[_Task] = field(default_factory=list)
+    last_tasks: list[int] = field(default_factory=list)
+    movable: dict[int, int] = field(default_factory=dict)
     maps: list[Int32s] = field(default_factory=list)
     map_cells: int = 0
-    memory: int = 0
-    taken: int = 0
+    scratch: int = 0
     known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
-    def arrays(self) -> tuple[npt.NDArray, ...]:
-        """The kernels' arguments before ``memory``."""
+    def arrays(self, worker: int) -> tuple[npt.NDArray, ...]:
+        """The kernels' arguments before ``memory``, for one worker."""
 
         def table(rows: list[list[int]], columns: int) -> Integers:
             return np.array(rows, np.int64).reshape(len(rows), columns)
 
+        passes = table(self.passes, kernels.P_COLUMNS)
+        levels = table(self.levels, kernels.L_COLUMNS)
+        groups = table(self.groups, kernels.G_COLUMNS)
+        blocks = table(self.blocks, kernels.B_COLUMNS)
+        for p, begin in self.movable.items():
+            by, row = self.taken + worker * self.scratch - begin, passes[p]
+            row[[kernels.P_WORK, kernels.P_SCALE, kernels.P_TOTALS]] += by
+            first = row[kernels.P_LEVEL0]
+            levels[first : first + row[kernels.P_LEVELS], kernels.L_PRODUCTS] += by
+            some = groups[row[kernels.P_GROUP0] : row[kernels.P_GROUP1]]
+            own = (some[:, kernels.G_PLACE] == 0) & (some[:, kernels.G_FACTOR] >= 0)
+            some[own, kernels.G_FACTOR] += by
+            blocks[row[kernels.P_BLOCK0], kernels.B_SUMS] += by
         return (
-            table(self.passes, kernels.P_COLUMNS),
-            table(self.levels, kernels.L_COLUMNS),
-            table(self.groups, kernels.G_COLUMNS),
+            passes,
+            levels,
+            groups,
             table(self.terms, kernels.T_COLUMNS),
             np.concatenate([*self.maps, np.zeros(1, np.int32)]),
             table(self.children, kernels.C_COLUMNS),
-            table(self.blocks, kernels.B_COLUMNS),
+            blocks,
         )
-
-    def end_stage(self) -> None:
-        """End a stage: passes added since the last call may run in parallel. The next stage reuses
-        the scratch space.
-        """
-        self.memory = max(self.memory, self.taken)
-        self.taken = self.tables
-        first = self.stages[-1].last if self.stages else 0
-        if len(self.passes) > first:
-            rows = self.passes[first:]
-            blocks = self.blocks[rows[0][kernels.P_BLOCK0] : rows[-1][kernels.P_BLOCK1]]
-            cells = tuple(row[kernels.P_ROWS] * row[kernels.P_INNER] for row in rows)
-            block_cells = tuple(
-                (b[kernels.B_LAST] - b[kernels.B_FIRST])
-                * self.passes[b[kernels.B_PASS]][kernels.P_INNER]
-                for b in blocks
-            )
-            self.stages.append(
-                _Stage(first, len(self.passes), sum(cells) >= PARALLEL_CELLS, cells, block_cells)
-            )
 
     def add(
         self,
@@ -495,8 +462,10 @@ class _Program:
         up: int,
         separator: int,
         links: Sequence[Sequence[int]],
+        before: Sequence[int],
     ) -> None:
-        """Append a pass over a clique (attributes in storage order)."""
+        """Append a pass over a clique (attributes in storage order) that waits for other passes."""
+        begin = self.taken
         split = _split(
             clique,
             tuple(t.attributes for t in reads),
@@ -533,7 +502,36 @@ class _Program:
         row[kernels.P_BLOCK0] = len(self.blocks)
         self._add_blocks(walk, self.groups[row[kernels.P_GROUP0] :], sums)
         row[kernels.P_BLOCK1] = len(self.blocks)
+        if row[kernels.P_BLOCK1] - row[kernels.P_BLOCK0] == 1:
+            self.movable[len(self.passes)] = begin
+            self.scratch, self.taken = max(self.scratch, self.taken - begin), begin
+        self._add_tasks(row, tuple(self.last_tasks[p] for p in before))
         self.passes.append(row)
+
+    def _add_tasks(self, row: Sequence[int], needs: tuple[int, ...]) -> None:
+        """Add the tasks of a pass."""
+
+        def add(parts: int, blocks: tuple[int, int], needs: tuple[int, ...], rows: int) -> int:
+            cells = rows * row[kernels.P_INNER]
+            self.tasks.append(_Task(len(self.passes), parts, blocks, needs, cells))
+            return len(self.tasks) - 1
+
+        first, last = row[kernels.P_BLOCK0], row[kernels.P_BLOCK1]
+        if last - first == 1:
+            end = add(kernels.WHOLE, (first, last), needs, row[kernels.P_ROWS])
+        else:
+            start = add(kernels.PREPARE, (first, first), needs, 0)
+            parts = [
+                add(
+                    kernels.BLOCKS,
+                    (b, b + 1),
+                    (start,),
+                    self.blocks[b][kernels.B_LAST] - self.blocks[b][kernels.B_FIRST],
+                )
+                for b in range(first, last)
+            ]
+            end = add(kernels.FINISH, (first, first), tuple(parts), 0)
+        self.last_tasks.append(end)
 
     def _add_groups(self, walk: _Walk) -> tuple[dict[int, tuple[int, int]], int]:
         """Add groups of crossing tables; returns first and last group of every level, and the cells
@@ -594,7 +592,7 @@ class _Program:
     def _add_blocks(self, walk: _Walk, groups: Sequence[Sequence[int]], sums: int) -> None:
         """Cut the rows in blocks of whole runs; no two blocks write the same row of a table."""
         unit = walk.run
-        pieces = min(MAX_BLOCKS, walk.rows * walk.width // BLOCK_CELLS)
+        pieces = walk.rows * walk.width // self.block_cells
         if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
             apart = all(walk.outer[0] in u for u in walk.spans if walk.crossing(walk.writes, u))
             unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows

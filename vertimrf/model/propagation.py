@@ -40,7 +40,7 @@ LINE = 8
 SHORTEST_RUN = 4
 # Least cells of a block of rows, and most blocks of a tree. They do not depend on the threads, so
 # neither do results.
-BLOCK_CELLS, MAX_BLOCKS = 1 << 16, 16
+BLOCK_CELLS, MAX_BLOCKS = 1 << 18, 16
 # Trees with fewer cells run on one thread.
 PARALLEL_CELLS = 1 << 19
 # Least cells, and least share of its clique's cells, of a table that affects the order of axes.

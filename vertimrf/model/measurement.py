@@ -78,7 +78,8 @@ class Measurement:
                 )
         if not np.isfinite(self.counts).all():
             raise ModelError(f"{where}: holds a count that is not finite.")
-        if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
+        sigma = np.asarray(self.sigma)
+        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
         if not set(self.contrasts) <= set(range(self.counts.ndim)):
             raise ModelError(
@@ -203,6 +204,8 @@ def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]
 
 def padded(table: Floats, shape: Sequence[int]) -> Floats:
     """Add empty bins at the end of each axis of a table, up to a shape."""
+    if table.shape == tuple(shape):
+        return table
     return np.pad(table, [(0, n - m) for n, m in zip(shape, table.shape, strict=True)])
 
 
@@ -235,23 +238,25 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
     Returns:
         One measurement for each measured attribute.
     """
-    margins: dict[int, dict[tuple[int, bytes], list[Measurement]]] = {}
+    margins: dict[int, dict[tuple[int, bytes], list[tuple[Measurement, int]]]] = {}
     for m in measurements:
-        if m.unknown:
-            continue
-        variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
-        for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
-            others = tuple(k for k in range(m.counts.ndim) if k != axis)
-            spread = np.sqrt(variance.sum(axis=others))
-            margin = Measurement((a,), (bins,), m.counts.sum(axis=others), spread, m.source)
-            count = margin.counts.size
-            cells = count, (np.arange(count) if bins is None else bins).tobytes()
-            margins.setdefault(a, {}).setdefault(cells, []).append(margin)
+        for axis, (a, bins, count) in enumerate(
+            zip(m.attributes, m.bins, m.counts.shape, strict=True)
+        ):
+            if not m.unknown:
+                cells = count, (np.arange(count) if bins is None else bins).tobytes()
+                margins.setdefault(a, {}).setdefault(cells, []).append((m, axis))
     out = []
-    for by_bins in margins.values():
-        finest = max(by_bins.values(), key=lambda some: some[0].counts.size)
-        weights = [np.square(m.sigma) ** -1 for m in finest]
+    for a, by_bins in margins.items():
+        finest = by_bins[max(by_bins, key=lambda cells: cells[0])]
+        counts, weights = [], []
+        for m, axis in finest:
+            others = tuple(k for k in range(m.counts.ndim) if k != axis)
+            variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
+            weights.append(1 / variance.sum(axis=others))
+            counts.append(weights[-1] * m.counts.sum(axis=others))
         precision = np.sum(weights, axis=0)
-        counts = np.sum([w * m.counts for w, m in zip(weights, finest, strict=True)], axis=0)
-        out.append(replace(finest[0], counts=counts / precision, sigma=precision**-0.5))
+        m, axis = finest[0]
+        total = np.sum(counts, axis=0) / precision
+        out.append(Measurement((a,), (m.bins[axis],), total, precision**-0.5, m.source))
     return out

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import Codes, Floats
+from ..kernels.jit import for_each
 from .fit import DEFAULT
 from .markov_random_field import Factor, MarkovRandomField
 from .measurement import UNMEASURED, Measurement, best_measured, by_measurement
@@ -158,7 +159,7 @@ def fit_off_tree(
     if not outside:
         return model, frozenset()
     rows = int(min(max(ROWS * model.total, MIN_ROWS), MAX_ROWS))
-    codes = propose(model, rows, np.random.default_rng(0))
+    codes, fresh = for_each(2, lambda seed: propose(model, rows, np.random.default_rng(seed)))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
     by_model = _model_counts([*outside, *others], codes, model.total)
     scores = {m.attributes: _significance(m, by_model[m.attributes]) for m in outside}
@@ -172,7 +173,7 @@ def fit_off_tree(
         if len(m.attributes) <= 2
     ]
     used = _affordable([*significant, *kept], rows)
-    dual = RowDual(codes, used, model.total, propose(model, rows, np.random.default_rng(1)))
+    dual = RowDual(codes, used, model.total, fresh)
     _descend(dual, significant[: len(used)], progress)
     tables: dict[tuple[int, ...], Floats] = {}
     for m, full in zip(used, by_measurement(dual.theta, used), strict=True):

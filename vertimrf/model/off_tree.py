@@ -159,6 +159,7 @@ def fit_off_tree(
     if not outside:
         return model, frozenset()
     rows = int(min(max(ROWS * model.total, MIN_ROWS), MAX_ROWS))
+    _ = model.beliefs  # Cached before threads use it.
     codes, fresh = for_each(2, lambda seed: propose(model, rows, np.random.default_rng(seed)))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
     by_model = _model_counts([*outside, *others], codes, model.total)

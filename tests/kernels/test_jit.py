@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vertimrf.kernels.jit import for_each, in_slices, threads
+from vertimrf.kernels.jit import for_each, in_order, in_slices, threads
 
 
 @pytest.mark.parametrize("several", [1, 2, 3])
@@ -32,3 +32,31 @@ def test_every_task_runs_once(several, count):
     with threads(several):
         assert for_each(count, work) == [index * index for index in range(count)]
     assert (runs == 1).all()
+
+
+@pytest.mark.parametrize("several", [1, 2, 3])
+def test_tasks_wait_for_those_that_they_need(several):
+    needs = [[], [], [0, 1], [2], [2], [3, 4], [], [5, 6]]
+    ended, workers = [], set()
+
+    def work(task, worker):
+        assert set(needs[task]) <= set(ended)
+        workers.add(worker)
+        ended.append(task)
+
+    with threads(several):
+        in_order(needs, [5, 6, 4, 3, 2, 1, 7, 0], 2, work)
+    assert sorted(ended) == list(range(8))
+    assert workers <= set(range(min(several, 2)))
+    if several == 1:
+        assert ended == [6, 1, 0, 2, 3, 4, 5, 7]
+
+
+@pytest.mark.parametrize("several", [1, 2])
+def test_a_task_that_fails_ends_all(several):
+    def work(task, _):
+        if task == 1:
+            raise ValueError("failed")
+
+    with threads(several), pytest.raises(ValueError, match="failed"):
+        in_order([[], [0], [1]], [3, 2, 1], several, work)

@@ -1342,8 +1342,8 @@ NAMED = (
     Mutation(
         "weights follow measurements that say no more than their noise",
         "model/off_tree.py",
-        "significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
-        "significant = outside",
+        "taken = set(itertools.compress(outside, seen))",
+        "taken = set(outside)",
         "model/test_off_tree.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
     ),
     Mutation(

@@ -1519,8 +1519,15 @@ NAMED += (
     Mutation(
         "a table with little signal has the usual shares of the budget",
         "plan/shares.py",
-        "return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual",
-        "return usual",
+        "if errors[usual] <= most:",
+        "if True:",
+        "plan/test_shares.py",
+    ),
+    Mutation(
+        "of shares that are equal in the forecast the one with the least error is taken",
+        "plan/shares.py",
+        "return min(equal, key=lambda shares: np.square(distances(self, shares).one_way).mean())",
+        "return min(equal, key=errors.__getitem__)",
         "plan/test_shares.py",
     ),
     Mutation(

@@ -1526,7 +1526,7 @@ NAMED += (
     Mutation(
         "of shares that are equal in the forecast the one with the least error is taken",
         "plan/shares.py",
-        "return min(equal, key=lambda shares: np.square(distances(self, shares).one_way).mean())",
+        "return min(equal, key=lambda shares: sum(distances(self, shares).one_way ** 2))",
         "return min(equal, key=errors.__getitem__)",
         "plan/test_shares.py",
     ),

@@ -163,11 +163,14 @@ def fit_off_tree(
     codes = propose(model, rows, np.random.default_rng(0))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
     by_model = _model_counts([*outside, *others], codes, model.total)
-    seen = stand_out(outside, [by_model[m.attributes] for m in outside])
-    taken = set(itertools.compress(outside, seen))
+    expected = [by_model[m.attributes] for m in outside]
+    taken = set(itertools.compress(outside, stand_out(outside, expected)))
     if not taken:
         return model, frozenset()
-    outside.sort(key=lambda m: -_significance(m, by_model[m.attributes]))
+    # The first are those whose mean squared residuals exceed that of noise the most.
+    outside.sort(
+        key=lambda m: (1 - m.squares(by_model[m.attributes]) / m.dimensions) * m.dimensions**0.5
+    )
     significant = [m for m in outside if m in taken]
     # Others are constrained to the model's counts, so that they do not follow noise.
     kept = [
@@ -243,8 +246,3 @@ def _model_counts(
     weights = np.full(codes.shape[1], total / codes.shape[1])
     tables = RowTables(measurements).marginals(codes, weights)
     return {m.attributes: table for m, table in zip(measurements, tables, strict=True)}
-
-
-def _significance(m: Measurement, expected: Floats) -> float:
-    """Standard deviations by which the mean squared residual exceeds that of noise."""
-    return (m.squares(expected) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)

@@ -117,18 +117,16 @@ class Outlook:
             usual, sketches = usual.without_sketches(), (0.0,)
         if not any(self.columns):
             return usual
-        several = any(len(sizes) > 1 for sizes in self.columns)
-        one_way = (None, *ONE_WAY_SHARES) if several else (None,)
         options = [
             Shares(usual.count, 1 - usual.count - across, across, alone)
-            for across, alone in itertools.product(sketches, one_way)
+            for across, alone in itertools.product(sketches, (None, *ONE_WAY_SHARES))
         ]
         errors = {shares: error(self, shares) for shares in (usual, *options)}
         most = (1 + EQUAL) * min(errors.values())
         if errors[usual] <= most:
             return usual
-        equal = [shares for shares in options if errors[shares] <= most]
-        return min(equal, key=lambda shares: np.square(distances(self, shares).one_way).mean())
+        equal = (shares for shares in options if errors[shares] <= most)
+        return min(equal, key=lambda shares: sum(distances(self, shares).one_way ** 2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,12 @@
 """Whether every bar of ``bars.toml`` holds: runs the commands, reads the figures that they report, says what holds and misses.
 
-    python benchmarks/bars.py [--quick] [--only NAME]... [--record] [--json FILE]
+    python benchmarks/bars.py [--quick] [--together N] [--only NAME]... [--record] [--json FILE]
 
 NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in
 benchmarks/results/accuracy.md names it, with the reason. A ratio slips if it is more than 1.5 times worse than its bar, and than
 the figures of a known miss; ratios of kind "absolute" or of one machine do not slip. The exit code is 3 if a ratio slips, otherwise
-2 if a command fails, and otherwise 1 if a bar misses that is not known, or a command gives no row for one (only where the paper's
-data sets are beside the checkout; elsewhere their bars are "not measured"). Rows that a command holds to a bound of its own are
+2 if a command fails, and otherwise 1 if a bar misses that is not known, a command gives no row for one (only where the paper's data
+sets are beside the checkout; elsewhere their bars are "not measured"), or an interruption leaves commands out. Rows that a command holds to a bound of its own are
 judged as well; they have the name of their section and of the row.
 """
 
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -132,6 +133,14 @@ def rows_of(command, limit):
                 return [], ""
             return [], (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
         return [Verdict(**row) for row in json.loads(out.read_text())], ""
+
+
+def timed_rows_of(command, limit):
+    """What :func:`rows_of` gives, what it took in words, and the processor seconds of all commands that ran meanwhile."""
+    begin, before = time.perf_counter(), processor_seconds()
+    rows, error = rows_of(command, limit)
+    taken = f"{time.perf_counter() - begin:.0f} s, load {os.getloadavg()[0]:.1f}"
+    return rows, error, taken, processor_seconds() - before
 
 
 def judged(bars, rows, size, known):
@@ -272,37 +281,51 @@ def main():
         action="store_true",
         help="write this commit's line of benchmarks/results/trend.csv and draw all lines, with matplotlib",
     )
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run N commands at a time: sooner done, but figures of one machine are then worth little; not with --record",
+    )
     options = parser.parse_args()
+    if options.record and options.together > 1:
+        parser.error("--record takes processor time, so one command at a time.")
     size = QUICK if options.quick else FULL
-    known, outcomes, failed = known_misses(), [], 0
+    known, outcomes, failed, left_out = known_misses(), [], 0, 0
+    sections = list(chosen(options.only, size))
     # A shell that starts it in the background has it ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    done, processor = {}, {}
-    try:
-        for section, command, bars in chosen(options.only, size):
-            begin, again = time.perf_counter(), command in done
-            if not again:
-                before = processor_seconds()
-                done[command] = rows_of(command, LIMIT[size])
-                processor[f"{section}: processor s"] = processor_seconds() - before
-            rows, error = done[command]
-            taken = f"{time.perf_counter() - begin:.0f} s, load {os.getloadavg()[0]:.1f}"
-            print(f"# {section}: {command}, {taken}", flush=True)
-            if error:
-                failed += 1
-                print(f"FAILED             {section}: {error}", flush=True)
-                continue
-            names = (
-                []
-                if again or (options.only and section not in options.only)
-                else judged_by_script(section, rows, known)
-            )
-            for outcome in (*judged(bars, rows, size, known), *names):
-                outcomes.append(outcome)
-                print(outcome, flush=True)
-    except KeyboardInterrupt:
-        failed += 1
-        print("FAILED             the others: interrupted before they were measured", flush=True)
+    processor, seen = {}, set()
+    with ThreadPoolExecutor(options.together) as pool:
+        runs = {
+            command: pool.submit(timed_rows_of, command, LIMIT[size])
+            for command in dict.fromkeys(command for _, command, _ in sections)
+        }
+        try:
+            for section, command, bars in sections:
+                rows, error, taken, spent = runs[command].result()
+                print(f"# {section}: {command}, {taken}", flush=True)
+                again = command in seen
+                seen.add(command)
+                if not again:
+                    processor[f"{section}: processor s"] = spent
+                if error:
+                    failed += 1
+                    print(f"FAILED             {section}: {error}", flush=True)
+                    continue
+                names = (
+                    []
+                    if again or (options.only and section not in options.only)
+                    else judged_by_script(section, rows, known)
+                )
+                for outcome in (*judged(bars, rows, size, known), *names):
+                    outcomes.append(outcome)
+                    print(outcome, flush=True)
+        except KeyboardInterrupt:
+            left_out = 1
+            pool.shutdown(cancel_futures=True)
+            print("not measured       the others: interrupted", flush=True)
     if options.json:
         options.json.write_text(
             json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n"
@@ -314,7 +337,7 @@ def main():
     print(
         f"{met} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {slipped} slipped; {failed} commands failed."
     )
-    return 3 if slipped else 2 if failed else 1 if new else 0
+    return 3 if slipped else 2 if failed else 1 if new or left_out else 0
 
 
 if __name__ == "__main__":

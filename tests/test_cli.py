@@ -104,6 +104,7 @@ def test_synthesize_then_evaluate(folder):
         "cliques",
         "junction_tree_cells",
         "private",
+        "colluding_epsilon",
     ):
         assert key in report
     assert sum(entry["share"] for entry in report["ledger"]) == pytest.approx(1)

@@ -13,7 +13,7 @@ LIST_PACKAGES = """
 import json, sys
 {imports}
 files = {{name.partition(".")[0]: getattr(m, "__file__", None) or "" for name, m in list(sys.modules.items())}}
-names = {{name for name, file in files.items() if "site-packages" in file}}
+names = {{name for name, file in files.items() if "site-packages" in file}} - {{"vertimrf"}}
 print(json.dumps(sorted(names)))
 """
 

@@ -1,6 +1,5 @@
 """Impossible combinations through whole runs: no synthetic row has one, whoever holds the columns; tables that do are refused."""
 
-import json
 import re
 
 import numpy as np
@@ -389,29 +388,3 @@ def test_from_parts_of_a_schema_to_rows_on_a_condition(folder):
         "the schema rules it out by impossible combination 1 (age below 17 and married = 'yes' or 'widowed')."
         in none.output
     )
-
-
-def test_a_check_counts_them_for_the_party_alone(folder):
-    schema().save(folder / "schema.json")
-    arguments = f"--schema {folder}/schema.json --epsilon 1 --expected-records {RECORDS} --encoder count-sketch"
-    assert run(f"plan {arguments}", f"--out {folder}/plan.json").exit_code == 0
-    checked = f"check {folder}/one.csv --plan {folder}/plan.json --name one --id id"
-    assert run(checked).exit_code == 0
-    lines = (folder / "one.csv").read_text().splitlines()
-    (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
-    result = run(checked)
-    assert result.exit_code == 2
-    assert (
-        "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec"
-        in result.output
-    )
-
-
-def test_contradictions_are_named_on_the_command_line(folder):
-    stated = [{"pupil": "yes"}, {"pupil": "no", "job": ["a", "b"]}, {"pupil": "no", "job": "none"}]
-    (folder / "bad.json").write_text(json.dumps(schema(()).to_json() | {"impossible": stated}))
-    arguments = f"--schema {folder}/bad.json --epsilon 1 --expected-records 10"
-    refused = run(f"plan {arguments}", f"--out {folder}/plan.json")
-    assert refused.exit_code == 2
-    assert "leave no record possible; one of them cannot be true." in refused.output
-    assert not (folder / "plan.json").exists()

@@ -74,7 +74,10 @@ def test_rooms_import_only_what_they_may(path):
 @pytest.mark.parametrize(
     "modules, absent",
     [
-        ("vertimrf.plan.planner, vertimrf.message", {"numba", "pyarrow", "pandas"}),
+        (
+            "vertimrf.plan.planner, vertimrf.message",
+            {"numba", "pyarrow", "pandas", "vertimrf.tables"},
+        ),
         ("vertimrf.server.server", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),
         ("vertimrf.party.party", {"vertimrf.server"}),
         (

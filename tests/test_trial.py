@@ -245,7 +245,7 @@ def test_small_tau_warns_where_nothing_spans_the_parties(parts, monkeypatch):
     assert (0, 2) in result.crossing
     assert np.mean(result.codes[0] == result.codes[2]) > 0.8
     assert result.warnings == ()
-    monkeypatch.setattr(off_tree, "STANDS_OUT", np.inf)
+    monkeypatch.setattr(off_tree, "stand_out", lambda some, _: np.zeros(len(some), bool))
     result = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0)).result
     assert result.crossing == ()
     warning, lost = result.warnings

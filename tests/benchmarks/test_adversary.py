@@ -1,18 +1,14 @@
 """The attackers, at work and at bay."""
 
-import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks import adversary, datasets
+from benchmarks import datasets
 from benchmarks.attacks import bucket, collusion, deviation, exchange, ids, refusals, relay
 from benchmarks.attacks.deployment import NAMES, deploy
-from benchmarks.verdict import at_least, at_most
 from vertimrf.files import sealed
 from vertimrf.keys import PublicKeys
 from vertimrf.message import Message
@@ -133,32 +129,6 @@ def test_a_party_that_colludes_reads_large_messages_and_not_small_ones():
 def test_who_departs_from_encrypted_counts_reads_rows_as_the_threat_model_says():
     read, marked = deviation.read_whole(512)
     assert read == marked > 400
-
-
-def test_the_program_prints_every_row_and_writes_them(tmp_path, monkeypatch, capsys):
-    given = [at_least("a", 1, 1), at_most("b", 2, 1)]
-    monkeypatch.setattr(adversary, "ATTACKS", {"two": lambda: given})
-    monkeypatch.setattr(sys, "argv", ["adversary", "--json", str(tmp_path / "rows.json")])
-    with pytest.raises(SystemExit) as exit_:
-        adversary.main()
-    assert exit_.value.code == 1
-    assert [row["holds"] for row in json.loads((tmp_path / "rows.json").read_text())] == [
-        True,
-        False,
-    ]
-    assert "2  <= 1       FAILS b" in capsys.readouterr().out
-
-
-def test_the_program_runs_as_a_program(tmp_path):
-    program, out = str(adversary.__file__), tmp_path / "rows.json"
-    subprocess.run(
-        [sys.executable, program, "--only", "fingerprints", "--json", str(out)],
-        capture_output=True,
-        check=True,
-    )
-    assert json.loads(out.read_text()) == [
-        {"name": "fingerprints: bits read out", "value": 140, "bar": ">= 128", "holds": True}
-    ]
 
 
 def test_no_victim_is_told_by_a_refusal():

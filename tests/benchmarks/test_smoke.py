@@ -27,6 +27,7 @@ SCRIPTS = {
     "front_ends": (),
     "larger": ("distributed",),
     "model": (),
+    "napsu": (),
     "network": ("flwr",),
     "overlap": (),
     "reproduce": (),

@@ -192,7 +192,7 @@ def test_the_runner_ends_by_the_worst_and_records_a_line_a_commit(tmp_path, monk
     trend.write_text("commit,date,gone.bar,model.loss\nabc,2026-01-01,1,0.5\n")
     monkeypatch.setattr(runner, "TREND", trend)
     monkeypatch.setattr(runner, "commit", lambda: "def")
-    only = "--only model.loss --only model.counting --only kills"
+    only = "--only model.loss --only model.counting --only analyses"
     monkeypatch.setattr(sys, "argv", ["bars.py", "--quick", "--record", *only.split()])
     loss, faster = (
         "final loss, share of mbi's",
@@ -206,7 +206,7 @@ def test_the_runner_ends_by_the_worst_and_records_a_line_a_commit(tmp_path, monk
         assert runner.main() == code
     assert "SLIPS" in capsys.readouterr().out
     first, second = csv.DictReader(trend.read_text().splitlines())
-    empty = {"model: processor s": "", "kills: processor s": "", "model.counting": ""}
+    empty = {"model: processor s": "", "analyses: processor s": "", "model.counting": ""}
     assert first == {
         "commit": "abc",
         "date": "2026-01-01",

@@ -7,15 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import vertimrf
 
 LIST_PACKAGES = """
 import json, sys
 {imports}
 files = {{name.partition(".")[0]: getattr(m, "__file__", None) or "" for name, m in list(sys.modules.items())}}
-names = {{name for name, file in files.items() if "site-packages" in file}}
+names = {{name for name, file in files.items() if "site-packages" in file}} - {{"vertimrf"}}
 print(json.dumps(sorted(names)))
 """
 
@@ -87,17 +85,20 @@ print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.el
 """
 
 
-def run(script, **environment):
+def run(words, **environment):
     environment = {**os.environ, **environment}
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
+        [sys.executable, *words], capture_output=True, text=True, env=environment, check=True
     )
     return json.loads(done.stdout)
 
 
 def test_kernels_import_numpy_and_numba_alone():
-    alone = run(LIST_PACKAGES.format(imports="import numpy, numba"))
-    assert run(LIST_PACKAGES.format(imports="import vertimrf.kernels")) == alone
+    alone, ours = (
+        run(["-c", LIST_PACKAGES.format(imports=f"import {names}")])
+        for names in ("numpy, numba", "vertimrf.kernels")
+    )
+    assert ours == alone
 
 
 def test_kernels_that_round_freely_are_inlined_in_their_callers():
@@ -117,39 +118,25 @@ def test_kernels_that_round_freely_are_inlined_in_their_callers():
 
 
 def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing():
-    assert run(COUNT_COMPILATIONS) == [0, []]
+    assert run(["-c", COUNT_COMPILATIONS]) == [0, []]
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """A cache that two kinds of kernels were compiled into, and what was printed meanwhile."""
-    folder = tmp_path_factory.mktemp("compiled")
-    script = folder / "script.py"
+def test_nothing_is_missing_without_a_cache_to_fill():
+    script = "import json; from vertimrf.kernels.warm import missing; print(json.dumps(missing()))"
+    assert run(["-c", script], VERTIMRF_JIT_CACHE="0") == []
+
+
+def test_other_processes_fill_the_cache_and_one_that_can_only_be_read_is_read(tmp_path):
+    """Two kinds of kernels are compiled into a fresh cache. In a container's image those are loaded, all else is not kept."""
+    cache, script = tmp_path / "cache", tmp_path / "script.py"
     script.write_text(TWICE)
     # A script has its own folder on its path, where `python -c` has this one: both are to import the same files.
     path = os.pathsep.join(
         [str(Path(vertimrf.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, env=environment, check=True
-    )
-    return folder / "cache", json.loads(done.stdout)
-
-
-def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(compiled):
-    assert compiled[1] == [True, ["junction trees", "tables"], [[1, 2], [2, 2]], True]
-
-
-def test_nothing_is_missing_without_a_cache_to_fill():
-    script = "import json; from vertimrf.kernels.warm import missing; print(json.dumps(missing()))"
-    assert run(script, VERTIMRF_JIT_CACHE="0") == []
-
-
-def test_a_cache_that_can_only_be_read_is_read(compiled):
-    """As in a container's image: what was compiled while it was built is loaded, all else is compiled and not kept."""
-    cache, _ = compiled
+    told = run([str(script)], NUMBA_CACHE_DIR=str(cache), PYTHONPATH=path)
+    assert told == [True, ["junction trees", "tables"], [[1, 2], [2, 2]], True]
     before = sorted(path.name for path in cache.rglob("*"))
     assert any(name.endswith(".nbc") for name in before)
-    assert run(READ_ONLY, NUMBA_CACHE_DIR=str(cache)) == [0, True, [], None]
+    assert run(["-c", READ_ONLY], NUMBA_CACHE_DIR=str(cache)) == [0, True, [], None]
     assert sorted(path.name for path in cache.rglob("*")) == before

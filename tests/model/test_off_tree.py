@@ -9,7 +9,7 @@ from builders import schema_of
 
 from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
-from vertimrf.model import off_tree
+from vertimrf.model import evidence, off_tree
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
@@ -182,23 +182,24 @@ def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is():
     assert fit_off_tree(model, [*inside, *quiet]) == (model, frozenset())
 
 
-def test_no_more_stands_out_of_noise_than_chance_has_it():
-    """Pairs that the model has right, under noise: at 1.5 standard deviations a quarter of them at the very most.
+def test_no_more_stands_out_of_noise_than_chance_has_it(monkeypatch):
+    """Of 66 pairs of noise alone, 3 would be taken in each run if one in twenty were.
 
-    Noise is well above the sampling error of the rows that stand for the model, which significance leaves out.
+    Noise is well above the sampling error of the rows that stand for the model.
     """
-    sigma, runs, out = 6 * SIGMA, 10, 0
+    monkeypatch.setattr(evidence, "NOISE_AMONG", 0.05)
     rng = np.random.default_rng(7)
-    models = [of_chain(measured(truth(), CHAIN, seed)) for seed in range(6, 12)]
-    for model in models:
-        expected = model.marginal((0, 3))
-        for _ in range(runs):
-            counts = expected + sigma * rng.normal(size=expected.shape)
-            measurement = Measurement((0, 3), (None, None), counts, sigma)
-            out += fit_off_tree(model, [measurement])[0] is not model
-    # P(chi-square of 16 > 16 + 1.5 * sqrt(32)) is 0.08: five standard errors above.
-    runs *= len(models)
-    assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
+    even = np.full((4, 4), TOTAL / 16)
+    model = fit((4,) * 12, [], TOTAL)
+    out = 0
+    for _ in range(10):
+        measurements = [
+            Measurement(pair, (None, None), even + 6 * SIGMA * rng.normal(size=(4, 4)), 6 * SIGMA)
+            for pair in itertools.combinations(range(12), 2)
+        ]
+        out += fit_off_tree(model, measurements)[0] is not model
+    # P(6 or more of 10 at a chance of 0.05) is 3e-6.
+    assert out < 6
 
 
 def test_a_function_of_its_arguments_alone():

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -433,27 +430,6 @@ def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another
     for name in ("found.json", "key"):
         (tmp_path / name).unlink()
     assert once(tmp_path, schema, table)[0] != first
-
-
-def test_two_searches_at_once_find_the_same_and_spend_once(tmp_path):
-    """The second waits for the first, whose findings it gives."""
-    schema, table, begun, spent = opened(*ASKED), people(4000), threading.Event(), []
-
-    def search(part):
-        def find(wanted, secret):
-            spent.append(part)
-            begun.set()
-            time.sleep(0.5)
-            return find_domains(wanted, lambda name: table, 2.0, 1e-6, lambda name: "a")
-
-        return DomainRecord(tmp_path).once(Search(schema, part, "table.csv", table), find)
-
-    with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(search, "part.toml")
-        begun.wait()
-        two = pool.submit(search, "copy.toml")
-        assert one.result()[0] == two.result()[0]
-    assert spent == ["part.toml"]
 
 
 def test_cells_are_the_same_in_any_order_chunks_and_encoding():

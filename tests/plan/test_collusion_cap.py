@@ -12,11 +12,9 @@ from planning import plan_with
 
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
-from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import MIN_MESSAGE_BYTES
 from vertimrf.plan.schema import Schema
-from vertimrf.runs.server_run import ServerRun, make
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
@@ -127,32 +125,6 @@ def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
         assert line in good(f"{command} {tmp_path}/plan.json")
     printed = json.loads(good(f"plan {tmp_path}/plan.json --json -"))
     assert printed["colluding_epsilon"] == pytest.approx(spent)
-
-
-def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
-    made = ServerRun.create(
-        tmp_path / "run",
-        schema=TWO,
-        epsilon=1.0,
-        planning=PlanOptions(expected_records=20_000, collusion_epsilon=15),
-    )
-    again = ServerRun(tmp_path / "run")
-    assert again.settings == made.settings
-    assert again.settings.collusion_epsilon == 15.0
-    assert (
-        make(TWO, again.settings, None).message_bytes
-        == plan_with(TWO, **KNOWN, collusion_epsilon=15).message_bytes
-    )
-    with pytest.raises(PlanError, match="not both"):
-        ServerRun.create(
-            tmp_path / "other",
-            schema=TWO,
-            epsilon=1.0,
-            planning=PlanOptions(
-                expected_records=20_000, collusion_epsilon=15, message_bytes=10**6
-            ),
-        )
-    assert not (tmp_path / "other").exists()
 
 
 def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path, monkeypatch):

@@ -1,8 +1,6 @@
 """Schemas: what makes a domain, the file format, and inference for trials."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -577,9 +575,3 @@ def test_an_attribute_of_several_parties_is_one():
         Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("y", "age")), ("c", ("z",))))
     with pytest.raises(SchemaError, match="in order"):
         Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("age", "w")), ("c", ("z",))))
-
-
-def test_schemas_do_not_load_the_table_reader():
-    # The server imports schemas, and must not need what reads tables.
-    code = "import sys, vertimrf.plan.schema; sys.exit('pyarrow' in sys.modules or 'vertimrf.tables' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -80,23 +80,6 @@ def test_three_parties_read_measure_and_encrypt_once(run, calls):
     assert opened[0] == opened[1]
 
 
-def test_three_parties_end_a_run_with_new_processes_in_every_turn(run):
-    given = {name: {} for name in THREE.party_names}
-    for _ in range(8):
-        run = run.again()
-        for name, files in run.round().items():
-            # The same bytes again, at any time.
-            assert given[name].items() <= files.items()
-            given[name] = files
-        if run.done:
-            break
-    assert [sorted(files) for files in given.values()] == [
-        ["envelopes", "message", "offer", "rows-1-2", "rows-1-3"],
-        ["answers-2-1", "message", "offer", "rows-2-3"],
-        ["answers-3-1", "answers-3-2", "message", "offer"],
-    ]
-
-
 def test_a_party_without_varying_columns_exchanges_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(STATE, str(tmp_path / "state"))
     schema = schema_of(

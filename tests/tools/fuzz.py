@@ -1,6 +1,6 @@
 """Bad files of every kind that the library reads: a typed error or a valid object each time, soon, and in little memory.
 
-    python tests/tools/fuzz.py [--count N] [--quick | --smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER]
+    python tests/tools/fuzz.py [--count N] [--smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER]
         [--json FILE]
 
 Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``), then read and used as the
@@ -45,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.verdict import FULL, QUICK, SMOKE, arguments, at_most, finish
+from benchmarks.verdict import FULL, arguments, at_most, finish
 from tools.fuzzed.readers import KINDS, RELEASE, Use
 from tools.fuzzed.seeds import Seeds, build
 from vertimrf.errors import VertiMRFError
@@ -459,7 +459,7 @@ def verdicts(counts):
 
 
 def main():
-    parser = arguments(__doc__, quick="800 damaged files")
+    parser = arguments(__doc__)
     parser.add_argument("--count", type=int, help="how many damaged files; default 100,000")
     parser.add_argument("--seed", type=int, default=0, help="of the damage")
     parser.add_argument("--jobs", type=int, help="processes; default one a core")
@@ -473,7 +473,7 @@ def main():
     parser.add_argument("--seeds", type=Path, help="folder of sound files, made if it is empty")
     parser.add_argument("--keep", type=Path, help="folder for what went wrong")
     options = parser.parse_args()
-    options.count = options.count or {FULL: 100_000, QUICK: 800, SMOKE: 40}[options.size]
+    options.count = options.count or (100_000 if options.size == FULL else 40)
     # What was found until then is told all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     begun = time.monotonic()

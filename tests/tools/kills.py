@@ -1,6 +1,6 @@
 """SIGKILL, and a full disk, at points spread over the whole life of every role of a run in folders, and of what carries files.
 
-    python tests/tools/kills.py [--kills N] [--full N] [--encoder NAME] [--quick | --smoke] [--json FILE]
+    python tests/tools/kills.py [--kills N] [--full N] [--encoder NAME] [--smoke] [--json FILE]
 
 Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
 disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
@@ -39,8 +39,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from benchmarks import verdict
-from benchmarks.verdict import Verdict, arguments, finish
+from benchmarks.verdict import SMOKE, Verdict, arguments, finish
 from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
@@ -526,7 +525,7 @@ def unlike_record(run):
 
 
 def main():
-    parser = arguments(__doc__, quick="24 kills and 8 full disks")
+    parser = arguments(__doc__)
     parser.add_argument("--kills", type=int, help="how many; default 200")
     parser.add_argument("--full", type=int, help="how many full disks; default 80")
     parser.add_argument("--seed", type=int)
@@ -536,9 +535,7 @@ def main():
     if any(os.environ.get(name) != value for name, value in FORKING.items()):
         # Numba reads it when it is loaded.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
-    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (8, 8)}[
-        options.size
-    ]
+    kills, full = (8, 8) if options.size == SMOKE else (200, 80)
     encoders = [options.encoder] if options.encoder else [*ENCODERS]
     outcomes = play_all(options.kills or kills, options.full or full, options.seed, encoders)
     for outcome in outcomes:

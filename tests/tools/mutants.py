@@ -1342,8 +1342,8 @@ NAMED = (
     Mutation(
         "weights follow measurements that say no more than their noise",
         "model/off_tree.py",
-        "significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
-        "significant = outside",
+        "taken = set(itertools.compress(outside, seen))",
+        "taken = set(outside)",
         "model/test_off_tree.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
     ),
     Mutation(
@@ -1519,8 +1519,15 @@ NAMED += (
     Mutation(
         "a table with little signal has the usual shares of the budget",
         "plan/shares.py",
-        "return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual",
-        "return usual",
+        "if errors[usual] <= most:",
+        "if True:",
+        "plan/test_shares.py",
+    ),
+    Mutation(
+        "of shares that are equal in the forecast the one with the least error is taken",
+        "plan/shares.py",
+        "return min(equal, key=lambda shares: sum(distances(self, shares).one_way ** 2))",
+        "return min(equal, key=errors.__getitem__)",
         "plan/test_shares.py",
     ),
     Mutation(

@@ -12,6 +12,7 @@ Domains with many values, or many attributes, leave most measured marginals outs
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ import numpy as np
 
 from ..arrays import Codes, Floats
 from ..kernels.jit import for_each
+from .evidence import stand_out
 from .fit import DEFAULT
 from .markov_random_field import Factor, MarkovRandomField
 from .measurement import UNMEASURED, Measurement, best_measured, by_measurement
@@ -38,10 +40,6 @@ ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18
 # ROWS_PER_CELL rows.
 MAX_CELLS = 1 << 20
 MAX_LOOKUPS, MAX_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
-# A measured marginal is significant if its mean squared residual is this many standard deviations
-# above that of noise: one in twenty is by chance. Other marginals are constrained to the model's
-# counts, so that they do not follow noise.
-STANDS_OUT = 1.645
 # Cells that contain fewer rows are not fitted, because too few rows limit their parameters.
 FEW_ROWS = 8
 # Steps end when the mean squared residual is that of noise (Morozov's discrepancy principle, 1966),
@@ -140,8 +138,8 @@ def fit_off_tree(
 ) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
     """Add off-tree factors to a fitted model.
 
-    Marginals outside the tree whose residual is significant are fitted. Other measured marginals of
-    one or two attributes are constrained to the model's counts.
+    Marginals outside the tree whose residuals stand out (:mod:`.evidence`) are fitted. Other
+    measured marginals of one or two attributes are constrained to the model's counts.
 
     Args:
         model: fitted to the measurements that its cliques contain.
@@ -165,15 +163,20 @@ def fit_off_tree(
     codes, fresh = for_each(2, lambda seed: propose(model, rows, np.random.default_rng(seed)))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
     by_model = _model_counts([*outside, *others], codes, model.total)
-    scores = {m.attributes: _significance(m, by_model[m.attributes]) for m in outside}
-    outside.sort(key=lambda m: -scores[m.attributes])
-    significant = [m for m in outside if scores[m.attributes] > STANDS_OUT]
-    if not significant:
+    expected = [by_model[m.attributes] for m in outside]
+    taken = set(itertools.compress(outside, stand_out(outside, expected)))
+    if not taken:
         return model, frozenset()
+    # The first are those whose mean squared residuals exceed that of noise the most.
+    outside.sort(
+        key=lambda m: (1 - m.squares(by_model[m.attributes]) / m.dimensions) * m.dimensions**0.5
+    )
+    significant = [m for m in outside if m in taken]
+    # Others are constrained to the model's counts, so that they do not follow noise.
     kept = [
         replace(m, counts=by_model[m.attributes])
-        for m in (*others, *outside[len(significant) :])
-        if len(m.attributes) <= 2
+        for m in (*others, *outside)
+        if m not in taken and len(m.attributes) <= 2
     ]
     used = _affordable([*significant, *kept], rows)
     dual = RowDual(codes, used, model.total, fresh)
@@ -243,8 +246,3 @@ def _model_counts(
     weights = np.full(codes.shape[1], total / codes.shape[1])
     tables = RowTables(measurements).marginals(codes, weights)
     return {m.attributes: table for m, table in zip(measurements, tables, strict=True)}
-
-
-def _significance(m: Measurement, expected: Floats) -> float:
-    """Standard deviations by which the mean squared residual exceeds that of noise."""
-    return (m.squares(expected) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)

@@ -47,10 +47,10 @@ SCORE_SHARE = 0.08
 # Assumed total variation distance of a pair from independence.
 DEPENDENCE = 0.25
 # Divisions of the budget that are compared: share of the sketches in all, and of one-way marginals
-# in a party's. Those above are taken unless another lowers the forecast by this part.
+# in a party's. Divisions whose forecasts are above the least by no more than this part are equal.
 SKETCH_SHARES = (0.5, 0.3, 0.2, 0.1, 0.0)
 ONE_WAY_SHARES = (0.15, 0.3, 0.6, 1.0)
-WORTH_CHANGING = 0.03
+EQUAL = 0.005
 # A counter of a sketch takes four bits in the forecast.
 COUNTERS_PER_BYTE = 2
 
@@ -106,21 +106,27 @@ class Outlook:
         return math.comb(d, 2) - sum(math.comb(len(some), 2) for some in self.columns)
 
     def best(self, usual: Shares = USUAL) -> Shares:
-        """The shares with the least forecast of the error; the usual ones unless others gain."""
+        """The shares with the least forecast of the error.
+
+        Of equal ones the usual are best, then those with the least noise of one-way marginals: they
+        cost nothing if pairs depend on each other, and less if no pair does.
+        """
         # The share of encrypted counts follows from the costs of coalitions.
         sketches: Sequence[float] = (usual.sketches, 0.0) if self.encrypted else SKETCH_SHARES
         if not self.message_bytes:
             usual, sketches = usual.without_sketches(), (0.0,)
         if not any(self.columns):
             return usual
-        several = any(len(sizes) > 1 for sizes in self.columns)
-        one_way = (None, *ONE_WAY_SHARES) if several else (None,)
         options = [
             Shares(usual.count, 1 - usual.count - across, across, alone)
-            for across, alone in itertools.product(sketches, one_way)
+            for across, alone in itertools.product(sketches, (None, *ONE_WAY_SHARES))
         ]
-        best = min(options, key=lambda shares: error(self, shares))
-        return best if error(self, best) < (1 - WORTH_CHANGING) * error(self, usual) else usual
+        errors = {shares: error(self, shares) for shares in (usual, *options)}
+        most = (1 + EQUAL) * min(errors.values())
+        if errors[usual] <= most:
+            return usual
+        equal = (shares for shares in options if errors[shares] <= most)
+        return min(equal, key=lambda shares: sum(distances(self, shares).one_way ** 2))
 
 
 @dataclass(frozen=True, eq=False)

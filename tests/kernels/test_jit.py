@@ -1,5 +1,6 @@
 """Sharing work out to threads: everything is done exactly once, whatever the number of threads."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -32,3 +33,30 @@ def test_every_task_runs_once(several, count):
     with threads(several):
         assert for_each(count, work) == [index * index for index in range(count)]
     assert (runs == 1).all()
+
+
+@pytest.mark.parametrize("several", [1, 2])
+def test_tasks_in_tasks_share_the_threads(several):
+    def outer(index):
+        return numba.get_num_threads(), for_each(3, lambda inner: 10 * index + inner)
+
+    with threads(several):
+        # A single task has all threads, and of many tasks each has one.
+        assert for_each(1, outer) == [(several, [0, 1, 2])]
+        assert for_each(40, outer) == [(1, [10 * i, 10 * i + 1, 10 * i + 2]) for i in range(40)]
+        assert numba.get_num_threads() == several
+
+
+def test_an_error_ends_the_tasks():
+    runs = []
+
+    def work(index):
+        runs.append(index)
+        if index == 3:
+            raise KeyError("the fourth")
+
+    with threads(2):
+        with pytest.raises(KeyError, match="the fourth"):
+            for_each(100_000, work)
+        assert len(runs) < 100_000
+        assert for_each(5, abs) == [0, 1, 2, 3, 4]

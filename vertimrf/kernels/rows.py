@@ -112,7 +112,7 @@ def count_rows(rows, stems, lasts, begin, end, out):  # type: ignore[no-untyped-
 
 
 @kernel
-def pick(rows, stems, lasts, cells, chosen):  # type: ignore[no-untyped-def]
+def pick(rows, stems, lasts, begin, end, cells, chosen):  # type: ignore[no-untyped-def]
     """Take one of several candidates for each row so that counts stay close to those of all candidates.
 
     The gap of a cell is the count of rows taken minus the mean count of their candidates. Rows are
@@ -129,6 +129,7 @@ def pick(rows, stems, lasts, cells, chosen):  # type: ignore[no-untyped-def]
             ``lasts`` [shape=(s, 7), uint64].
         lasts: column of each table's last attribute, and its first cell within its stem [shape=(k,
             2), uint64].
+        begin, end: range of rows that are decided.
         cells: gaps, initially zero, and prices, above zero [shape=(cells, 2), float32]; gaps are
             updated.
         chosen: the candidate taken for each row, written [shape=(n,), int64].
@@ -137,7 +138,7 @@ def pick(rows, stems, lasts, cells, chosen):  # type: ignore[no-untyped-def]
     candidates = rows.shape[0] // n
     share = np.float32(1.0) / np.float32(candidates)
     places = np.empty((candidates, lasts.shape[0]), np.uint32)
-    for i in range(n):
+    for i in range(begin, end):
         least = np.float32(np.inf)
         for j in range(candidates):
             row = rows[j * n + i]

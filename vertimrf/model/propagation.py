@@ -282,13 +282,10 @@ def _share(
 
 def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
     """Stages of cliques that may run in parallel: towards the roots, at the roots, and back."""
-    depth: list[int] = []
-    for parent in tree.parents:
-        depth.append(0 if parent < 0 else depth[parent] + 1)
-    by_depth = [[c for c, d in enumerate(depth) if d == k] for k in range(max(depth) + 1)]
-    up = [(kernels.COLLECT, stage) for stage in reversed(by_depth[1:])]
-    down = [(kernels.DISTRIBUTE, stage) for stage in by_depth[1:]]
-    return [*up, (kernels.ROOT, by_depth[0]), *down]
+    roots, *others = tree.levels
+    up = [(kernels.COLLECT, stage) for stage in reversed(others)]
+    down = [(kernels.DISTRIBUTE, stage) for stage in others]
+    return [*up, (kernels.ROOT, roots), *down]
 
 
 def _storage_ranks(

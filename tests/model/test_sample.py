@@ -224,7 +224,7 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     picked = proposed[:, places]
     # The proposals come first of what the generator gives.
     proposals = propose(model, max(rows, sample_module.MIN_WEIGHED), np.random.default_rng(3))
-    weights = sample_module._weights(model, proposals)
+    weights = sample_module._shares(sample_module._logs(model, proposals))
     assert weights.sum() == pytest.approx(1)
     assert picked.shape == (3, rows)
     weight = {}

@@ -150,7 +150,7 @@ def draw_people(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
     """
     _check(rows)
     codes = propose(model, min(max(rows, MIN_WEIGHED), MAX_PROPOSED), rng)
-    weights = _weights(model, codes) if model.off_tree else None
+    weights = _shares(_logs(model, codes)) if model.off_tree else None
     return np.ascontiguousarray(codes[:, rng.choice(codes.shape[1], rows, p=weights)])
 
 
@@ -178,8 +178,8 @@ def marginals_of_rows(
         shape = binned_sizes((model.sizes[a] for a in names), kept)
         model.check(names, math.prod(shape))
         blanks.append(Measurement(names, kept, np.zeros(shape), 1.0))
-    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
-    tables = RowTables(blanks).marginals(codes, _weights(model, codes) * model.total)
+    codes, logs = _rows_of(model)
+    tables = RowTables(blanks).marginals(codes, _shares(logs) * model.total)
     return [
         table.transpose(np.argsort(np.argsort(attributes)))
         for table, attributes in zip(tables, wanted, strict=True)
@@ -237,10 +237,7 @@ def expected_records(
     restricted = model.restricted(given, shares)
     if not model.off_tree or not given:
         return restricted.total
-    logs = [
-        _logs(field, propose(field, MARGINAL_ROWS, np.random.default_rng(0)))
-        for field in (restricted, model)
-    ]
+    logs = [_rows_of(field)[1] for field in (restricted, model)]
     masses = [float(x.max()) + math.log(np.exp(x - x.max()).mean()) for x in logs]
     return model.total * math.exp(
         min(math.log(restricted.total / model.total) + masses[0] - masses[1], 0.0)
@@ -261,9 +258,15 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Floats:
     return logs
 
 
-def _weights(model: MarkovRandomField, codes: Codes) -> Floats:
-    """Weights of rows by the off-tree factors, summing to 1 [shape=(n,), float64]."""
-    logs = _logs(model, codes)
+@functools.lru_cache(2)
+def _rows_of(model: MarkovRandomField) -> tuple[Codes, Floats]:
+    """The rows from which all marginals of a model are computed, and the logs of their weights."""
+    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+    return codes, _logs(model, codes)
+
+
+def _shares(logs: Floats) -> Floats:
+    """Weights that sum to 1, from their logs [shape=(n,), float64]."""
     weights: Floats = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     return weights
@@ -276,7 +279,7 @@ def _candidates(
     if not model.off_tree:
         return propose(model, rows, rng), np.arange(rows)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
-    heap = np.cumsum(_weights(model, codes))
+    heap = np.cumsum(_shares(_logs(model, codes)))
     # The proposals are in random order. Without the last sum, rounding cannot lead beyond the last
     # row.
     places = np.searchsorted(

@@ -1,5 +1,7 @@
 """Sharing work out to threads: everything is done exactly once, whatever the number of threads."""
 
+import os
+
 import numba
 import numpy as np
 import pytest
@@ -60,3 +62,13 @@ def test_an_error_ends_the_tasks():
             for_each(100_000, work)
         assert len(runs) < 100_000
         assert for_each(5, abs) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_threads_of_its_own():
+    with threads(2):
+        for_each(2, abs)
+        child = os.fork()
+        if child == 0:
+            os._exit(sum(for_each(5, abs)))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 10

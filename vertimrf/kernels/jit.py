@@ -111,10 +111,10 @@ def for_each(count: int, work: Callable[[int], T]) -> list[T]:
     remaining = iter(range(count))
 
     def run() -> None:
+        numba.set_num_threads(number // several)
         try:
-            with threads(number // several):
-                for index in remaining:
-                    out[index] = work(index)
+            for index in remaining:
+                out[index] = work(index)
         finally:
             collections.deque(remaining, 0)  # After an error, nothing is begun.
 
@@ -122,6 +122,7 @@ def for_each(count: int, work: Callable[[int], T]) -> list[T]:
     try:
         run()
     finally:
+        numba.set_num_threads(number)
         # Other work may keep all threads of the pool, so that a helper never starts.
         for helper in helpers:
             if not helper.cancel():

@@ -70,5 +70,8 @@ def test_a_forked_process_has_threads_of_its_own():
         for_each(2, abs)
         child = os.fork()
         if child == 0:
-            os._exit(sum(for_each(5, abs)))
+            try:
+                os._exit(sum(for_each(5, abs)))
+            finally:
+                os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 10

@@ -121,3 +121,12 @@ def test_what_a_role_imports_leaves_other_roles_unloaded(modules, absent):
     code = f"import sys, {modules}\nprint(*sorted({absent!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+def test_a_command_keeps_pandas_out_of_its_process():
+    code = (
+        "import sys, pyarrow\nfrom vertimrf.__main__ import run\nsys.argv = ['vertimrf', '--version']\n"
+        "try:\n    run()\nexcept SystemExit:\n    print(pyarrow.array([1, None]).null_count, 'pandas' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "1 False"

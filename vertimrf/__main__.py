@@ -1,6 +1,25 @@
-"""``python -m vertimrf``."""
+"""The command ``vertimrf``, also as ``python -m vertimrf``."""
+
+import sys
+from importlib.abc import MetaPathFinder
 
 from .cli import main
 
-if __name__ == "__main__":
+
+class WithoutPandas(MetaPathFinder):
+    """Keeps pandas out of a process: pyarrow would import it at its first conversion, in 0.2 s."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """See :class:`MetaPathFinder`."""
+        if name == "pandas":
+            raise ModuleNotFoundError("No command uses pandas.", name=name)
+
+
+def run() -> None:
+    """Run the command of this process."""
+    sys.meta_path.insert(0, WithoutPandas())
     main(prog_name="vertimrf")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,5 +1,8 @@
 """Sharing work out to threads: everything is done exactly once, whatever the number of threads."""
 
+import os
+
+import numba
 import numpy as np
 import pytest
 
@@ -60,3 +63,43 @@ def test_a_task_that_fails_ends_all(several):
 
     with threads(several), pytest.raises(ValueError, match="failed"):
         in_order([[], [0], [1]], [3, 2, 1], several, work)
+
+
+@pytest.mark.parametrize("several", [1, 2])
+def test_tasks_in_tasks_share_the_threads(several):
+    def outer(index):
+        return numba.get_num_threads(), for_each(3, lambda inner: 10 * index + inner)
+
+    with threads(several):
+        # A single task has all threads, and of many tasks each has one.
+        assert for_each(1, outer) == [(several, [0, 1, 2])]
+        assert for_each(40, outer) == [(1, [10 * i, 10 * i + 1, 10 * i + 2]) for i in range(40)]
+        assert numba.get_num_threads() == several
+
+
+def test_an_error_ends_the_tasks():
+    runs = []
+
+    def work(index):
+        runs.append(index)
+        if index == 3:
+            raise KeyError("the fourth")
+
+    with threads(2):
+        with pytest.raises(KeyError, match="the fourth"):
+            for_each(100_000, work)
+        assert len(runs) < 100_000
+        assert for_each(5, abs) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_threads_of_its_own():
+    with threads(2):
+        for_each(2, abs)
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(sum(for_each(5, abs)))
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 10

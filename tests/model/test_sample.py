@@ -220,10 +220,11 @@ def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(row
     factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
     model = MarkovRandomField(junction_tree(sizes, chain), 1.0, factors)
     model = model.weighed([Factor((0, 2), rng.normal(size=(97, 83)))])
-    picked = sample_module._candidates(model, rows, np.random.default_rng(3))
+    proposed, places = sample_module._candidates(model, rows, np.random.default_rng(3))
+    picked = proposed[:, places]
     # The proposals come first of what the generator gives.
     proposals = propose(model, max(rows, sample_module.MIN_WEIGHED), np.random.default_rng(3))
-    weights = sample_module._weights(model, proposals)
+    weights = sample_module._shares(sample_module._logs(model, proposals))
     assert weights.sum() == pytest.approx(1)
     assert picked.shape == (3, rows)
     weight = {}
@@ -264,7 +265,8 @@ def test_few_rows_have_more_candidates_than_many(rows, proposed, picked, monkeyp
     monkeypatch.setattr(sample_module.kernels, "pick", lambda *a: (picks.append(1), pick(*a)))
     assert sample(with_beyond(4), rows, np.random.default_rng(0)).shape == (4, rows)
     assert sorted(sizes) == proposed
-    assert len(picks) == picked
+    # Each batch is picked by two streams, and then by one.
+    assert len(picks) == 3 * picked
 
 
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])
@@ -386,11 +388,12 @@ def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_ou
         assert np.mean(evened) < np.mean(walked)
 
 
-def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are():
-    model = with_beyond(6)
-    rows = 3 * BATCH - 5
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("rows", [BATCH // 3, 3 * BATCH - 5, 9 * BATCH])
+def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are(rows, closed):
+    model = with_beyond(6) if closed else with_beyond(6).weighed(())
     drawn, steps = [], []
-    for number in (1, 2):
+    for number in (1, 2, 3):
         with threads(number):
             steps.append([])
             drawn.append(
@@ -401,11 +404,21 @@ def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are():
                     progress=lambda *step: steps[-1].append(step),
                 )
             )
-    np.testing.assert_array_equal(*drawn)
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(drawn[0], drawn[2])
     for step in steps:
-        assert len(step) == 3
+        assert len(step) == {BATCH // 3: 1, 3 * BATCH - 5: 3, 9 * BATCH: 1}[rows]
         assert step[-1] == (rows, rows)
         assert step == sorted(step)
+
+
+def test_slices_draw_what_one_slice_draws(monkeypatch):
+    model = random_model(0, SIZES, SETS)
+    whole = propose(model, 10_000, np.random.default_rng(1))
+    monkeypatch.setattr(sample_module, "SLICE", 100)
+    with threads(2):
+        sliced = propose(model, 10_000, np.random.default_rng(1))
+    np.testing.assert_array_equal(whole, sliced)
 
 
 @pytest.mark.parametrize("sizes", [(1,), (5,), (1, 1), (2, 1, 3)])

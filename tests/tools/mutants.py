@@ -1328,8 +1328,8 @@ NAMED = (
     Mutation(
         "of all candidates for a row the first is taken, whatever its counts",
         "model/sample.py",
-        "rows[chosen * size + np.arange(size)]",
-        "rows[np.arange(size)]",
+        "return chosen * size + np.arange(size)",
+        "return np.arange(size)",
         "model/test_sample.py::test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out",
     ),
     Mutation(

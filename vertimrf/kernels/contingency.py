@@ -9,16 +9,17 @@ Axes: d = attributes, n = records.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 
 from ..arrays import Codes, Integers
-from .jit import kernel
+from .jit import for_each, in_slices, kernel
 
 __all__ = ["all_pairs", "contingency", "joints", "pair_tables"]
 
@@ -47,7 +48,7 @@ def contingency(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -
     """
     shape = tuple(int(sizes[a]) for a in attributes)
     _check(codes, sizes, attributes)
-    return _count(codes, shape, attributes, numba.get_num_threads()).reshape(shape)
+    return _count(codes, shape, attributes).reshape(shape)
 
 
 def all_pairs(
@@ -75,23 +76,18 @@ def all_pairs(
     limit = min(JOINT_CELLS, max(codes.shape[1] // 4, 1))
     chosen = joints(sizes, {(min(p), max(p)) for p in pairs}, limit)
 
-    # Many joint tables are counted by one thread each; for few, threads share the records of each.
-    several = numba.get_num_threads()
-    apart = len(chosen) >= 2 * several
-
-    def count(
-        joint: tuple[int, ...], served: list[tuple[int, int]]
-    ) -> dict[tuple[int, int], Integers]:
+    def count(number: int) -> dict[tuple[int, int], Integers]:
+        joint, served = chosen[number]
         shape = tuple(int(sizes[a]) for a in joint)
-        table = _count(codes, shape, joint, 1 if apart else several).reshape(shape)
+        table = _count(codes, shape, joint).reshape(shape)
         return {
             p: table.sum(axis=tuple(k for k, a in enumerate(joint) if a not in p)) for p in served
         }
 
-    out: dict[tuple[int, int], Integers] = {}
-    with ThreadPoolExecutor(several if apart else 1) as pool:
-        for tables in pool.map(lambda item: count(*item), chosen):
-            out.update(tables)
+    # Many joint tables are counted by one thread each; for few, threads share the records of each.
+    apart = len(chosen) >= 2 * numba.get_num_threads()
+    tables = for_each(len(chosen), count) if apart else map(count, range(len(chosen)))
+    out = {pair: table for some in tables for pair, table in some.items()}
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
 
 
@@ -160,25 +156,16 @@ def _check(codes: Codes, sizes: Sequence[int], attributes: Sequence[int] | set[i
             )
 
 
-def _count(
-    codes: Codes, shape: tuple[int, ...], attributes: Sequence[int], threads: int
-) -> Integers:
+def _count(codes: Codes, shape: tuple[int, ...], attributes: Sequence[int]) -> Integers:
     cells = math.prod(shape)
     strides = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
     chosen = np.array(attributes, np.int64)
-    records = codes.shape[1]
-    parts = min(threads, records // max(SHARE, 4 * cells))
-    if parts <= 1:
-        counts: Integers = _count_records(codes, chosen, strides, cells, 0, records)
-        return counts
-    cuts = [records * i // parts for i in range(parts + 1)]
-    with ThreadPoolExecutor(parts) as pool:
-        shares = pool.map(
-            lambda i: _count_records(codes, chosen, strides, cells, cuts[i], cuts[i + 1]),
-            range(parts),
-        )
-        counts = np.sum(list(shares), axis=0, dtype=np.int64)
-    return counts
+    counts: list[Integers] = in_slices(
+        codes.shape[1],
+        max(SHARE, 4 * cells),
+        lambda begin, end: _count_records(codes, chosen, strides, cells, begin, end),
+    )
+    return functools.reduce(operator.iadd, counts)
 
 
 @kernel

@@ -28,6 +28,8 @@ roles run, raises an error before that.
 
 from __future__ import annotations
 
+import collections
+import functools
 import heapq
 import os
 import threading
@@ -96,16 +98,44 @@ def for_each(count: int, work: Callable[[int], T]) -> list[T]:
 
     Args:
         count: number of tasks.
-        work: one task. Tasks may run at the same time, so no two may write to the same place.
+        work: one task. Tasks may run at the same time, so no two may write to the same place. A task
+            may use several threads too: it has its share of all threads.
 
     Returns:
         The results, by index.
     """
-    several = min(numba.get_num_threads(), count)
+    number = numba.get_num_threads()
+    several = min(number, count)
     if several <= 1:
         return [work(index) for index in range(count)]
-    with ThreadPoolExecutor(several) as pool:
-        return list(pool.map(work, range(count)))
+    out: list[Any] = [None] * count
+    # Threads take the next index in turns.
+    remaining = iter(range(count))
+
+    def run() -> None:
+        numba.set_num_threads(number // several)
+        try:
+            for index in remaining:
+                out[index] = work(index)
+        finally:
+            collections.deque(remaining, 0)  # After an error, nothing is begun.
+
+    helpers = [_pool().submit(run) for _ in range(several - 1)]
+    try:
+        run()
+    finally:
+        numba.set_num_threads(number)
+        # Other work may keep all threads of the pool, so that a helper never starts.
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
+    return out
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    """The threads of this process, which are kept because starting one takes a millisecond."""
+    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
 
 
 def in_order(
@@ -172,6 +202,7 @@ def _remember_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_remember_fork)
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["assign", "group_rows", "share_out"]
+__all__ = ["assign", "number_groups", "share_out"]
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -26,44 +26,36 @@ def _mixed(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def group_rows(codes, attributes, strides, groups):  # type: ignore[no-untyped-def]
-    """Sort rows by the values of some attributes, stably.
+def number_groups(codes, attributes, strides, groups, begin, end, numbers):  # type: ignore[no-untyped-def]
+    """Number the groups of rows by the values of some attributes.
 
     Args:
         codes: codes [shape=(d, n), uint16].
         attributes, strides: the attributes and their strides in the group number [both int64].
         groups: number of groups.
+        begin, end: range of rows.
+        numbers: group of each row, written [shape=(n,), uint32].
 
     Returns:
-        Rows ordered by group [shape=(n,), uint32], and the number of rows of each group
-        [shape=(s,), int64].
+        Number of rows of each group in the range [shape=(s,), int64].
     """
-    n = codes.shape[1]
-    number = np.zeros(n, np.uint32)
+    mine = numbers[begin:end]
+    for i in range(mine.size):
+        mine[i] = 0
     for k in range(attributes.size):
-        column = codes[attributes[k]]
+        column = codes[attributes[k], begin:end]
         stride = np.uint32(strides[k])
-        for i in range(n):
-            number[i] += column[i] * stride
+        for i in range(mine.size):
+            mine[i] += column[i] * stride
     counts = np.zeros(groups, np.int64)
-    for i in range(n):
-        counts[number[i]] += 1
-    place = np.empty(groups, np.int64)
-    total = 0
-    for s in range(groups):
-        place[s] = total
-        total += counts[s]
-    order = np.empty(n, np.uint32)
-    for i in range(n):
-        s = number[i]
-        order[place[s]] = i
-        place[s] += 1
-    return order, counts
+    for i in range(mine.size):
+        counts[mine[i]] += 1
+    return counts
 
 
 @kernel
-def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no-untyped-def]
-    """Give every row of every group a cell by systematic sampling.
+def share_out(belief, offsets, columns, width, starts, first, last, seed, out):  # type: ignore[no-untyped-def]
+    """Give every row of some groups a cell by systematic sampling.
 
     Each group has one random start, and its rows are in random order.
 
@@ -76,16 +68,15 @@ def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no
         columns: cells of a group relative to its first; empty if they are consecutive [shape=(r,),
             int64].
         width: number of cells of a group.
-        counts: number of rows of each group [shape=(s,), int64].
+        starts: first row of each group, one group after the other, and the number of rows
+            [shape=(s + 1,), int64].
+        first, last: range of groups.
         seed: seed of the pseudo-random stream [uint64].
-
-    Returns:
-        Cell of each row, 0 .. width - 1, one group after the other [shape=(n,), uint32].
+        out: cell of each row, 0 .. width - 1, written [shape=(n,), uint32].
     """
-    out = np.empty(counts.sum(), np.uint32)
-    begin = 0
-    for s in range(offsets.size):
-        rows = counts[s]
+    for s in range(first, last):
+        begin = starts[s]
+        rows = starts[s + 1] - begin
         if rows == 0:
             continue
         state = _mixed(seed + np.uint64(s + 1) * GAMMA)
@@ -102,17 +93,17 @@ def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no
         scale = rows / mass if mass > 0.0 else 0.0
         share = 0.0
         given = 0
-        last = 0
+        likely = 0
         for r in range(width):
             p = belief[offset + (columns[r] if columns.size else r)]
             if p > 0.0:
                 share += p * scale
-                last = r
+                likely = r
                 while given + position < share and given < rows:
                     out[begin + given] = r
                     given += 1
         while given < rows:
-            out[begin + given] = last
+            out[begin + given] = likely
             given += 1
         for i in range(rows - 1, 0, -1):
             state += GAMMA
@@ -120,21 +111,34 @@ def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no
             swapped = out[begin + i]
             out[begin + i] = out[begin + j]
             out[begin + j] = swapped
-        begin += rows
-    return out
 
 
 @kernel
-def assign(codes, order, cells, attributes, sizes):  # type: ignore[no-untyped-def]
-    """Write the attributes of each row's cell into ``codes`` [shape=(d, n), uint16].
+def assign(codes, numbers, cells, places, attributes, sizes, begin, end):  # type: ignore[no-untyped-def]
+    """Give each row the next cell of its group, and write the attributes of this cell.
 
     The last attribute of a cell varies fastest.
+
+    Args:
+        codes: codes, written [shape=(d, n), uint16].
+        numbers: group of each row, overwritten [shape=(n,), uint32].
+        cells: from :func:`share_out` [shape=(n,), uint32].
+        places: place in ``cells`` of each group's next row, updated [shape=(s,), int64].
+        attributes, sizes: the attributes of a cell and their sizes [both int64].
+        begin, end: range of rows.
     """
-    for i in range(order.size):
-        row = order[i]
-        cell = np.uint32(cells[i])
-        for k in range(attributes.size - 1, -1, -1):
-            size = np.uint32(sizes[k])
-            quotient = cell // size
-            codes[attributes[k], row] = cell - quotient * size
-            cell = quotient
+    mine = numbers[begin:end]
+    for i in range(mine.size):
+        group = mine[i]
+        mine[i] = cells[places[group]]
+        places[group] += 1
+    for k in range(attributes.size - 1, 0, -1):
+        column = codes[attributes[k], begin:end]
+        size = np.uint32(sizes[k])
+        for i in range(mine.size):
+            quotient = mine[i] // size
+            column[i] = mine[i] - quotient * size
+            mine[i] = quotient
+    column = codes[attributes[0], begin:end]
+    for i in range(mine.size):
+        column[i] = mine[i]

@@ -53,6 +53,14 @@ class JunctionTree:
         )
 
     @cached_property
+    def levels(self) -> list[list[int]]:
+        """Indices of the cliques at each distance from their root, roots first."""
+        depth: list[int] = []
+        for parent in self.parents:
+            depth.append(0 if parent < 0 else depth[parent] + 1)
+        return [[c for c, d in enumerate(depth) if d == k] for k in range(max(depth) + 1)]
+
+    @cached_property
     def clique_cells(self) -> tuple[int, ...]:
         """Cells of each clique's table."""
         return tuple(math.prod(self.sizes[i] for i in c) for c in self.cliques)

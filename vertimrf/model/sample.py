@@ -10,6 +10,7 @@ A model without off-tree factors skips step 2.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import threading
@@ -18,11 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Floats, Words
+from ..arrays import Codes, Floats, Integers, Words
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
-from ..kernels.jit import for_each
+from ..kernels.jit import for_each, in_slices
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap, Measurement, binned_sizes
@@ -48,6 +49,8 @@ BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19
 PRICE = 0.5
 # Most rows of a batch that are not picked, and from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
+# Least rows of a slice, which one thread draws.
+SLICE = 1 << 14
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
 # Bounds on the marginals that are balanced: cells per row, cells and lookups (one or two seconds) in
@@ -112,10 +115,14 @@ def sample(
         batch_rng = np.random.default_rng(seeds[batch])
         # Of a few rows the first ones would be no fair sample.
         size = max(end - begin, MIN_BATCH)
-        proposed = _candidates(model, size * candidates, batch_rng)
+        proposed, places = _candidates(model, size * candidates, batch_rng)
         if stems is not None:
-            proposed = _picked(proposed, stems, size)
-        codes[:, begin:end] = proposed[:, batch_rng.permutation(size)[: end - begin]]
+            by_row = np.empty((len(places), len(proposed)), np.uint16)
+            _gather(proposed, places, by_row.T)
+            proposed, places = by_row.T, _picked(by_row, stems, size)
+        if stems is not None or model.off_tree:
+            places = places[batch_rng.permutation(size)[: end - begin]]
+        _gather(proposed, places, codes[:, begin:end])
         with lock:
             done[0] += end - begin
             if progress is not None:
@@ -141,7 +148,7 @@ def draw_people(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
     """
     _check(rows)
     codes = propose(model, min(max(rows, MIN_WEIGHED), MAX_PROPOSED), rng)
-    weights = _weights(model, codes) if model.off_tree else None
+    weights = _shares(_logs(model, codes)) if model.off_tree else None
     return np.ascontiguousarray(codes[:, rng.choice(codes.shape[1], rows, p=weights)])
 
 
@@ -169,8 +176,8 @@ def marginals_of_rows(
         shape = binned_sizes((model.sizes[a] for a in names), kept)
         model.check(names, math.prod(shape))
         blanks.append(Measurement(names, kept, np.zeros(shape), 1.0))
-    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
-    tables = RowTables(blanks).marginals(codes, _weights(model, codes) * model.total)
+    codes, logs = _rows_of(model)
+    tables = RowTables(blanks).marginals(codes, _shares(logs) * model.total)
     return [
         table.transpose(np.argsort(np.argsort(attributes)))
         for table, attributes in zip(tables, wanted, strict=True)
@@ -228,10 +235,7 @@ def expected_records(
     restricted = model.restricted(given, shares)
     if not model.off_tree or not given:
         return restricted.total
-    logs = [
-        _logs(field, propose(field, MARGINAL_ROWS, np.random.default_rng(0)))
-        for field in (restricted, model)
-    ]
+    logs = [_rows_of(field)[1] for field in (restricted, model)]
     masses = [float(x.max()) + math.log(np.exp(x - x.max()).mean()) for x in logs]
     return model.total * math.exp(
         min(math.log(restricted.total / model.total) + masses[0] - masses[1], 0.0)
@@ -244,44 +248,70 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Floats:
     if model.off_tree:
         tables, terms = lookups((f.attributes, f.logs.shape) for f in model.off_tree)
         cell_logs = np.concatenate([f.logs.ravel() for f in model.off_tree])
-        kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
+        in_slices(
+            logs.size,
+            SLICE,
+            lambda begin, end: kernels.add_logs(codes, tables, terms, cell_logs, begin, end, logs),
+        )
     return logs
 
 
-def _weights(model: MarkovRandomField, codes: Codes) -> Floats:
-    """Weights of rows by the off-tree factors, summing to 1 [shape=(n,), float64]."""
-    logs = _logs(model, codes)
+def _rows_of(model: MarkovRandomField) -> tuple[Codes, Floats]:
+    """The rows from which all marginals of a model are computed, and the logs of their weights."""
+    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+    return codes, _logs(model, codes)
+
+
+def _shares(logs: Floats) -> Floats:
+    """Weights that sum to 1, from their logs [shape=(n,), float64]."""
     weights: Floats = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     return weights
 
 
-def _candidates(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
-    """Candidates for rows of the model [shape=(d, rows), uint16]."""
+def _candidates(
+    model: MarkovRandomField, rows: int, rng: np.random.Generator
+) -> tuple[Codes, Integers]:
+    """Candidates for rows of the model: proposals [shape=(d, n), uint16], and which of them."""
     if not model.off_tree:
-        return propose(model, rows, rng)
+        return propose(model, rows, rng), np.arange(rows)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
-    heap = np.cumsum(_weights(model, codes))
+    heap = np.cumsum(_shares(_logs(model, codes)))
     # The proposals are in random order. Without the last sum, rounding cannot lead beyond the last
     # row.
     places = np.searchsorted(
         heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right"
     )
-    return np.ascontiguousarray(codes[:, places])
+    return codes, places
 
 
-def _picked(proposed: Codes, balanced: tuple[Words, Words, int], size: int) -> Codes:
+def _gather(codes: Codes, places: Integers, out: Codes) -> None:
+    """Write the rows at some places into ``out`` [both shape=(d, n), uint16]."""
+    in_slices(
+        places.size,
+        SLICE,
+        lambda begin, end: np.copyto(out[:, begin:end], codes[:, places[begin:end]]),
+    )
+
+
+def _picked(rows: Codes, balanced: tuple[Words, Words, int], size: int) -> Integers:
     """Take ``size`` rows from the proposed ones, a multiple of it, with balanced counts in the
     marginals of some stems.
+
+    Returns:
+        Positions in ``rows`` [shape=(size,), int64].
     """
-    rows = np.ascontiguousarray(proposed.T)
     stems, lasts, cells = balanced
     counts = np.zeros(cells)
-    kernels.count_rows(rows[:size], stems, lasts, 0, len(stems), counts)
+    in_slices(
+        len(stems),
+        1,
+        lambda begin, end: kernels.count_rows(rows[:size], stems, lasts, begin, end, counts),
+    )
     gaps = np.stack([np.zeros(cells), (counts + 1) ** -PRICE], axis=1).astype(np.float32)
     chosen = np.empty(size, np.int64)
     kernels.pick(rows, stems, lasts, gaps, chosen)
-    return np.ascontiguousarray(rows[chosen * size + np.arange(size)].T)
+    return chosen * size + np.arange(size)
 
 
 def stems_of(
@@ -372,37 +402,71 @@ def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Co
         ModelError: ``rows`` is less than 1 or too many for one draw.
     """
     _check(rows)
-    sizes = model.tree.sizes
-    codes = np.zeros((len(sizes), rows), np.uint16)
-    walk = zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True)
-    for clique, separator, belief in walk:
-        new = tuple(a for a in clique if a not in separator)
-        stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
-        shape = tuple(sizes[a] for a in separator)
-        weights = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
-        order, counts = draw.group_rows(
-            codes, np.array(separator, np.int64), weights, math.prod(shape)
-        )
-        offsets = axis_map(shape, [stride[a] for a in separator])
-        columns = (
-            axis_map([sizes[a] for a in new], [stride[a] for a in new])
-            if separator
-            else np.zeros(0, np.int64)
-        )
-        seed = rng.integers(1 << 64, dtype=np.uint64)
-        cells = draw.share_out(
-            belief.ravel(), offsets, columns, math.prod(sizes[a] for a in new), counts, seed
-        )
-        draw.assign(
-            codes,
-            order,
-            cells,
-            np.array(new, np.int64),
-            np.array([sizes[a] for a in new], np.int64),
-        )
+    tree, beliefs = model.tree, model.beliefs
+    codes = np.zeros((len(tree.sizes), rows), np.uint16)
+    seeds = rng.integers(1 << 64, size=len(tree.cliques), dtype=np.uint64)
+
+    def extend(cliques: Sequence[int], i: int) -> None:
+        c = cliques[i]
+        _extend(codes, tree.cliques[c], tree.separators[c], beliefs[c], seeds[c])
+
+    for level in tree.levels:
+        for_each(len(level), functools.partial(extend, level))
     for a, classes in model.classes.items():
         codes[a] = _values(codes[a], classes, rng)
     return codes
+
+
+def _extend(
+    codes: Codes, clique: Sequence[int], separator: Sequence[int], belief: Floats, seed: np.uint64
+) -> None:
+    """Draw a clique's attributes outside its separator. The slices change no result."""
+    rows = codes.shape[1]
+    sizes = dict(zip(clique, belief.shape, strict=True))
+    stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
+    new = [a for a in clique if a not in separator]
+    widths = [sizes[a] for a in new]
+    shape = [sizes[a] for a in separator]
+    held = np.array(separator, np.int64)
+    weights = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
+    numbers, cells = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
+    groups = math.prod(shape)
+    least = max(SLICE, 4 * groups)
+    counted = in_slices(
+        rows,
+        least,
+        lambda begin, end: (
+            begin,
+            draw.number_groups(codes, held, weights, groups, begin, end, numbers),
+        ),
+    )
+    counts = np.array([of_slice for _, of_slice in counted])
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    table = (
+        belief.ravel(),
+        axis_map(shape, [stride[a] for a in separator]),
+        axis_map(widths, [stride[a] for a in new]) if separator else np.zeros(0, np.int64),
+        math.prod(widths),
+        starts,
+    )
+    in_slices(
+        rows,
+        least,
+        lambda begin, end: draw.share_out(
+            *table, *np.searchsorted(starts[:-1], (begin, end)), seed, cells
+        ),
+    )
+    # A group's rows get its cells in their order, and so the earlier slices' rows come first.
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    of_slice = dict(zip((begin for begin, _ in counted), places, strict=True))
+    axes = np.array(new, np.int64), np.array(widths, np.int64)
+    in_slices(
+        rows,
+        least,
+        lambda begin, end: draw.assign(
+            codes, numbers, cells, of_slice[begin].copy(), *axes, begin, end
+        ),
+    )
 
 
 def _values(codes: Codes, classes: Compression, rng: np.random.Generator) -> Codes:

@@ -265,8 +265,7 @@ def test_few_rows_have_more_candidates_than_many(rows, proposed, picked, monkeyp
     monkeypatch.setattr(sample_module.kernels, "pick", lambda *a: (picks.append(1), pick(*a)))
     assert sample(with_beyond(4), rows, np.random.default_rng(0)).shape == (4, rows)
     assert sorted(sizes) == proposed
-    # Each batch is picked by two streams, and then by one.
-    assert len(picks) == 3 * picked
+    assert len(picks) == picked
 
 
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])

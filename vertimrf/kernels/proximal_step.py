@@ -58,7 +58,7 @@ def regularised(theta, measured, pull, counts):  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel(fastmath=VECTOR)
+@kernel
 def direction(gradient, scale, steps, changes, order):  # type: ignore[no-untyped-def]
     """The L-BFGS direction (two-loop recursion).
 
@@ -67,7 +67,7 @@ def direction(gradient, scale, steps, changes, order):  # type: ignore[no-untype
     Args:
         gradient: gradient [shape=(n,), float64].
         scale: diagonal of the initial inverse Hessian [shape=(n,), float64].
-        steps, changes: differences of parameters and of gradients [both shape=(m, n), float32].
+        steps, changes: differences of parameters and of gradients [both shape=(m, n), float64].
         order: rows of both in use, oldest first [int64].
 
     Returns:

@@ -46,7 +46,7 @@ PARTY, SERVER = "party", "server"
 # Encoders by their names in plans. Party and server both need their kernels.
 PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
 
-F1, F2, S2 = float64[::1], float64[:, ::1], float32[:, ::1]
+F1, F2 = float64[::1], float64[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
 B1, B2 = uint8[::1], uint8[:, ::1]
 READ_ONLY = Array(uint8, 1, "C", readonly=True)
@@ -118,7 +118,7 @@ JOBS = (
             (propagation.absorb, (F1, F1, I2, I2, M1)),
             (propagation.expected_counts, (I2, I2, M1, F1, int64, float64, F1)),
             (splits.cheapest, (I1, I2, I2, I1, I2, boolean, float64, int64, I1)),
-            (proximal_step.direction, (F1, F1, S2, S2, I1)),
+            (proximal_step.direction, (F1, F1, F2, F2, I1)),
             (proximal_step.dot, (F1, F1)),
             (proximal_step.regularised, (F1, F1, F1, F1)),
             (proximal_step.root_mean_square, (F1, F1)),
@@ -138,7 +138,7 @@ JOBS = (
             (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.count_rows, (H2, U2, U2, *RANGE, F1)),
-            (rows.pick, (H2, U2, U2, S2, I1)),
+            (rows.pick, (H2, U2, U2, float32[:, ::1], I1)),
         ),
     ),
     Job(

@@ -107,8 +107,6 @@ class RowDual(StepDual):
         """See :class:`StepDual`."""
         self._tables.add_logs(self._rows, theta, self._logs)
         self.theta += theta
-        # These steps are solved loosely; with the curvature of earlier ones they end too early.
-        self._kept = 0
 
     @property
     def effective(self) -> float:

@@ -32,7 +32,7 @@ Attributes = tuple[int, ...]
 NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."
 OUT_OF_RANGE = "The model has left the range of double precision; give a larger proximal weight or fewer steps."
 # Past steps in the L-BFGS approximation.
-MEMORY = 24
+MEMORY = 12
 # Least standard deviation, as a share of the typical one.
 MIN_SIGMA = 1 / 30
 # If a log is this far above its mean, parts that factors share are moved into one of them, in at
@@ -223,10 +223,6 @@ class StepDual(abc.ABC):
             float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
         )
         self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
-        # Steps differ little in curvature, so a step starts with the changes of those before it.
-        # Single precision is enough, and they take half as long to read.
-        self._steps, self._changes = np.empty((2, MEMORY, self.sigma.size), np.float32)
-        self._kept = 0
 
     @abc.abstractmethod
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
@@ -294,62 +290,19 @@ class StepDual(abc.ABC):
         scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
         for cells in self._mean_groups:
             scale[cells] = scale[cells].mean(axis=1, keepdims=True)
-        solution = self._minimise(pull, theta, scale, tolerance, iterations, progress)
+        solution = _minimise(
+            functools.partial(self.value, pull),
+            theta,
+            scale,
+            self.sigma,
+            tolerance,
+            iterations,
+            progress,
+        )
         if self._at is not solution:
             self.value(pull, solution)
         self.absorb(solution)
         return solution, self._expected
-
-    def _minimise(
-        self,
-        pull: Floats,
-        theta: Floats,
-        scale: Floats,
-        tolerance: float,
-        iterations: int,
-        progress: Callable[[int, float], None] | None,
-    ) -> Floats:
-        """Preconditioned L-BFGS with a weak Wolfe line search."""
-        value, gradient = self.value(pull, theta)
-        if not math.isfinite(value):
-            theta = np.zeros_like(theta)
-            value, gradient = self.value(pull, theta)
-            if not math.isfinite(value):
-                raise ModelError(OUT_OF_RANGE)
-        for iteration in range(iterations):
-            error = float(descent.root_mean_square(gradient, self.sigma))
-            if progress:
-                progress(iteration, error)
-            if error <= tolerance:
-                break
-            order = np.arange(max(0, self._kept - MEMORY), self._kept) % MEMORY
-            way = descent.direction(gradient, scale, self._steps, self._changes, order)
-            slope = float(descent.dot(way, gradient))
-            # Bisect for a length with enough decrease and a flatter slope. The first one is nearly
-            # always accepted.
-            low, high, length = 0.0, math.inf, 1.0
-            for _ in range(40):
-                candidate = theta + length * way
-                new_value, new_gradient = self.value(pull, candidate)
-                # The last term allows for the rounding error of the value.
-                if not new_value <= value + 1e-4 * length * slope + 1e-13 * abs(value):
-                    high = length
-                elif descent.dot(new_gradient, way) < 0.9 * slope:
-                    low = length
-                else:
-                    break
-                length = 2 * low if math.isinf(high) else 0.5 * (low + high) if low else 0.25 * high
-            else:
-                if not math.isfinite(new_value) and error > 1:
-                    raise ModelError(OUT_OF_RANGE)
-                return theta
-            step, change = candidate - theta, new_gradient - gradient
-            theta, value, gradient = candidate, new_value, new_gradient
-            if descent.dot(step, change) > 0:
-                place = self._kept % MEMORY
-                self._steps[place], self._changes[place] = step, change
-                self._kept += 1
-        return theta
 
 
 class Dual(StepDual):
@@ -455,6 +408,60 @@ def cell_terms(
         np.array(terms, np.int64).reshape(len(terms), 2),
         np.concatenate([*maps, np.zeros(1, np.int32)]),
     )
+
+
+def _minimise(
+    evaluate: Callable[[Floats], tuple[float, Floats]],
+    theta: Floats,
+    scale: Floats,
+    sigma: Floats,
+    tolerance: float,
+    iterations: int,
+    progress: Callable[[int, float], None] | None,
+) -> Floats:
+    """Preconditioned L-BFGS with a weak Wolfe line search."""
+    value, gradient = evaluate(theta)
+    if not math.isfinite(value):
+        theta = np.zeros_like(theta)
+        value, gradient = evaluate(theta)
+        if not math.isfinite(value):
+            raise ModelError(OUT_OF_RANGE)
+    steps = np.empty((MEMORY, theta.size))
+    changes = np.empty((MEMORY, theta.size))
+    kept = 0
+    for iteration in range(iterations):
+        error = float(descent.root_mean_square(gradient, sigma))
+        if progress:
+            progress(iteration, error)
+        if error <= tolerance:
+            break
+        order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
+        way = descent.direction(gradient, scale, steps, changes, order)
+        slope = float(descent.dot(way, gradient))
+        # Bisect for a length with enough decrease and a flatter slope. The first one is nearly
+        # always accepted.
+        low, high, length = 0.0, math.inf, 1.0
+        for _ in range(40):
+            candidate = theta + length * way
+            new_value, new_gradient = evaluate(candidate)
+            # The last term allows for the rounding error of the value.
+            if not new_value <= value + 1e-4 * length * slope + 1e-13 * abs(value):
+                high = length
+            elif descent.dot(new_gradient, way) < 0.9 * slope:
+                low = length
+            else:
+                break
+            length = 2 * low if math.isinf(high) else 0.5 * (low + high) if low else 0.25 * high
+        else:
+            if not math.isfinite(new_value) and error > 1:
+                raise ModelError(OUT_OF_RANGE)
+            return theta
+        step, change = candidate - theta, new_gradient - gradient
+        theta, value, gradient = candidate, new_value, new_gradient
+        if descent.dot(step, change) > 0:
+            steps[kept % MEMORY], changes[kept % MEMORY] = step, change
+            kept += 1
+    return theta
 
 
 def _mean_groups(measurements: Sequence[Measurement]) -> list[Integers]:

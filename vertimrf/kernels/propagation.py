@@ -578,12 +578,10 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
 def run_passes(  # type: ignore[no-untyped-def]
     parts, p0, p1, b0, b1, passes, levels, groups, terms, maps, children, blocks, memory, logs
 ):
-    """Run passes p0 ..
+    """Run passes in order, or parts of them.
 
-    p1 in order, or parts of them. Work of one stage that belongs to one part may run at the same
-    time.
-
-    One kernel serves all parts, because it takes longest to compile.
+    Passes that do not wait for each other may run at the same time, and so may the blocks of a pass
+    once it is prepared. One kernel serves all parts, because it takes longest to compile.
 
     Args:
         parts: sum of PREPARE, BLOCKS and FINISH.

@@ -1342,7 +1342,7 @@ NAMED = (
     Mutation(
         "weights follow measurements that say no more than their noise",
         "model/off_tree.py",
-        "taken = set(itertools.compress(outside, seen))",
+        "taken = set(itertools.compress(outside, stand_out(outside, expected)))",
         "taken = set(outside)",
         "model/test_off_tree.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",
     ),

@@ -71,10 +71,11 @@ def test_tasks_in_tasks_share_the_threads(several):
         return numba.get_num_threads(), for_each(3, lambda inner: 10 * index + inner)
 
     with threads(several):
+        number = numba.get_num_threads()
         # A single task has all threads, and of many tasks each has one.
-        assert for_each(1, outer) == [(several, [0, 1, 2])]
+        assert for_each(1, outer) == [(number, [0, 1, 2])]
         assert for_each(40, outer) == [(1, [10 * i, 10 * i + 1, 10 * i + 2]) for i in range(40)]
-        assert numba.get_num_threads() == several
+        assert numba.get_num_threads() == number
 
 
 def test_an_error_ends_the_tasks():

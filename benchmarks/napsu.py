@@ -24,9 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.datasets import Dataset
 from benchmarks.peers.on_twinify import TWINIFY
 from benchmarks.peers.peer import FOLDER, default_folder, surroundings
-from benchmarks.trust import ITSELF, Analyses, result_of
+from benchmarks.trust import Analyses, intervals, result_of
 from benchmarks.verdict import FULL, Verdict, arguments, finish
-from vertimrf import combine
 from vertimrf.named_model import Model
 
 NAMES = ("x0", "x1", "x2")
@@ -50,34 +49,19 @@ def toy(rng):
     return np.array([*coins, rng.random(RECORDS) < SHARES[coins[0]]], np.uint16)
 
 
-def estimates(codes):
-    """By kind, estimates and their variances."""
-    return ANALYSES.estimates(dict(zip(NAMES, codes * 1.0, strict=True)))
-
-
 def ours(codes, holders, seed):
     """By kind, the limits of intervals [shape=(2, coefficients)]."""
     table = Dataset("toy", NAMES, (2, 2, 2), codes)
     model = Model.of(result_of(table, holders, EPSILON, [NAMES]))
-    drawn = [codes_of(table) for table in model.draws(DRAWS, RECORDS, seed=seed)]
-    released = estimates(codes_of(model.sample(ITSELF * RECORDS, seed=seed)))
-    found = [estimates(codes) for codes in drawn]
-    return {
-        kind: combine(*np.stack([of[kind] for of in found], axis=1), released[kind][0]).interval()
-        for kind in TRUTH
-    }
-
-
-def codes_of(table):
-    """Columns of a synthetic table [shape=(3, n)]."""
-    return np.array([table[name].to_numpy() for name in NAMES])
+    return intervals(model, ANALYSES, RECORDS, DRAWS, seed)
 
 
 def by_rubin(tables):
     """By kind, the limits by the authors' rules."""
+    found = [ANALYSES.estimates(dict(zip(NAMES, codes * 1.0, strict=True))) for codes in tables]
     limits = {}
     for kind in TRUTH:
-        q, u = np.stack([estimates(codes)[kind] for codes in tables], axis=1)
+        q, u = np.stack([of[kind] for of in found], axis=1)
         between, within = (1 + 1 / len(q)) * q.var(axis=0, ddof=1), u.mean(axis=0)
         total = np.where(between > within, between - within, within)
         freedom = (len(q) - 1) * np.square(1 - within / between)

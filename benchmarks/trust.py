@@ -360,6 +360,19 @@ def populations(size, folder):
         )
 
 
+def intervals(model, analyses, records, draws, seed):
+    """By kind, 95 % intervals from draws of a model [shape=(2, estimates)]."""
+    released = model.sample(ITSELF * records, seed=seed)
+    centre, *tables = [
+        analyses.estimates({name: table[name].to_numpy() * 1.0 for name in table.column_names})
+        for table in (released, *model.draws(draws, records, seed=seed))
+    ]
+    return {
+        kind: combine(*np.stack([of[kind] for of in tables], axis=1), released=values).interval()
+        for kind, (values, _) in centre.items()
+    }
+
+
 def covering(size, folder):
     """Shares of runs whose 95 % intervals hold what the population has."""
     runs, draws, *_ = COVERED[size]
@@ -371,16 +384,9 @@ def covering(size, folder):
             for run in range(runs):
                 people = population.part(rng.integers(population.records, size=records))
                 model = Model.of(result_of(people, holders, 1.0, analyses.workload))
-                released = model.sample(ITSELF * records, seed=run)
-                centre, *tables = [
-                    analyses.estimates(
-                        {name: table[name].to_numpy() * 1.0 for name in population.names}
-                    )
-                    for table in (released, *model.draws(draws, records, seed=run))
-                ]
+                limits = intervals(model, analyses, records, draws, seed=run)
                 for kind, (values, _) in truth.items():
-                    drawn = np.stack([of[kind] for of in tables], axis=1)
-                    low, high = combine(*drawn, released=centre[kind][0]).interval()
+                    low, high = limits[kind]
                     inside[kind] += ((low <= values) & (values <= high)).tolist()
             for kind, covered in inside.items():
                 where = f"{population.name}, {records:,} records, holders {holders}"

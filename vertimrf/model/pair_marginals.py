@@ -15,14 +15,13 @@ import collections
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from ..arrays import Floats, Integers
 from ..kernels import carry as kernels
+from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
 from .propagation import axis_map, merged_axes
 
@@ -149,23 +148,22 @@ def pair_marginals(
         else:
             across.append(pair)
     out: dict[Pair, Floats] = {}
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        for tables in pool.map(lambda item: pass_.inside(*item), inside.items()):
-            out.update(tables)
-        apart = [p for p in across if not pass_.connected(*p)]
-        singles = dict(
-            pool.map(lambda a: (a, pass_.single(a)), sorted({a for p in apart for a in p}))
-        )
-        out.update({(a, b): np.multiply.outer(singles[a], singles[b]) for a, b in apart})
-        # The attribute with fewer classes is propagated to the other.
-        partners: dict[int, int] = collections.defaultdict(int)
-        for a, b in across:
-            if pass_.connected(a, b):
-                source, target = sorted((a, b), key=lambda x: (counts[x], pass_.depth_first[x]))
-                partners[source] |= 1 << target
-                out[a, b] = np.empty((counts[a], counts[b]))
-        for _ in pool.map(lambda tile: pass_.carry(tile, partners, out), pass_.tiles(partners)):
-            pass
+    cliques = list(inside.items())
+    for tables in for_each(len(cliques), lambda i: pass_.inside(*cliques[i])):
+        out.update(tables)
+    apart = [p for p in across if not pass_.connected(*p)]
+    alone = sorted({a for p in apart for a in p})
+    singles = dict(zip(alone, for_each(len(alone), lambda i: pass_.single(alone[i])), strict=True))
+    out.update({(a, b): np.multiply.outer(singles[a], singles[b]) for a, b in apart})
+    # The attribute with fewer classes is propagated to the other.
+    partners: dict[int, int] = collections.defaultdict(int)
+    for a, b in across:
+        if pass_.connected(a, b):
+            source, target = sorted((a, b), key=lambda x: (counts[x], pass_.depth_first[x]))
+            partners[source] |= 1 << target
+            out[a, b] = np.empty((counts[a], counts[b]))
+    tiles = pass_.tiles(partners)
+    for_each(len(tiles), lambda i: pass_.carry(tiles[i], partners, out))
     return out
 
 

@@ -120,6 +120,7 @@ def sample(
             by_row = np.empty((len(places), len(proposed)), np.uint16)
             _gather(proposed, places, by_row.T)
             proposed, places = by_row.T, _picked(by_row, stems, size)
+        # Proposals that are neither picked nor weighed are in random order already.
         if stems is not None or model.off_tree:
             places = places[batch_rng.permutation(size)[: end - begin]]
         _gather(proposed, places, codes[:, begin:end])
@@ -463,9 +464,7 @@ def _extend(
     in_slices(
         rows,
         least,
-        lambda begin, end: draw.assign(
-            codes, numbers, cells, of_slice[begin].copy(), *axes, begin, end
-        ),
+        lambda begin, end: draw.assign(codes, numbers, cells, of_slice[begin], *axes, begin, end),
     )
 
 

@@ -520,8 +520,8 @@ def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
 def test_steps_and_times_are_told_in_a_pipe_when_asked_for(folder):
     made = went_well(synthesize(folder, "--verbose"))
     lines = [line.partition(" ")[2] for line in made.stderr.splitlines() if line[2:3] == ":"]
-    assert {"reading tables", "party left", "global model", "sampling"} <= set(lines)
-    assert any(line.startswith("party right: took ") for line in lines)
+    assert {"reading tables", "parties left, right", "global model", "sampling"} <= set(lines)
+    assert any(line.startswith("parties left, right: took ") for line in lines)
     silent = went_well(synthesize(folder, out=folder / "again.csv"))
     assert "reading tables" not in silent.output
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +11,7 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Wall time per phase, summed over all times that the phase runs.
+    """Wall time per phase, summed over all times that the phase runs, also at the same time.
 
     Args:
         before: seconds per phase of an earlier part of the same run.
@@ -21,6 +22,7 @@ class Clock:
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         self.seconds: dict[str, float] = dict(before or {})
+        self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
@@ -29,4 +31,5 @@ class Clock:
         try:
             yield
         finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+            with self._lock:
+                self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

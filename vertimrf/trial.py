@@ -17,6 +17,7 @@ import numpy as np
 from .clock import Clock
 from .encrypted.paillier import PrivateKey as CountingKey
 from .errors import PlanError, SchemaError
+from .kernels.jit import for_each, threads
 from .keys import KeyRing
 from .message import Message
 from .named_model import Model
@@ -35,6 +36,7 @@ from .plan.schema import Schema
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
+from .progress import SILENT
 from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
 from .tables.arrow import Source, name_of, open_pieces, several
@@ -376,23 +378,35 @@ def run_protocol(
     if ring is None:
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)
-    secret = Secret.new()
-    clock = Clock()
-    sizes: dict[str, int] = {}
-    paths = []
-    parties = [_party(plan, name, secret, clock, options, ring) for name in plan.party_names]
+    secret, clock = Secret.new(), Clock()
+    # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
+    # shows its progress.
+    encrypted = isinstance(plan.sketch, EncryptedCountsPlan)
+    each = options if encrypted else replace(options, progress=SILENT, num_threads=None)
+    parties = [_party(plan, name, secret, clock, each, ring) for name in plan.party_names]
     answers = _exchanged(plan, parties, tables, options)
-    for name, party, table in zip(plan.party_names, parties, tables, strict=True):
-        options.progress.step(f"party {name}")
-        message = party.run(table, answers.get(name))
-        paths.append(Path(folder) / f"{name}.message")
+    paths = [Path(folder) / f"{name}.message" for name in plan.party_names]
+
+    def play(i: int) -> None:
+        name = plan.party_names[i]
+        message = parties[i].run(tables[i], answers.get(name))
         with clock("sending"):
-            sizes[name] = message.save(paths[-1], plan, ring.parties[name])
+            message.save(paths[i], plan, ring.parties[name])
+
+    if encrypted:
+        for i, name in enumerate(plan.party_names):
+            options.progress.step(f"party {name}")
+            play(i)
+    else:
+        options.progress.step(f"parties {', '.join(plan.party_names)}")
+        with threads(options.num_threads):
+            for_each(len(parties), play)
     server = Server(plan, options)
     with clock("receiving"):
         messages = [Message.load(path, plan, ring.server) for path in paths]
     result = server.run(server.read(messages))
     dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
+    sizes = {name: path.stat().st_size for name, path in zip(plan.party_names, paths, strict=True)}
     return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)
 
 

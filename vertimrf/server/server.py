@@ -12,7 +12,7 @@ them have (:mod:`.parts`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from .. import __version__
 from ..arrays import Codes
 from ..clock import Clock
 from ..errors import MessageError, ModelError
-from ..kernels.jit import threads
+from ..kernels.jit import for_each, threads
 from ..message import RECORDS_OVER_EXPECTED, LocalMarginal, Message
 from ..model.domain_compression import compression_maps
 from ..model.fit import FitOptions, fit
@@ -389,28 +389,22 @@ class Server:
             ) from error
 
         options.progress.step("sampling")
-        holders = None
         with clock("sampling"):
-            rng = np.random.default_rng(options.seed)
-            if others:
-                every = [*others, PartModel(plan.party_names, fitted)]
-                codes, holders = sample_parts(
-                    plan.schema, every, options.rows, rng, progress=options.progress.advance
-                )
-            else:
-                rows = max(round(estimates.total), 1) if options.rows is None else options.rows
-                codes = sample(fitted, rows, rng, progress=options.progress.advance)
+            _ = fitted.beliefs  # Cached before threads use it.
+            # Drawing and the comparison with what was measured do not wait for each other.
+            tasks: tuple[Callable[[], Any], ...] = (
+                lambda: self._drawn(estimates, fitted, others),
+                lambda: self._figures(estimates, fitted, bool(spanning)),
+            )
+            (codes, holders), figures = for_each(2, lambda i: tasks[i]())
 
         ledger = plan.ledger()
         if not all(message.private for message in estimates.messages):
             ledger = ledger.not_private(
                 "a party fixed its noise, or does not claim what the plan does"
             )
-        evidence = Evidence.of(fitted, estimates.local, estimates.crossing)
-        noise = Noise.of(fitted, estimates.local, estimates.crossing if spanning else ())
-        lost = dropped_pairs(plan.schema, evidence)
+        lost = dropped_pairs(plan.schema, figures.evidence)
         warnings = (*estimates.warnings, *unheld, *doubts, *lost)
-        figures = ReleasedFigures(released_by(estimates.messages), evidence, noise)
         return Result(
             plan,
             codes,
@@ -426,6 +420,30 @@ class Server:
             None if parts is None else parts.overlap,
             others,
             holders,
+        )
+
+    def _drawn(
+        self, estimates: Estimates, fitted: MarkovRandomField, others: tuple[PartModel, ...]
+    ) -> tuple[Codes, Codes | None]:
+        """The synthetic rows and, with an outer population, their part by who holds them."""
+        plan, options = self._plan, self._options
+        rng = np.random.default_rng(options.seed)
+        progress = options.progress.advance
+        if others:
+            every = [*others, PartModel(plan.party_names, fitted)]
+            return sample_parts(plan.schema, every, options.rows, rng, progress=progress)
+        rows = max(round(estimates.total), 1) if options.rows is None else options.rows
+        return sample(fitted, rows, rng, progress=progress), None
+
+    def _figures(
+        self, estimates: Estimates, fitted: MarkovRandomField, spanning: bool
+    ) -> ReleasedFigures:
+        """What was released beside the model, and how far the model is from it."""
+        local, crossing = estimates.local, estimates.crossing
+        return ReleasedFigures(
+            released_by(estimates.messages),
+            Evidence.of(fitted, local, crossing),
+            Noise.of(fitted, local, crossing if spanning else ()),
         )
 
     def _fitted(

@@ -211,7 +211,9 @@ def synthesized(folder, table, domain, split, epsilon):
     from vertimrf.plan.schema import Schema
 
     schema = folder / "schema.json"
-    Schema.load(domain).split([int(count) for count in split.split(",")]).save(schema)
+    counts = [int(count) for count in split.split(",")]
+    Schema.load(domain).split(counts).save(schema)
+    (folder / "run").mkdir(exist_ok=True)
     return measured(
         "synthesize",
         table,
@@ -223,6 +225,10 @@ def synthesized(folder, table, domain, split, epsilon):
         epsilon,
         "--out",
         folder / "out.csv",
+        "--model",
+        folder / "run" / "model.vmrf",
+        "--json",
+        folder / "run" / "run.json",
     )
 
 
@@ -261,7 +267,10 @@ def generated_rows(data, size, name, sizes, records, split, epsilon):
             generated(table, some, records, 4)
             domain.write_text(json.dumps({f"a{i:03d}": size for i, size in enumerate(some)}))
             figures.append(synthesized(folder, table, domain, dealt, epsilon))
-        yield from whole(f"whole run, {name}, {records:,} rows ({split})", figures[-1])
+        table = f"{name}, {records:,} rows ({split})"
+        yield from whole(f"whole run, {table}", figures[-1])
+        page = measured("report", folder / "run", "--out", folder / "page.html")
+        yield from whole(f"report, {table}", page)
 
 
 def demo_rows(data, size):
@@ -329,6 +338,28 @@ ROWS = {
             sizes=[4] * 300,
             records=50_000,
             split="75,75,75,75",
+            epsilon=1.0,
+        ),
+        900,
+    ),
+    "241": Row(
+        functools.partial(
+            generated_rows,
+            name="241 attributes of 2 to 20 values",
+            sizes=log_uniform(2, 20, 241),
+            records=13_593,
+            split="241",
+            epsilon=1.0,
+        ),
+        600,
+    ),
+    "million": Row(
+        functools.partial(
+            generated_rows,
+            name="81 attributes of mbi's census",
+            sizes=list(CENSUS),
+            records=1_000_000,
+            split="41,40",
             epsilon=1.0,
         ),
         900,

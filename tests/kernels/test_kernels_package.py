@@ -64,7 +64,7 @@ if __name__ == "__main__":
     after = {job.name for job in missing()}
     # A source that changed after it was compiled is missing again.
     from vertimrf.kernels import eliminate
-    folder = eliminate.eliminate.stats.cache_path
+    folder = eliminate.fewest_cells.stats.cache_path
     for name in os.listdir(folder):
         os.utime(os.path.join(folder, name), (0, 0))
     stale = {job.name for job in missing()}
@@ -81,7 +81,7 @@ with event.install_recorder("numba:compile") as recorder:
     warm.warmup([job])
     loaded = len(recorder.buffer)
     prf.tail(1, 2)
-print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.eliminate.stats.cache_path]))
+print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.fewest_cells.stats.cache_path]))
 """
 
 

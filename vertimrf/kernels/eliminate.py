@@ -1,22 +1,26 @@
-"""Triangulation by vertex elimination.
+"""Triangulation by vertex elimination, and junction forests.
 
 Vertices are removed one by one, and the neighbours of each become a clique.
 
-Axes: n = vertices.
+Axes: n = vertices; m = cliques; w = words of a bit mask.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from .jit import kernel
 
-__all__ = ["HEURISTICS", "eliminate"]
+__all__ = ["HEURISTICS", "fewest_cells", "forest"]
 
 # Costs of a vertex. All but the first differ from it in the main criterion among vertices that need
 # fill edges.
 FILL, CELLS, WEIGHT, DEGREE, RELATIVE = range(5)
 HEURISTICS = 5
+# Differences within the rounding error of logs do not count.
+ROUNDING = 1e-9
 
 
 @kernel
@@ -58,18 +62,19 @@ def _prices(adjacent, logs, v, heuristic, price):  # type: ignore[no-untyped-def
 
 
 @kernel
-def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-untyped-def]
-    """Eliminate all vertices, cheapest first.
+def _eliminate(neighbours, logs, heuristic, limit, cliques, cells):  # type: ignore[no-untyped-def]
+    """Eliminate all vertices, cheapest first, or until a clique exceeds a limit.
 
     Args:
         neighbours: whether two vertices are joined; the diagonal is false [shape=(n, n), bool].
         logs: log size of every vertex [shape=(n,), float64].
         heuristic: 0 .. HEURISTICS - 1.
+        limit: log of the most cells of a clique of two or more vertices.
         cliques: maximal cliques of the triangulation, one per row, written [shape=(n, n), bool].
         cells: log number of cells of each clique, written [shape=(n,), float64].
 
     Returns:
-        The number of cliques, and whether any edge was filled in.
+        The number of cliques, 0 if one exceeds the limit; and whether edges have to be filled in.
     """
     n = logs.size
     adjacent = neighbours.copy()
@@ -118,6 +123,8 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
             total = logs[v]
             for i in range(degree):
                 total += logs[around[i]]
+            if degree > 0 and total > limit:
+                return np.int64(0), filled or price[v, 0] > 0.0
             cells[count] = total
             count += 1
         present[v] = False
@@ -135,3 +142,100 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
                         if adjacent[u, x] and adjacent[w, x]:
                             stale[x] = True
     return count, filled
+
+
+@kernel
+def fewest_cells(neighbours, logs, limit, cliques, cells):  # type: ignore[no-untyped-def]
+    """Triangulate by one heuristic after the other, and keep the best.
+
+    Without a limit the best has the fewest cells. With a limit the first triangulation within it
+    is taken.
+
+    Args:
+        neighbours, logs: as for :func:`_eliminate`.
+        limit: log of the most cells of a clique of two or more vertices; infinite for none.
+        cliques: maximal cliques, one per row, written [shape=(n, n), bool].
+        cells: log number of cells of each clique, written [shape=(n,), float64].
+
+    Returns:
+        The number of cliques; 0 if no triangulation is within the limit.
+    """
+    n = logs.size
+    tried = np.empty((n, n), np.bool_)
+    tried_cells = np.empty(n)
+    best = np.int64(0)
+    fewest = np.inf
+    smallest = np.inf
+    for heuristic in range(HEURISTICS):
+        count, filled = _eliminate(
+            neighbours, logs, np.int64(heuristic), limit + ROUNDING, tried, tried_cells
+        )
+        total = 0.0
+        largest = 0.0
+        for c in range(count):
+            here = math.exp(tried_cells[c])
+            total += here
+            largest = max(largest, here)
+        bar = fewest * (1.0 - ROUNDING)
+        if count > 0 and (best == 0 or total < bar or (total == bar and largest < smallest)):
+            best, fewest, smallest = count, total, largest
+            for c in range(count):
+                cells[c] = tried_cells[c]
+                for u in range(n):
+                    cliques[c, u] = tried[c, u]
+        if not filled or (best > 0 and limit < np.inf):
+            break
+    return best
+
+
+@kernel
+def forest(masks, logs, links):  # type: ignore[no-untyped-def]
+    """Maximum spanning forest of cliques (Prim, 1957).
+
+    The weight of a separator is its number of vertices and, of as many, the fewest cells.
+
+    Args:
+        masks: the cliques as bit masks [shape=(m, w), uint64].
+        logs: log size of every vertex, scaled so that their sum is far below 1 [shape=(n,),
+            float64].
+        links: the neighbour by which each clique was joined, or -1, written [shape=(m,), int64].
+            The clique joined first has none.
+    """
+    one = np.uint64(1)
+    m = links.size
+    weights = np.zeros(m)
+    near = np.zeros(m, np.int64)
+    waiting = np.arange(m)
+    links[0] = -1
+    last = np.int64(0)
+    left = m
+    place = np.int64(0)
+    while left > 1:
+        # The order of those that wait decides between equal weights.
+        left -= 1
+        for k in range(place, left):
+            waiting[k] = waiting[k + 1]
+        most = -1.0
+        added = last
+        for k in range(left):
+            i = waiting[k]
+            weight = 0.0
+            shared = 0
+            for word in range(masks.shape[1]):
+                both = masks[i, word] & masks[added, word]
+                vertex = word * 64
+                while both:
+                    if both & one:
+                        shared += 1
+                        weight += logs[vertex]
+                    both >>= one
+                    vertex += 1
+            weight = shared - weight
+            if weight > weights[i]:
+                weights[i] = weight
+                near[i] = added
+            if weights[i] > most:
+                most = weights[i]
+                last = i
+                place = np.int64(k)
+        links[last] = near[last] if most > 0.0 else np.int64(-1)

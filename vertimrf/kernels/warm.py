@@ -154,7 +154,10 @@ JOBS = (
     Job(
         "junction trees",
         {PARTY, SERVER},
-        ((eliminate.eliminate, (boolean[:, ::1], F1, int64, boolean[:, ::1], F1)),),
+        (
+            (eliminate.fewest_cells, (boolean[:, ::1], F1, float64, boolean[:, ::1], F1)),
+            (eliminate.forest, (U2, F1, I1)),
+        ),
     ),
 )
 

@@ -203,7 +203,10 @@ def components(neighbours: dict[int, int]) -> list[int]:
 
 
 def best_cliques(
-    neighbours: dict[int, int], component: int, sizes: tuple[int, ...], limit: float | None = None
+    neighbours: dict[int, int],
+    component: int,
+    sizes: tuple[int, ...],
+    limit: float = math.inf,
 ) -> list[int]:
     """Maximal cliques of a component's triangulation with the fewest cells, or of the first one
     within a limit.
@@ -212,10 +215,10 @@ def best_cliques(
         neighbours: per attribute its neighbours, as a bit mask.
         component: the attributes, as a bit mask; it contains all their neighbours.
         sizes: domain size of every attribute.
-        limit: most cells of a clique; None to try every heuristic.
+        limit: most cells of a clique of two or more attributes, at least 1.
 
     Returns:
-        The cliques as bit masks.
+        The cliques as bit masks; none if every heuristic exceeds the limit.
     """
     members = list(bits(component))
     joined = np.ascontiguousarray(
@@ -223,22 +226,9 @@ def best_cliques(
     )
     logs = np.log(np.array([sizes[v] for v in members], np.float64))
     cliques = np.empty((len(members), len(members)), np.bool_)
-    cells = np.empty(len(members))
-    best: Flags = cliques
-    best_cost: tuple[float, float] = (math.inf, math.inf)
-    for heuristic in range(kernels.HEURISTICS):
-        count, filled = kernels.eliminate(joined, logs, heuristic, cliques, cells)
-        with np.errstate(over="ignore"):
-            counts = np.exp(cells[:count])
-        total, largest = float(counts.sum()), float(counts.max())
-        cost = (total, largest) if limit is None else (largest, total)
-        # Differences within the rounding error of logs do not count.
-        if not best_cost[0] < math.inf or cost < (best_cost[0] * (1 - 1e-9), best_cost[1]):
-            best, best_cost = cliques[:count].copy(), cost
-        if not filled or (limit is not None and largest <= limit * (1 + 1e-9)):
-            break
-    whole = np.zeros((len(best), len(sizes)), np.bool_)
-    whole[:, members] = best
+    count = kernels.fewest_cells(joined, logs, math.log(limit), cliques, np.empty(len(members)))
+    whole = np.zeros((count, len(sizes)), np.bool_)
+    whole[:, members] = cliques[:count]
     return [
         int.from_bytes(row.tobytes(), "little")
         for row in np.packbits(whole, axis=1, bitorder="little")
@@ -262,26 +252,17 @@ def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[
         sizes: domain size of every attribute.
         cliques: maximal cliques of a chordal graph, as bit masks.
     """
+    # Scaled logs of cells are far below 1.
+    logs = np.array([math.log(size) * 1e-6 for size in sizes])
+    words = -(-len(sizes) // 64)
+    masks = np.frombuffer(b"".join(c.to_bytes(8 * words, "little") for c in cliques), "<u8")
+    links = np.empty(len(cliques), np.int64)
+    kernels.forest(masks.reshape(-1, words).astype(np.uint64), logs, links)
     forest: list[set[int]] = [set() for _ in cliques]
-    # The weight of a separator: most attributes and, of as many, fewest cells. Scaled logs of cells
-    # are far below 1.
-    logs = [math.log(size) * 1e-6 for size in sizes]
-    weigh = functools.cache(lambda s: s.bit_count() - sum(logs[a] for a in bits(s)))
-    waiting = list(range(1, len(cliques)))
-    weights, links = [0.0] * len(cliques), [0] * len(cliques)
-    last = 0
-    while waiting:
-        most, added = -1.0, last
-        for i in waiting:
-            weight = weigh(cliques[i] & cliques[added])
-            if weight > weights[i]:
-                weights[i], links[i] = weight, added
-            if weights[i] > most:
-                most, last = weights[i], i
-        if most:
-            forest[last].add(links[last])
-            forest[links[last]].add(last)
-        waiting.remove(last)
+    for i, j in enumerate(links.tolist()):
+        if j >= 0:
+            forest[i].add(j)
+            forest[j].add(i)
     return forest
 
 

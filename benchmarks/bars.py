@@ -33,7 +33,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.limited import processor_seconds
+from benchmarks.measured import processor_seconds
 from benchmarks.results import commit
 from benchmarks.verdict import BARS, FULL, QUICK, Verdict, load_bars
 

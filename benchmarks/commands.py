@@ -11,7 +11,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.limited import processor_seconds
+from benchmarks.measured import processor_seconds
 from benchmarks.verdict import SMOKE, Verdict, arguments, finish
 from vertimrf.cli import main as vertimrf
 

@@ -28,7 +28,7 @@ import pyarrow.parquet
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.limited import measured
+from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
 from vertimrf.clock import Clock
 from vertimrf.keys import PrivateKey, PublicKeys
@@ -47,7 +47,6 @@ from vertimrf.tables.table import Table, encode_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECE = 1 << 18
-GIB = 1 << 30
 
 # 24 columns as registries have them: codes written as text, names of places, numbers with gaps, dates.
 TEXTS = {f"text{i}": size for i, size in enumerate((2, 2, 3, 4, 5, 6, 8, 12, 20, 50, 200))}

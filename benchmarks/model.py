@@ -25,6 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
+from benchmarks.measured import seconds
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
@@ -118,16 +119,6 @@ def off_tree_ratio(problem, every):
     fit_off_tree(model, every)
     with threads(1):
         return seconds(lambda: fit_off_tree(model, every), 3) / seconds(count, 3)
-
-
-def seconds(function, repeats=5):
-    """Median wall time."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 class Peer:

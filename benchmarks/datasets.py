@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 __all__ = [
     "FOLDER",
-    "GENERATED",
     "NAMES",
     "Codes",
     "Dataset",
+    "adult",
     "adult_like",
     "files",
     "load",
@@ -81,18 +81,18 @@ def write(data, folder):
 
 def present(name, folder=FOLDER):
     """Whether a folder has a data set, or it needs none: see :func:`load`."""
-    return name in GENERATED or all(path.is_file() for path in files(name, folder))
+    return name == "generated" or all(path.is_file() for path in files(name, folder))
 
 
 @functools.lru_cache(maxsize=4)
 def load(name, folder=FOLDER):
-    """Read a data set; those of ``GENERATED`` need no file.
+    """Read a data set; "generated" needs no file.
 
     Raises:
         FileNotFoundError: the folder lacks it.
     """
-    if name in GENERATED:
-        return GENERATED[name]()
+    if name == "generated":
+        return generated()
     if not present(name, folder):
         raise FileNotFoundError(
             f"{folder} has no {name}.csv.gz with {name}-domain.json; give their folder with --data."
@@ -119,6 +119,11 @@ def generated(records=GENERATED_RECORDS, seed=0):
     return Dataset("generated", tuple(f"x{i}" for i in range(len(sizes))), sizes, codes)
 
 
+def adult(folder=FOLDER):
+    """Adult, or where it is not a table of its shape."""
+    return load("adult", folder) if present("adult", folder) else adult_like()
+
+
 def adult_like():
     """A table of Adult's shape, for timings: noisy copies of one hidden number, their values skewed."""
     rng = np.random.default_rng(0)
@@ -130,26 +135,3 @@ def adult_like():
     return Dataset(
         "adult-like", tuple(f"x{i}" for i in range(len(ADULT_SIZES))), ADULT_SIZES, codes
     )
-
-
-def high_order(records=50_000, seed=3):
-    """Sixteen attributes of 2 to 6 values; every third is a noisy sum, modulo its size, of the two before it:
-    of that no pair tells.
-    """
-    rng = np.random.default_rng(seed)
-    sizes = tuple(int(size) for size in rng.integers(2, 7, 16))
-    rows = []
-    for i, size in enumerate(sizes):
-        column = rng.choice(size, records, p=rng.dirichlet(np.full(size, 2.0)))
-        if i % 3 == 2:
-            column = np.where(
-                rng.random(records) < 0.85, (rows[-1].astype(int) + rows[-2]) % size, column
-            )
-        rows.append(column.astype(np.uint16))
-    return Dataset("high-order", tuple(f"x{i}" for i in range(len(sizes))), sizes, np.array(rows))
-
-
-GENERATED = {
-    "generated": generated,
-    "high-order": high_order,
-}

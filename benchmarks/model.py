@@ -60,16 +60,6 @@ def pairs_of(measurements):
     return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
 
 
-def adult_codes(folder):
-    """Codes [shape=(15, n), uint16] and sizes of Adult, or of a stand-in."""
-    table = (
-        datasets.load("adult", folder)
-        if datasets.present("adult", folder)
-        else datasets.adult_like()
-    )
-    return table.codes, table.sizes
-
-
 def measure_pairs(codes, sizes, limit, count):
     """All one-way marginals and the pairs of highest true R-score that keep cliques within a limit, with noise."""
     n = codes.shape[1]
@@ -121,17 +111,22 @@ def off_tree_ratio(problem, every):
         return seconds(lambda: fit_off_tree(model, every), 3) / seconds(count, 3)
 
 
+def double_precision_mbi():
+    """The library, compiling anew in every process."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_compilation_cache", False)
+    import mbi
+
+    return mbi
+
+
 class Peer:
     """mbi, told the same measurements."""
 
     def __init__(self):
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_enable_compilation_cache", False)
-        import mbi
-
-        self.mbi = mbi
+        self.mbi = double_precision_mbi()
 
     def domain(self, problem):
         return self.mbi.Domain([str(i) for i in range(len(problem.sizes))], problem.sizes)
@@ -240,7 +235,8 @@ def peak_memory(data):
 
 def print_peak_memory(data):
     """Body of that process; Linux only. Compiling and loading are over when the clock of the peak is set back."""
-    codes, sizes = adult_codes(data)
+    adult = datasets.adult(data)
+    codes, sizes = adult.codes, adult.sizes
     small = measure_pairs(codes, sizes, 1e3, 5)
     sample(fit(sizes, small.measurements, small.total), 100, np.random.default_rng(0))
     problem = measure_pairs(codes, sizes, 3e6, 40)
@@ -305,7 +301,8 @@ def run(data, size):
     """All lines, each as soon as it is known."""
     quick, smoke = size != FULL, size == SMOKE
     peer = Peer() if importlib.util.find_spec("mbi") else None
-    codes, sizes = adult_codes(data)
+    adult = datasets.adult(data)
+    codes, sizes = adult.codes, adult.sizes
     problem = measure_pairs(codes, sizes, *((1e4, 3) if smoke else (6e5, 25)))
     tree = problem.tree()
     print(

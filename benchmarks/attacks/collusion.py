@@ -29,7 +29,7 @@ from ..audit import audit_known
 from ..verdict import Verdict, at_least, at_most
 from .deployment import dealt, signs_of
 
-__all__ = ["Collusion", "adult", "rows"]
+__all__ = ["Collusion", "rows"]
 
 SIZES = (15_000_000, 1_000_000, 100_000, 20_000)
 SPLIT, EPSILON = 8, 0.8
@@ -129,14 +129,9 @@ class Collusion:
         return np.array(guessed)
 
 
-def adult():
-    """Adult, or where it is not a table of its shape."""
-    return datasets.load("adult") if datasets.present("adult") else datasets.adult_like()
-
-
 def rows():
     """Rows read in full by size of the messages, beside the ledger's epsilon; and the ledger's epsilon against a game."""
-    data = adult()
+    data = datasets.adult()
     read = {}
     for size in SIZES:
         played = Collusion.of(data, size)

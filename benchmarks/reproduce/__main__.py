@@ -95,7 +95,7 @@ def arguments(argv):
     parser.add_argument(
         "--datasets",
         nargs="+",
-        choices=(*datasets.NAMES, *datasets.GENERATED),
+        choices=(*datasets.NAMES, "generated"),
         metavar="DATA",
         help="of the experiments over all data sets, and of the bars",
     )

@@ -55,6 +55,11 @@ class Problem:
     def tree(self):
         return junction_tree(self.sizes, pairs_of(self.measurements))
 
+    def fit(self, warm=None, **options):
+        return fit(
+            self.sizes, self.measurements, self.total, warm=warm, options=FitOptions(**options)
+        )
+
 
 def pairs_of(measurements):
     return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
@@ -98,7 +103,7 @@ def search_ratio(codes, sizes, every):
 def off_tree_ratio(problem, every):
     """Seconds of off-tree factors of all pairs outside a problem's cliques over NumPy's to count as many rows in them."""
     sizes = problem.sizes
-    model = fit(sizes, problem.measurements, problem.total)
+    model = problem.fit()
     outside = [m.attributes for m in every if model.tree.covering(m.attributes) < 0]
     drawn = sample(model, 1 << 17, np.random.default_rng(0)).astype(np.int64)
 
@@ -178,16 +183,11 @@ class Peer:
 def iteration(problem):
     """Seconds of one L-BFGS iteration: propagation, gradient, direction."""
     seen = []
-    fit(
-        problem.sizes,
-        problem.measurements,
-        problem.total,
-        options=FitOptions(
-            steps=1,
-            tolerance=0.0,
-            iterations=200,
-            progress=lambda *_: seen.append(time.perf_counter()),
-        ),
+    problem.fit(
+        steps=1,
+        tolerance=0.0,
+        iterations=200,
+        progress=lambda *_: seen.append(time.perf_counter()),
     )
     return float(np.median(np.diff(seen)))
 
@@ -238,7 +238,7 @@ def print_peak_memory(data):
     adult = datasets.adult(data)
     codes, sizes = adult.codes, adult.sizes
     small = measure_pairs(codes, sizes, 1e3, 5)
-    sample(fit(sizes, small.measurements, small.total), 100, np.random.default_rng(0))
+    sample(small.fit(), 100, np.random.default_rng(0))
     problem = measure_pairs(codes, sizes, 3e6, 40)
     tree = problem.tree()
 
@@ -248,13 +248,7 @@ def print_peak_memory(data):
 
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    model = fit(
-        sizes,
-        problem.measurements,
-        problem.total,
-        tree=tree,
-        options=FitOptions(steps=1, iterations=5),
-    )
+    model = problem.fit(steps=1, iterations=5)
     sample(model, 1000, np.random.default_rng(0))
     print((status("VmHWM") - before) / (8 * tree.cells))
 
@@ -269,7 +263,7 @@ def rounds(problem, count, peer):
     start = time.perf_counter()
     model = None
     for step in steps:
-        model = fit(step.sizes, step.measurements, step.total, warm=model)
+        model = step.fit(warm=model)
     ours = time.perf_counter() - start
     if peer is None:
         return ours, None, model.loss, None
@@ -309,7 +303,7 @@ def run(data, size):
         f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}"
     )
 
-    fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=1, iterations=3))
+    problem.fit(steps=1, iterations=3)
     ours = iteration(problem)
     yield Verdict("one iteration, ms", 1e3 * ours)
     iterations = 10 if smoke else 300 if quick else 1200
@@ -325,38 +319,20 @@ def run(data, size):
         "one iteration: times faster than mbi", theirs / iterations / ours if theirs else None
     )
 
-    model = fit(sizes, problem.measurements, problem.total)
-    yield Verdict(
-        "default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total))
-    )
-    yield Verdict("default fit, loss", model.loss)
+    model = problem.fit()
     share = final = None
     if loss is not None and theirs is not None:
         yield Verdict(f"mbi: loss after {iterations} iterations", loss)
         # Steps that go for the loss alone, as mbi's do.
         exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
-            model = fit(
-                sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)
-            )
+            model = problem.fit(steps=steps, **exact)
             if model.loss <= loss:
                 break
-        taken = seconds(
-            lambda: fit(
-                sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)
-            )
-        )
+        taken = seconds(lambda: problem.fit(steps=steps, **exact))
         # A loss that is never reached takes for ever.
         share = taken / theirs if model.loss <= loss else math.inf
-        final = (
-            fit(
-                sizes,
-                problem.measurements,
-                problem.total,
-                options=FitOptions(steps=steps + 5, **exact),
-            ).loss
-            / loss
-        )
+        final = problem.fit(steps=steps + 5, **exact).loss / loss
     yield Verdict(f"time to mbi's loss after {iterations} iterations, share of mbi's", share)
     yield Verdict("final loss, share of mbi's", final)
 

@@ -176,7 +176,7 @@ def run(options):
         for name in names:
             print("\n" + report.SECTIONS[name][2](page))
     if "bars" in names and options.docs:
-        print(report.bars_section(page))
+        print(report.summary(page))
     if options.page or options.readme:
         # Five seeds and all data sets, as the page says, whatever this call was narrowed to.
         full = full_scale(FULL_SEEDS)

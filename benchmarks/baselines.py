@@ -15,8 +15,6 @@ from vertimrf.kernels.prf import fill_words, keyed_word, tail
 from vertimrf.sketches.encoder import guess_stops
 from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan
 
-__all__ = ["additions_work", "encode_dense", "python_work", "roofline_work"]
-
 TILE = 512
 # Count sketches: number of records whose places fit into the second-level cache.
 PLACES = 1 << 14

@@ -10,19 +10,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "FOLDER",
-    "NAMES",
-    "Codes",
-    "Dataset",
-    "adult",
-    "adult_like",
-    "files",
-    "load",
-    "present",
-    "write",
-]
-
 Codes = npt.NDArray[np.uint16]
 
 NAMES = ("nltcs", "adult", "br2000", "fire", "pisa")

@@ -11,8 +11,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Figures", "measured", "processor_seconds", "seconds"]
-
 ROOT = Path(__file__).resolve().parents[1]
 # Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
 MEASURED = """

@@ -10,8 +10,6 @@ from the last message to the table, in the process that Flower starts for it. Ke
 Run it on an otherwise idle machine; it takes Flower (the extra "flower").
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

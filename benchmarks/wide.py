@@ -8,8 +8,6 @@ are commands, timed with their start-up, after one that compiled. Run it on an o
 --smoke takes a few columns and a generated table.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import json

@@ -29,8 +29,6 @@ from ..audit import audit_known
 from ..verdict import Verdict, at_least, at_most
 from .deployment import dealt, signs_of
 
-__all__ = ["Collusion", "rows"]
-
 SIZES = (15_000_000, 1_000_000, 100_000, 20_000)
 SPLIT, EPSILON = 8, 0.8
 # Rows that are tried, and how many of them at a time.

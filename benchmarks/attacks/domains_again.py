@@ -18,8 +18,6 @@ from vertimrf.plan.schema import Schema
 
 from ..verdict import Verdict
 
-__all__ = ["at_once", "from_copies", "rows", "searches"]
-
 ROWS, AT_ONCE = 4000, 4
 PART = '[[party]]\nname = "firm"\n[[party.attribute]]\nname = "pay"\nbins = "private"\n'
 

@@ -25,8 +25,6 @@ from ..verdict import Verdict
 from .deployment import NAMES, plan_for, tables_for
 from .many_places import machine
 
-__all__ = ["RELEASE", "child", "killed_at", "rows", "steps"]
-
 RELEASE = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
 ROWS, KEYS = 2000, 1 << 14
 AT_ONCE = 6

@@ -28,8 +28,6 @@ from ..verdict import Verdict, at_most
 from . import collusion
 from .deployment import dealt
 
-__all__ = ["read_whole", "rows"]
-
 EPSILON, TRIED = 0.8, 1500
 SPLIT = 8
 

@@ -29,8 +29,6 @@ from vertimrf.runs.party_run import PartyRun
 
 from ..verdict import Verdict
 
-__all__ = ["PLACES", "Victim", "machine", "rows"]
-
 ROWS = 300
 NAMES = ("hospital", "insurer")
 

@@ -52,8 +52,6 @@ from vertimrf.errors import VertiMRFError
 from vertimrf.plan import plan as plan_module
 from vertimrf.privacy import ledger as ledger_module
 
-__all__ = ["Counts", "Wrong", "fuzz", "verdicts"]
-
 # A case may take so long, in core seconds and on the clock, beyond twice what its file states.
 SECONDS = 2.0
 # After so long on the clock a worker is ended: the case hangs.

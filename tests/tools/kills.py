@@ -54,8 +54,6 @@ from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.server.server import Server  # noqa: F401
 
-__all__ = ["VICTIMS", "looked_up"]
-
 NAMES = ("hospital", "insurer")
 SERVER = "server"
 # Whose steps are counted. The first party also draws the secret; the transport is whoever uses the place between roles.

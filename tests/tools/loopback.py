@@ -26,8 +26,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-__all__ = ["ROOT", "Loopback"]
-
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds that a process has to start; a busy machine takes a while to import Flower.
 START = 90.0

@@ -15,15 +15,6 @@ import tomli_w
 
 from vertimrf.files import container, sealed
 
-__all__ = [
-    "contents",
-    "damaged_bytes",
-    "damaged_container",
-    "damaged_json",
-    "damaged_toml",
-    "damaged_tree",
-]
-
 Rng = np.random.Generator
 
 # Texts that stand for what no writer would write; put in after writing.

@@ -67,8 +67,6 @@ from .damage import (
 )
 from .seeds import NAMES, PLANS, QUIET, Seeds
 
-__all__ = ["KINDS", "Kind", "Use"]
-
 # Bytes, core seconds: larger things that a file states are not tried out, only counted.
 MAX_BYTES, MAX_SECONDS = 600e6, 3.0
 

@@ -46,8 +46,6 @@ from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
 
-__all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
-
 NAMES = ("hospital", "insurer", "registry")
 PLANS = ("count", "pairs", "grr", "published", "persons")
 ROWS = 300

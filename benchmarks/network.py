@@ -49,32 +49,11 @@ def play(records, folder):
     for place in places.values():
         place.mkdir()
     write_tables(folder, records)
-    vertimrf(
-        "run",
-        "server",
-        folder / "server",
-        "--schema",
-        folder / "schema.toml",
-        "--epsilon",
-        EPSILON,
-        "--expected-records",
-        records,
-        "--message-mb",
-        MESSAGE_MB,
-    )
+    target = f"--epsilon {EPSILON} --expected-records {records} --message-mb {MESSAGE_MB}"
+    vertimrf(f"run server {folder}/server --schema {folder}/schema.toml {target}")
     together(
         lambda name: vertimrf(
-            "run",
-            "party",
-            folder / name,
-            "--name",
-            name,
-            "--table",
-            folder / f"{name}.parquet",
-            "--id",
-            "id",
-            "--exchange",
-            places[name],
+            f"run party {folder}/{name} --name {name} --table {folder}/{name}.parquet --id id --exchange {places[name]}"
         )
     )
     vertimrf("warmup")
@@ -87,9 +66,9 @@ def play(records, folder):
         )
         for name, place in places.items():
             wait(place / "server" / name / "plan", network, run)
-        together(lambda name: vertimrf("run", "party", folder / name))
+        together(lambda name: vertimrf(f"run party {folder}/{name}"))
         fingerprint = Plan.load(folder / "server" / "plan").fingerprint
-        together(lambda name: vertimrf("accept", folder / name, fingerprint))
+        together(lambda name: vertimrf(f"accept {folder}/{name} {fingerprint}"))
         taken = {}
         for name, place in places.items():
             if name != PARTIES[0]:
@@ -143,10 +122,10 @@ def write_tables(folder, records):
     (folder / "schema.toml").write_text(Schema.of(parts).to_toml())
 
 
-def vertimrf(*words):
-    """What a command prints."""
-    command = [sys.executable, "-m", "vertimrf", *map(str, words)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
+def vertimrf(words):
+    """Run a command."""
+    command = [sys.executable, "-m", "vertimrf", *words.split()]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
 
 
 def together(work):

@@ -205,18 +205,8 @@ def synthesized(folder, table, domain, split, epsilon):
 
     schema = folder / "schema.json"
     Schema.load(domain).split([int(count) for count in split.split(",")]).save(schema)
-    return measured(
-        "synthesize",
-        table,
-        "--id",
-        "record_id",
-        "--schema",
-        schema,
-        "--epsilon",
-        epsilon,
-        "--out",
-        folder / "out.csv",
-    )
+    words = f"--id record_id --schema {schema} --epsilon {epsilon} --out {folder}/out.csv"
+    return measured("synthesize", table, *words.split())
 
 
 def whole(name, figures):

@@ -187,11 +187,11 @@ def rows():
 
         keyed = party_module.KeyedNoise
         try:
-            party_module.KeyedNoise = lambda key: SystemNoise()  # type: ignore[assignment,misc]
+            party_module.KeyedNoise = lambda key: SystemNoise()
             undefended = len(set(messages(fresh(), count)))
             recorded = len(set(messages(fresh(), 1)))
         finally:
-            party_module.KeyedNoise = keyed  # type: ignore[misc]
+            party_module.KeyedNoise = keyed
         title = f"many places: different messages of {count}"
         yield Verdict(
             f"{title}, fresh noise, no common record",

@@ -47,6 +47,7 @@ from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
 
 NAMES = ("hospital", "insurer", "registry")
+RELEASE = "message.release"
 PLANS = ("count", "pairs", "grr", "published", "persons")
 ROWS = 300
 # One key for all plans, so that tables need encoding once.
@@ -249,6 +250,8 @@ def build(folder):
     )
     _schemas(folder, table)
     (folder / "ledger.json").write_text(json.dumps(made["persons"].ledger().to_json()))
+    (record,) = (folder / "releases").glob("*.release")
+    record.rename(folder / RELEASE)
     return Seeds(folder)
 
 

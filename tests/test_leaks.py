@@ -16,7 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from builders import records_of
+from builders import records_of, schema_of
 from oracles import ALPHA, cdf, chi_square
 from planning import plan_with
 
@@ -29,8 +29,6 @@ from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
@@ -106,18 +104,14 @@ CASES = {
 def plan_of(case):
     sizes, records, settings = CASES[case]
     names = ("one", "two", "three")
-    parties = zip(names, sizes, strict=False)
-    columns_of = {
-        name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(columns)]
-        for name, columns in parties
-    }
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
-    if common := settings.pop("shared", 0):
-        columns_of = {
-            name: [*columns, Attribute.integer("common", common)]
-            for name, columns in columns_of.items()
-        }
-    plan = plan_with(Schema.of(columns_of), expected_records=records, **settings)
+    common = settings.pop("shared", 0)
+    columns_of = {
+        name: {f"{name[:2]}{i}": size for i, size in enumerate(columns)}
+        | ({"common": common} if common else {})
+        for name, columns in zip(names, sizes, strict=False)
+    }
+    plan = plan_with(schema_of(**columns_of), expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
     assert [local.score_sigma > 0 for local in plan.local] == [
         case != "one clique" and len(columns) > 1 for columns in sizes
@@ -584,7 +578,7 @@ def test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used():
     rows = 500
     left = pd.DataFrame({"id": range(rows), "a0": rng.integers(0, 3, rows)})
     right = pd.DataFrame({"id": range(rows), "a1": rng.integers(0, 2, rows)})
-    schema = Schema.of({"one": [Attribute.integer("a0", 3)], "two": [Attribute.integer("a1", 2)]})
+    schema = schema_of(one={"a0": 3}, two={"a1": 2})
     trial = synthesize([left, right], "id", 1.0, schema=schema, options=RunOptions(seed=0))
     assert trial.ledger.entries[0].released.startswith("record count")
     assert trial.ledger.entries[0].party == "coordinator"

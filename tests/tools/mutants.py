@@ -900,7 +900,7 @@ NAMED = (
         "runs/server_run.py",
         "if short := check_space(self.folder, result_bytes(plan, self.settings.rows)):",
         "if short := check_space(self.folder, 0):",
-        "test_cli.py::test_a_disk_without_room_is_told_before_the_work",
+        "test_cli.py::test_a_disk_without_room_is_told_every_role_before_the_work",
     ),
     Mutation(
         "a run tells the server's side what it left out",

@@ -20,8 +20,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.datasets import FOLDER
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
@@ -198,11 +197,8 @@ def errors(size, folder):
 
 
 def main():
-    parser = arguments(__doc__, quick="16 columns, one run")
-    parser.add_argument("--data", type=Path, default=FOLDER)
-    options = parser.parse_args()
-    rows = errors(options.size, options.data)
-    sys.exit(conclude(show(rows, "analyses", options.size), options.json, options.size))
+    options = arguments(__doc__, quick="16 columns, one run", data="hotel bookings").parse_args()
+    finish(errors(options.size, options.data), "analyses", options)
 
 
 if __name__ == "__main__":

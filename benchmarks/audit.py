@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import secrets
 import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,7 +66,6 @@ class Audit:
         lower_bound: epsilon that the distinguisher certainly exceeds, at CONFIDENCE.
         delta: at which all three are stated.
         trials: with the record; as many without.
-        seconds: wall time.
         reach: what would be found if the record's presence were plain in every trial: no audit of so many trials finds more.
     """
 
@@ -77,7 +75,6 @@ class Audit:
     lower_bound: float
     delta: float
     trials: int
-    seconds: float
 
     @property
     def reach(self):
@@ -93,7 +90,6 @@ class Audit:
             at_most(f"{certain}, against the ledger's", self.lower_bound, self.exact),
             *([broken] if self.claim < self.exact else []),
             Verdict(f"{head}most that so many trials can show", self.reach),
-            Verdict(f"{head}seconds", self.seconds),
         ]
 
 
@@ -157,18 +153,32 @@ def evidence(touched, table, keys):
     return table[lowest, (touched == lowest).sum(axis=0)].reshape(-1, keys).sum(axis=1)
 
 
-def batches(number, run):
-    """The statistic with and without the record, from runs of BATCH trials each."""
+def audited(name, event, delta, number, run, claim=None):
+    """What comes out of so many trials with the record and as many without, from runs of BATCH trials each.
+
+    Args:
+        name: what is audited.
+        event: what the ledger would have.
+        delta: at which epsilon is stated.
+        number: trials with the record.
+        run: the statistic of some trials, from whether the record is there and how many they are.
+        claim: epsilon that somebody claims; default the ledger's.
+    """
     sizes = [BATCH] * (number // BATCH) + [number % BATCH] * (number % BATCH > 0)
     present, absent = (
         np.concatenate([run(here, size) for size in sizes]) for here in (True, False)
     )
-    return present, absent
+    exact = epsilon([event], delta).epsilon
+    lower_bound = certain_epsilon(present, absent, delta)
+    return Audit(name, exact if claim is None else claim, exact, lower_bound, delta, number)
+
+
+def against(others):
+    return f"among {others} others" if others else "one record against none"
 
 
 def audit_pairs(number, others=0, keys=2000, phantoms=150):
     """Scheduled pairs; one record against none, or among ``others`` that share its two values or not."""
-    start = time.perf_counter()
     delta = 1e-5
     event = SketchEvent(
         phantoms, max(int(math.log2(phantoms)) - 4, 0), round(math.log2(phantoms)) + 7, keys
@@ -190,14 +200,7 @@ def audit_pairs(number, others=0, keys=2000, phantoms=150):
             touched.append(encoder.result()[0][codes[side, 0]])
         return evidence(np.array(touched), table, keys)
 
-    exact = epsilon([event], delta).epsilon
-    lower_bound = certain_epsilon(*batches(number, run), delta)
-    name = (
-        "scheduled pairs, one record against none"
-        if not others
-        else f"scheduled pairs, among {others} others"
-    )
-    return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
+    return audited(f"scheduled pairs, {against(others)}", event, delta, number, run)
 
 
 def audit_counts(
@@ -221,7 +224,6 @@ def audit_counts(
         stated: variance that the ledger would state; default the one used.
         weights: of the groups, with which the variance has to be at least their sum.
     """
-    start = time.perf_counter()
     delta = 1e-5
     of_group = np.array(weights or [1] * groups)
     digests = np.arange(1, others + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -242,19 +244,12 @@ def audit_counts(
         present_too = float(of_group**2 @ [totals[0] for totals in sizes])
         spread = variance + present_too / buckets / of_group.sum()
         ratio = math.exp(-of_group.sum() / (2 * spread)) * np.cosh(total / spread)
-        out = np.log(ratio.reshape(size, repetitions, buckets).mean(axis=2)).sum(axis=1)
-        return out
+        return np.log(ratio.reshape(size, repetitions, buckets).mean(axis=2)).sum(axis=1)
 
     priced = CountSketchEvent(int(of_group.sum()), stated or variance, buckets, repetitions)
-    exact = epsilon([priced], delta).epsilon
-    lower_bound = certain_epsilon(*batches(number, run), delta)
-    name = (
-        "count sketches, one record against none"
-        if not others
-        else f"count sketches, among {others} others"
-    )
+    name = f"count sketches, {against(others)}"
     name += f", weights {min(weights)} to {max(weights)}" if weights else ""
-    return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
+    return audited(name, priced, delta, number, run)
 
 
 def audit_known(
@@ -276,7 +271,6 @@ def audit_known(
         delta: at which epsilon is stated.
         stated: sum of weights that the ledger would state; default theirs.
     """
-    start = time.perf_counter()
     buckets, groups = 8, range(len(weights))
     digest, codes = np.array([12345], np.uint64), np.zeros((len(weights), 1), np.uint16)
 
@@ -297,19 +291,14 @@ def audit_known(
         total = np.zeros(plan.numbers)
         for table, weight in zip(encoder.result(sizes), weights, strict=True):
             total += (table[0] - 7.5) * code_steps(plan, np.zeros(1), weight)[0]
-        out = (total * signs).reshape(size, -1).sum(axis=1)
-        return out
+        return (total * signs).reshape(size, -1).sum(axis=1)
 
     priced = CountSketchEvent(stated or sum(weights), variance, buckets, repetitions).known_hashes
-    exact = epsilon([priced], delta).epsilon
-    lower_bound = certain_epsilon(*batches(number, run), delta)
-    name = "count sketches, buckets and signs known"
-    return Audit(name, exact, exact, lower_bound, delta, number, time.perf_counter() - start)
+    return audited("count sketches, buckets and signs known", priced, delta, number, run)
 
 
 def audit_published(number, claim=0.4, attributes=16, keys=2000):
     """The published encoder with the phantoms that Theorem 4 and Lemma 1 ask for at delta = 1/21,574; one record against none."""
-    start = time.perf_counter()
     delta = 1 / 21_574
     phantoms = math.ceil(
         1 / math.expm1(claim / (4 * math.sqrt(keys * attributes * math.log(1 / delta))))
@@ -330,22 +319,11 @@ def audit_published(number, claim=0.4, attributes=16, keys=2000):
             encoder.update(digest, codes)
         return evidence(np.concatenate(encoder.result()), table, keys)
 
-    lower_bound = certain_epsilon(*batches(number, run), delta)
-    exact = epsilon([event], delta).epsilon
-    return Audit(
-        f"published encoder, {attributes} attributes",
-        claim,
-        exact,
-        lower_bound,
-        delta,
-        number,
-        time.perf_counter() - start,
-    )
+    return audited(f"published encoder, {attributes} attributes", event, delta, number, run, claim)
 
 
 def audit_local(number, one_clique, target=1.0):
     """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
-    start = time.perf_counter()
     sizes = (4, 2, 4)
     attributes = tuple(
         Attribute(name=n, kind="integer", codes=size) for n, size in zip("abc", sizes, strict=True)
@@ -388,9 +366,7 @@ def audit_local(number, one_clique, target=1.0):
     present, absent = np.array([(run(True), run(False)) for _ in range(number)]).T
     lower_bound = certain_epsilon(present, absent, plan.delta)
     name = "count and " + ("all local marginals" if one_clique else "marginals of a local graph")
-    return Audit(
-        name, target, ledger.epsilon, lower_bound, plan.delta, number, time.perf_counter() - start
-    )
+    return Audit(name, target, ledger.epsilon, lower_bound, plan.delta, number)
 
 
 def main():

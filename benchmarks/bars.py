@@ -33,7 +33,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.limited import processor_seconds
+from benchmarks.measured import processor_seconds
 from benchmarks.results import commit
 from benchmarks.verdict import BARS, FULL, QUICK, Verdict, load_bars
 
@@ -277,24 +277,21 @@ def main():
     known, outcomes, failed = known_misses(), [], 0
     # A shell that starts it in the background has it ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    done, processor = {}, {}
+    processor = {}
     try:
         for section, command, bars in chosen(options.only, size):
-            begin, again = time.perf_counter(), command in done
-            if not again:
-                before = processor_seconds()
-                done[command] = rows_of(command, LIMIT[size])
-                processor[f"{section}: processor s"] = processor_seconds() - before
-            rows, error = done[command]
-            taken = f"{time.perf_counter() - begin:.0f} s, load {os.getloadavg()[0]:.1f}"
-            print(f"# {section}: {command}, {taken}", flush=True)
+            begin, before = time.perf_counter(), processor_seconds()
+            rows, error = rows_of(command, LIMIT[size])
+            worked = processor[f"{section}: processor s"] = processor_seconds() - before
+            taken = f"{time.perf_counter() - begin:.0f} s, {worked:.0f} s of processors"
+            print(f"# {section}: {command}, {taken}, load {os.getloadavg()[0]:.1f}", flush=True)
             if error:
                 failed += 1
                 print(f"FAILED             {section}: {error}", flush=True)
                 continue
             names = (
                 []
-                if again or (options.only and section not in options.only)
+                if options.only and section not in options.only
                 else judged_by_script(section, rows, known)
             )
             for outcome in (*judged(bars, rows, size, known), *names):

@@ -1,21 +1,14 @@
 """What the encoders' speed is measured beside: hashing every pair, a Python loop, and the machine's own limit."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import xxhash
 from numba import prange
 
-from vertimrf.arrays import Codes, Words
 from vertimrf.kernels.jit import parallel_kernel
 from vertimrf.kernels.prf import fill_words, keyed_word, tail
 from vertimrf.sketches.encoder import guess_stops
-from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan
-
-__all__ = ["additions_work", "encode_dense", "python_work", "roofline_work"]
 
 TILE = 512
 # Count sketches: number of records whose places fit into the second-level cache.
@@ -26,7 +19,7 @@ SLICE = 512
 
 
 @parallel_kernel
-def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):  # type: ignore[no-untyped-def]
+def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):
     """Raise every sketch to the highest level of its records.
 
     Args:
@@ -63,7 +56,7 @@ def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):  # type: ig
                     row[k] = max(row[k], level[k])
 
 
-def roofline_work(plan: SketchPlan, party: list[int], rows: int) -> Callable[[], None]:
+def roofline_work(plan, party, rows):
     """Only the keyed words and scattered maxima of encoding evenly spread values at a party."""
     tasks = []
     for pair in plan.pairs:
@@ -82,7 +75,7 @@ def roofline_work(plan: SketchPlan, party: list[int], rows: int) -> Callable[[],
 
 
 @parallel_kernel
-def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped-def]
+def _draw_and_scatter(work, offsets, digests, state):
     """Per row: keys, words to draw, writes to scatter [shape=(t, 3)]."""
     for t in prange(len(work)):
         keys = np.uint64(work[t, 0])
@@ -98,7 +91,7 @@ def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped
                 row[key] = max(row[key], np.uint8(word[a] & np.uint64(15)))
 
 
-def additions_work(plan: CountSketchPlan, codes: Codes) -> Callable[[], None]:
+def additions_work(plan, codes):
     """Only the additions of encoding some groups' values [shape=(groups, records)], at places that
     need no hash.
     """
@@ -108,7 +101,7 @@ def additions_work(plan: CountSketchPlan, codes: Codes) -> Callable[[], None]:
 
 
 @parallel_kernel
-def _add(places, codes, state):  # type: ignore[no-untyped-def]
+def _add(places, codes, state):
     """Places are twice a bucket plus a sign bit [shape=(PLACES,), uint32]. All groups have the same
     number of values.
     """
@@ -126,13 +119,13 @@ def _add(places, codes, state):  # type: ignore[no-untyped-def]
                     )
 
 
-def python_work(digests: Words, codes: Codes, values: int, keys: int) -> Callable[[], None]:
+def python_work(digests, codes, values, keys):
     """The usual hash: xxhash called from Python for every record and key, and the level from a
     logarithm.
     """
     ids, values_of = [str(digest) for digest in digests.tolist()], codes.tolist()
 
-    def work() -> None:
+    def work():
         table = [[0] * keys for _ in range(values)]
         for record, value in zip(ids, values_of, strict=True):
             row = table[value]

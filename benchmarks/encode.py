@@ -23,7 +23,6 @@ import xxhash
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.baselines import additions_work, encode_dense, python_work, roofline_work
-from benchmarks.datasets import ADULT_SIZES
 from benchmarks.verdict import QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.bench import bench_plan
 from vertimrf.files.bits import pack_bits
@@ -33,7 +32,6 @@ from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.sketch import Sketch
-from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
@@ -41,9 +39,8 @@ from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 SECRET = bytes(32)
 # The last is a UUID's.
 ID_BYTES = (8, 16, 24, 36)
-# t = 262,144 counters a value, 8 attributes of 8 values at one party; 15 attributes of two.
+# t = 262,144 counters a value, 8 attributes of 8 values at one party.
 COUNTED = CountSketchPlan(128, 2048, 32.0, 4, (8,) * 8)
-ADULT = CountSketchPlan(128, 2048, 30.0, 4, ADULT_SIZES)
 CHUNK = 10**6
 
 
@@ -85,20 +82,6 @@ def encode_counted(rows, chunk=CHUNK):
             pack_bits(counters, COUNTED.bits)
 
     return action
-
-
-def all_pairs():
-    """Every pair of Adult's attributes, from unpacked codes of count sketches to counts with errors."""
-    rng = np.random.default_rng(0)
-    groups = [
-        CountedGroup(
-            rng.integers(0, 16, (u, ADULT.numbers)).astype(np.uint8),
-            *[np.full(u, 45_222 / u)] * 2,
-            np.zeros(u),
-        )
-        for u in ADULT.sizes
-    ]
-    return lambda: estimate_cells(ADULT, groups, 45_222)
 
 
 def encode_shared_keys(n, d, u, t):
@@ -193,13 +176,9 @@ def with_threads(count, action):
 
 
 def counted_rows(smoke):
-    """Count sketches: encoding, the same additions, all pairs; then ten times the rows, by processor time."""
+    """Count sketches: encoding beside the same additions; then ten times the rows, by processor time."""
     rows = 10_000 if smoke else CHUNK
     additions = additions_work(COUNTED, table(rows, 8, 8)[1])
-    names = ("encoding", "the same additions without a hash", "all pairs of Adult")
-    works = dict(zip(names, (encode_counted(rows), additions, all_pairs()), strict=True))
-    for name, seconds in zip(works, medians(*works.values(), rounds=3), strict=True):
-        yield Verdict(f"count sketches, {name}, {rows:,} rows: s", seconds)
     hashed, bare = medians(encode_counted(rows), additions, rounds=3, clock=time.process_time)
     yield Verdict("encoding, times the additions, by processor time", hashed / bare)
     taken, peak = [], []
@@ -229,7 +208,6 @@ def rows(size):
     )
     pair = base / (2 * million * keys)
     yield Verdict(f"encode n={million:,} d=8 u=8 t={keys:,}, both parties [s]", base)
-    yield Verdict("  (record, key) pairs per second", 1 / pair)
     yield Verdict("  per pair, times the dense kernel", dense / (1000 * keys) / pair)
     yield Verdict(
         "  per pair, times the Python loop over xxhash",

@@ -15,7 +15,7 @@ import os
 import resource
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numba
@@ -25,6 +25,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
+from benchmarks.measured import seconds
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections
@@ -117,34 +118,27 @@ class Cell:
         return math.sqrt(np.linalg.inv(information)[2, 2])
 
     def estimate(self, rng, keys, repetitions, total, margin_error):
-        """Estimates of ``both`` and their stated errors, over sketches and over errors of the margins [shape=(repetitions,)]."""
+        """Estimates of ``both``, over sketches and over errors of the margins [shape=(repetitions,)]."""
         histograms = self.draw(rng, keys, repetitions)
         stated = np.array([margin_error])
         log_cdf = level_log_cdf(self.plan)
-        left = (
-            self.left + rng.normal(0, margin_error, repetitions)
-            if margin_error
-            else np.full(repetitions, self.left)
+        left, right = (
+            size + rng.normal(0, margin_error, repetitions) for size in (self.left, self.right)
         )
-        right = (
-            self.right + rng.normal(0, margin_error, repetitions)
-            if margin_error
-            else np.full(repetitions, self.right)
-        )
-        counts, errors = np.empty((2, repetitions))
+        counts = np.empty(repetitions)
         for i in range(repetitions):
             solved = solve_intersections(
                 histograms[i : i + 1],
-                left[i : i + 1].astype(float),
-                right[i : i + 1].astype(float),
+                left[i : i + 1],
+                right[i : i + 1],
                 stated,
                 stated,
                 float(total),
                 float(self.plan.phantoms),
                 log_cdf,
             )
-            counts[i], errors[i] = solved[0][0, 0], solved[1][0, 0]
-        return counts, errors
+            counts[i] = solved[0][0, 0]
+        return counts
 
 
 def grid(n):
@@ -161,73 +155,65 @@ def likelihood(options):
     rng = np.random.default_rng(1)
     keys = (1 << 20) // PAIRS
     rows = []
-    for repetitions in (200, 2000) if options.size == FULL else (options.choose(0, 200, 20),):
-        for margins, share in (("exact", 0.0), ("with errors of n/200", 1 / 200)):
-            z, ratios, stated, names = [], [], [], []
-            for n in (20_000, 1_000_000):
-                for name, cell in grid(n):
-                    counts, errors = cell.estimate(rng, keys, repetitions, n, share * n)
-                    bound = cell.bound(keys, share * n)
-                    z.append(
-                        (counts.mean() - cell.both) / (counts.std(ddof=1) / math.sqrt(repetitions))
-                    )
-                    ratios.append(math.sqrt(((counts - cell.both) ** 2).mean()) / bound)
-                    stated.append(errors.mean() / bound)
-                    names.append(name)
-            beyond, worst = np.abs(z) > 2, int(np.argmax(ratios))
-            head = f"likelihood, margins {margins}, {repetitions} repetitions"
-            # An unbiased estimate lies beyond 2 standard errors in one case of 22: so many in 1,000 tables like this one.
-            allowed = stats.binom.ppf(0.999, len(z), 2 * stats.norm.sf(2))
-            largest = stats.norm.isf(0.5 * 0.01 / len(z))
-            rows += [
-                at_most(f"{head}: of {len(z)} cells, biased beyond 2 s.e.", beyond.sum(), allowed),
-                at_most(
-                    f"{head}: largest |bias| / s.e. (99 % for {len(z)} cells)",
-                    np.abs(z).max(),
-                    largest,
-                ),
-                Verdict(f"{head}: largest RMSE / Cramér-Rao ({names[worst]})", ratios[worst]),
-                Verdict(f"{head}: mean RMSE / Cramér-Rao", float(np.mean(ratios))),
-                Verdict(f"{head}: stated error / Cramér-Rao, least", min(stated)),
-                Verdict(f"{head}: stated error / Cramér-Rao, largest", max(stated)),
-            ]
+    repetitions = options.choose(2000, 200, 20)
+    for margins, share in (("exact", 0.0), ("with errors of n/200", 1 / 200)):
+        z, ratios, names = [], [], []
+        for n in (20_000, 1_000_000):
+            for name, cell in grid(n):
+                counts = cell.estimate(rng, keys, repetitions, n, share * n)
+                bound = cell.bound(keys, share * n)
+                z.append(
+                    (counts.mean() - cell.both) / (counts.std(ddof=1) / math.sqrt(repetitions))
+                )
+                ratios.append(math.sqrt(((counts - cell.both) ** 2).mean()) / bound)
+                names.append(name)
+        beyond, worst = np.abs(z) > 2, int(np.argmax(ratios))
+        head = f"likelihood, margins {margins}, {repetitions} repetitions"
+        # An unbiased estimate lies beyond 2 standard errors in one case of 22: so many in 1,000 tables like this one.
+        allowed = stats.binom.ppf(0.999, len(z), 2 * stats.norm.sf(2))
+        largest = stats.norm.isf(0.5 * 0.01 / len(z))
+        rows += [
+            at_most(f"{head}: of {len(z)} cells, biased beyond 2 s.e.", beyond.sum(), allowed),
+            at_most(
+                f"{head}: largest |bias| / s.e. (99 % for {len(z)} cells)",
+                np.abs(z).max(),
+                largest,
+            ),
+            Verdict(f"{head}: largest RMSE / Cramér-Rao ({names[worst]})", ratios[worst]),
+        ]
     return rows
 
 
 def curator(options):
     """Against a trusted curator who adds discrete Gaussian noise to the same tables at the same (epsilon, delta)."""
-    rows = []
-    for n in (20_000, 1_000_000):
-        delta, target = 1 / n, 0.5
-        rho = calibrate(
-            lambda rho: [GaussianEvent(math.sqrt(PAIRS * 0.5 / rho), count=PAIRS)], target, delta
-        )
-        theirs = math.sqrt(PAIRS * 0.5 / rho)
-        for power in (17, 20, 22):
-            keys = 1 << power
-            phantoms = phantoms_for(target, delta, keys).phantoms
-            plan = plan_of(phantoms, keys // PAIRS)
-            worst, where = 0.0, ""
-            for share in (0.02, 0.1, 0.25, 0.5):
-                size = int(share * n)
-                for both in (0, size // 10, size // 2, size):
-                    bound = Cell(plan, size, size, both).bound(keys // PAIRS, 0.0)
-                    if bound > worst:
-                        worst, where = bound, f"sets {size}, cell {both}"
-            name = f"trusted curator, n={n}, t=2^{power}, N={phantoms}: Cramér-Rao error / curator's {theirs:.0f} ({where})"
-            even = Cell(plan, n // 8, n // 8, n // 64).bound(keys // PAIRS, 0.0)
-            rows.append(Verdict(name, worst / theirs))
-            rows.append(Verdict("  the same for sets of n/8, cell n/64", even / theirs))
-            if n == 20_000 and power == 20:
-                repetitions = options.choose(2000, 200, 20)
-                both = int(where.split()[-1])
-                counts, _ = Cell(plan, n // 2, n // 2, both).estimate(
-                    np.random.default_rng(2), keys // PAIRS, repetitions, n, 0.0
-                )
-                error = math.sqrt(((counts - both) ** 2).mean())
-                head = f"  sets of n/2, cell {both}, RMSE over {repetitions} repetitions"
-                rows.append(Verdict(f"{head} / curator's", error / theirs))
-    return rows
+    n, target, keys = 20_000, 0.5, 1 << 20
+    delta, each = 1 / n, keys // PAIRS
+    rho = calibrate(
+        lambda rho: [GaussianEvent(math.sqrt(PAIRS * 0.5 / rho), count=PAIRS)], target, delta
+    )
+    theirs = math.sqrt(PAIRS * 0.5 / rho)
+    phantoms = phantoms_for(target, delta, keys).phantoms
+    plan = plan_of(phantoms, each)
+    cells = [
+        Cell(plan, size, size, both)
+        for size in (n // 50, n // 10, n // 4, n // 2)
+        for both in (0, size // 10, size // 2, size)
+    ]
+    worst = max(cells, key=lambda cell: cell.bound(each, 0.0))
+    where = f"sets {worst.left}, cell {worst.both}"
+    name = f"trusted curator, n={n}, t=2^20, N={phantoms}: Cramér-Rao error / curator's {theirs:.0f} ({where})"
+    even = Cell(plan, n // 8, n // 8, n // 64)
+    repetitions = options.choose(2000, 200, 20)
+    counts = replace(worst, left=n // 2, right=n // 2).estimate(
+        np.random.default_rng(2), each, repetitions, n, 0.0
+    )
+    error = math.sqrt(((counts - worst.both) ** 2).mean())
+    head = f"  sets of n/2, cell {worst.both}, RMSE over {repetitions} repetitions"
+    return [
+        Verdict(name, worst.bound(each, 0.0) / theirs),
+        Verdict("  the same for sets of n/8, cell n/64", even.bound(each, 0.0) / theirs),
+        Verdict(f"{head} / curator's", error / theirs),
+    ]
 
 
 def phantoms_for(target, delta, keys, attributes=2, above=7):
@@ -389,8 +375,6 @@ def against_published(options):
             file=sys.stderr,
         )
     least, event = min(raised, key=lambda one: one[0])
-    nothing = rmse([0 * t for t in truth], truth)
-    rows.append(Verdict("RMSE of a table of zeros, over that of likelihood CarEst", nothing / ours))
     return [
         *rows,
         Verdict(
@@ -452,41 +436,31 @@ def likelihood_load(sizes, keys):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begin = time.perf_counter()
         cells = sum(estimate_pair(plan, left, right, n).counts.size for left, right in pairs)
-        seconds = time.perf_counter() - begin
-    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, cells
+        taken = time.perf_counter() - begin
+    return taken, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, cells
 
 
 def speed(options):
     """Published CarEst beside vectorised NumPy; likelihood CarEst of every cell of Adult's 56 pairs."""
     sizes = list(datasets.load("adult", options.data).sizes)
-    rows = []
-    for name, bins in (("8 bins", [min(u, 8) for u in sizes]), ("all values", sizes)):
-        rng = np.random.default_rng(6)
-        plan = SharedKeyPlan(3000, 9, 22, options.choose(2000, 2000, 100), tuple(bins))
-        levels = [random_levels(rng, plan, 45_222 // u, (u, plan.keys)) for u in bins]
-        seconds = [[], [], []]
-        actions = (
-            lambda: published_estimates(plan, range(15), [None] * 15, levels, CROSSING, 45_222),  # noqa: B023
-            lambda: estimate_cells(plan, np.concatenate(levels), bins, CROSSING, 45_222),  # noqa: B023
-            lambda: in_numpy(levels, CROSSING, plan.phantoms, 45_222),  # noqa: B023
-        )
-        for action, taken in zip(actions, seconds, strict=True):
-            action()
-            # Each by itself: threads that sleep while NumPy works would be timed waking up.
-            for _ in range(options.choose(20, 20, 2)):
-                begin = time.perf_counter()
-                action()
-                taken.append(time.perf_counter() - begin)
-        whole, cells, numpy = (float(np.median(taken)) for taken in seconds)
-        rows.append(
-            Verdict(
-                f"published, 56 pairs, {name}, t={plan.keys:,}, checked measurements: seconds",
-                whole,
-            )
-        )
-        rows.append(Verdict("  all counts and errors alone: seconds", cells))
-        rows.append(Verdict("  vectorised NumPy: seconds", numpy))
-        rows.append(Verdict(f"  NumPy / all counts and errors, {name}", numpy / cells))
+    rng = np.random.default_rng(6)
+    plan = SharedKeyPlan(3000, 9, 22, options.choose(2000, 2000, 100), tuple(sizes))
+    levels = [random_levels(rng, plan, 45_222 // u, (u, plan.keys)) for u in sizes]
+    every = np.concatenate(levels)
+    actions = (
+        lambda: estimate_cells(plan, every, sizes, CROSSING, 45_222),
+        lambda: in_numpy(levels, CROSSING, plan.phantoms, 45_222),
+    )
+    for action in actions:
+        action()
+    # Each by itself: threads that sleep while NumPy works would be timed waking up.
+    cells, numpy = (seconds(action, options.choose(20, 20, 2)) for action in actions)
+    head = f"published, 56 pairs, all values, t={plan.keys:,}"
+    rows = [
+        Verdict(f"{head}, all counts and errors: seconds", cells),
+        Verdict("  vectorised NumPy: seconds", numpy),
+        Verdict("  NumPy / all counts and errors, all values", numpy / cells),
+    ]
     context = multiprocessing.get_context("spawn")
     for keys in (1 << 13,) if options.size == SMOKE else (1 << 17, 1 << 20):
         with context.Pool(1) as pool:

@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
 from benchmarks.datasets import Dataset
+from benchmarks.model import double_precision_mbi
 from benchmarks.reproduce.methods import METHODS
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.distances import tvd
@@ -85,14 +86,8 @@ class Mbi:
     """Either mbi, with its own estimator or ours."""
 
     def __init__(self):
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_enable_compilation_cache", False)
-        import mbi
-
-        self.mbi = mbi
-        self.second = hasattr(mbi.estimation, "MirrorDescent")
+        self.mbi = double_precision_mbi()
+        self.second = hasattr(self.mbi.estimation, "MirrorDescent")
 
     def estimators(self):
         """Functions of domain, measurements, total and a model to start from: mbi's own first."""
@@ -552,8 +547,7 @@ def main():
     parser.add_argument("--only", choices=("central", "mbi", "opendp"), help="One section.")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    real = datasets.present("adult", options.data)
-    adult = datasets.load("adult", options.data) if real else datasets.adult_like()
+    adult = datasets.adult(options.data)
     scale = SCALES[options.size]
     few = slice(0, scale.columns)
     part = Dataset(

@@ -1,5 +1,5 @@
 """Tables larger than memory: what a party's process takes for one that is read in pieces, and for one on a cluster. And how
-much of a run of a million records is serial.
+much of a run is serial.
 
     python benchmarks/larger.py [--quick | --smoke] [--only ROW]... [--rows N] [--json FILE]
 
@@ -28,7 +28,7 @@ import pyarrow.parquet
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.limited import measured
+from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
 from vertimrf.clock import Clock
 from vertimrf.keys import PrivateKey, PublicKeys
@@ -47,7 +47,6 @@ from vertimrf.tables.table import Table, encode_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECE = 1 << 18
-GIB = 1 << 30
 
 # 24 columns as registries have them: codes written as text, names of places, numbers with gaps, dates.
 TEXTS = {f"text{i}": size for i, size in enumerate((2, 2, 3, 4, 5, 6, 8, 12, 20, 50, 200))}
@@ -267,13 +266,21 @@ def rows_cluster(rows):
 
 def rows_threads(rows):
     """What part of each phase is serial, by the seconds of the same work on one thread and on two."""
+    yield from serial_parts(datasets.generated(rows), (4, 4))
+    if datasets.present("pisa"):
+        pisa = datasets.load("pisa")
+        yield from serial_parts(pisa.part(slice(rows)), (41, 40))
+
+
+def serial_parts(whole, split):
     seconds = {}
     # The first run loads the kernels.
-    for threads, records in ((2, 1000), (1, rows), (2, rows)):
-        data, options = datasets.high_order(records), RunOptions(seed=0, num_threads=threads)
-        schema = Schema.from_json(dict(zip(data.names, data.sizes, strict=True))).split((8, 8))
-        plan, clock = make_plan(schema, 1.0, PlanOptions(expected_records=records)), Clock()
-        ids = np.arange(records, dtype=np.uint64)
+    for threads, data in ((2, whole.part(slice(1000))), (1, whole), (2, whole)):
+        options = RunOptions(seed=0, num_threads=threads)
+        schema = Schema.from_json(dict(zip(data.names, data.sizes, strict=True))).split(split)
+        planning = PlanOptions(expected_records=data.records, even_if_useless=True)
+        plan, clock = make_plan(schema, 1.0, planning), Clock()
+        ids = np.arange(data.records, dtype=np.uint64)
         messages = [
             Party(plan, name, Secret(bytes(32)), FixedNoise(0), clock=clock, options=options).run(
                 Table(schema.part(name), ids, data.codes[list(schema.party_attributes(name))])
@@ -283,7 +290,7 @@ def rows_threads(rows):
         server = Server(plan, options)
         seconds[threads] = clock.seconds | server.run(server.read(messages)).seconds
     for phase, alone in seconds[1].items():
-        name = f"generated, {rows:,} x 16, {phase}"
+        name = f"{whole.name}, {whole.records:,} x {len(whole.sizes)}, {phase}"
         yield Verdict(f"{name}, s on one thread", alone)
         yield Verdict(f"{name}, serial part", 2 * seconds[2][phase] / alone - 1)
 

@@ -25,6 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
+from benchmarks.measured import seconds
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
@@ -54,19 +55,14 @@ class Problem:
     def tree(self):
         return junction_tree(self.sizes, pairs_of(self.measurements))
 
+    def fit(self, warm=None, **options):
+        return fit(
+            self.sizes, self.measurements, self.total, warm=warm, options=FitOptions(**options)
+        )
+
 
 def pairs_of(measurements):
     return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
-
-
-def adult_codes(folder):
-    """Codes [shape=(15, n), uint16] and sizes of Adult, or of a stand-in."""
-    table = (
-        datasets.load("adult", folder)
-        if datasets.present("adult", folder)
-        else datasets.adult_like()
-    )
-    return table.codes, table.sizes
 
 
 def measure_pairs(codes, sizes, limit, count):
@@ -107,7 +103,7 @@ def search_ratio(codes, sizes, every):
 def off_tree_ratio(problem, every):
     """Seconds of off-tree factors of all pairs outside a problem's cliques over NumPy's to count as many rows in them."""
     sizes = problem.sizes
-    model = fit(sizes, problem.measurements, problem.total)
+    model = problem.fit()
     outside = [m.attributes for m in every if model.tree.covering(m.attributes) < 0]
     drawn = sample(model, 1 << 17, np.random.default_rng(0)).astype(np.int64)
 
@@ -120,27 +116,22 @@ def off_tree_ratio(problem, every):
         return seconds(lambda: fit_off_tree(model, every), 3) / seconds(count, 3)
 
 
-def seconds(function, repeats=5):
-    """Median wall time."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+def double_precision_mbi():
+    """The library, compiling anew in every process."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_compilation_cache", False)
+    import mbi
+
+    return mbi
 
 
 class Peer:
     """mbi, told the same measurements."""
 
     def __init__(self):
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_enable_compilation_cache", False)
-        import mbi
-
-        self.mbi = mbi
+        self.mbi = double_precision_mbi()
 
     def domain(self, problem):
         return self.mbi.Domain([str(i) for i in range(len(problem.sizes))], problem.sizes)
@@ -192,16 +183,11 @@ class Peer:
 def iteration(problem):
     """Seconds of one L-BFGS iteration: propagation, gradient, direction."""
     seen = []
-    fit(
-        problem.sizes,
-        problem.measurements,
-        problem.total,
-        options=FitOptions(
-            steps=1,
-            tolerance=0.0,
-            iterations=200,
-            progress=lambda *_: seen.append(time.perf_counter()),
-        ),
+    problem.fit(
+        steps=1,
+        tolerance=0.0,
+        iterations=200,
+        progress=lambda *_: seen.append(time.perf_counter()),
     )
     return float(np.median(np.diff(seen)))
 
@@ -249,9 +235,10 @@ def peak_memory(data):
 
 def print_peak_memory(data):
     """Body of that process; Linux only. Compiling and loading are over when the clock of the peak is set back."""
-    codes, sizes = adult_codes(data)
+    adult = datasets.adult(data)
+    codes, sizes = adult.codes, adult.sizes
     small = measure_pairs(codes, sizes, 1e3, 5)
-    sample(fit(sizes, small.measurements, small.total), 100, np.random.default_rng(0))
+    sample(small.fit(), 100, np.random.default_rng(0))
     problem = measure_pairs(codes, sizes, 3e6, 40)
     tree = problem.tree()
 
@@ -261,13 +248,7 @@ def print_peak_memory(data):
 
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    model = fit(
-        sizes,
-        problem.measurements,
-        problem.total,
-        tree=tree,
-        options=FitOptions(steps=1, iterations=5),
-    )
+    model = problem.fit(steps=1, iterations=5)
     sample(model, 1000, np.random.default_rng(0))
     print((status("VmHWM") - before) / (8 * tree.cells))
 
@@ -282,7 +263,7 @@ def rounds(problem, count, peer):
     start = time.perf_counter()
     model = None
     for step in steps:
-        model = fit(step.sizes, step.measurements, step.total, warm=model)
+        model = step.fit(warm=model)
     ours = time.perf_counter() - start
     if peer is None:
         return ours, None, model.loss, None
@@ -314,14 +295,15 @@ def run(data, size):
     """All lines, each as soon as it is known."""
     quick, smoke = size != FULL, size == SMOKE
     peer = Peer() if importlib.util.find_spec("mbi") else None
-    codes, sizes = adult_codes(data)
+    adult = datasets.adult(data)
+    codes, sizes = adult.codes, adult.sizes
     problem = measure_pairs(codes, sizes, *((1e4, 3) if smoke else (6e5, 25)))
     tree = problem.tree()
     print(
         f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}"
     )
 
-    fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=1, iterations=3))
+    problem.fit(steps=1, iterations=3)
     ours = iteration(problem)
     yield Verdict("one iteration, ms", 1e3 * ours)
     iterations = 10 if smoke else 300 if quick else 1200
@@ -337,38 +319,20 @@ def run(data, size):
         "one iteration: times faster than mbi", theirs / iterations / ours if theirs else None
     )
 
-    model = fit(sizes, problem.measurements, problem.total)
-    yield Verdict(
-        "default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total))
-    )
-    yield Verdict("default fit, loss", model.loss)
+    model = problem.fit()
     share = final = None
     if loss is not None and theirs is not None:
         yield Verdict(f"mbi: loss after {iterations} iterations", loss)
         # Steps that go for the loss alone, as mbi's do.
         exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
-            model = fit(
-                sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)
-            )
+            model = problem.fit(steps=steps, **exact)
             if model.loss <= loss:
                 break
-        taken = seconds(
-            lambda: fit(
-                sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)
-            )
-        )
+        taken = seconds(lambda: problem.fit(steps=steps, **exact))
         # A loss that is never reached takes for ever.
         share = taken / theirs if model.loss <= loss else math.inf
-        final = (
-            fit(
-                sizes,
-                problem.measurements,
-                problem.total,
-                options=FitOptions(steps=steps + 5, **exact),
-            ).loss
-            / loss
-        )
+        final = problem.fit(steps=steps + 5, **exact).loss / loss
     yield Verdict(f"time to mbi's loss after {iterations} iterations, share of mbi's", share)
     yield Verdict("final loss, share of mbi's", final)
 

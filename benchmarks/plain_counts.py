@@ -11,8 +11,6 @@ import numpy as np
 from vertimrf.encrypted.packing import counters_of
 from vertimrf.party import encrypted_counts
 
-__all__ = ["without_encryption"]
-
 
 def _moved(codes, sizes, contrasts):
     """What every row adds to every counter [shape=(rows, counters), float32]."""

@@ -18,8 +18,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Table", "commit", "put_between", "tables"]
-
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN = re.compile(r"<!-- table: (.+?) -->\n")
 BIRTH = re.compile(r"Measured at (\S+), (\d{4}-\d\d-\d\d), (.+?)\. <!-- depends on (.+?) -->\n")

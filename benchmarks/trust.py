@@ -26,8 +26,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.datasets import FOLDER, Dataset, load, present
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks.datasets import Dataset, load, present
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf import combine
 from vertimrf.distances import random_marginals, tvd
 from vertimrf.kernels.contingency import contingency
@@ -35,7 +35,6 @@ from vertimrf.model.sample import expected_marginals
 from vertimrf.model.trust import IMPLIED, MEASURED
 from vertimrf.named_model import NORMAL_95, Model
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.defaults import default_delta
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
@@ -96,8 +95,7 @@ def generated(records, columns, follows):
 
 def schema_of(data, holders):
     """The table's columns, dealt to one holder or two parties."""
-    pairs = zip(data.names, data.sizes, strict=True)
-    schema = Schema.of({"all": [Attribute.integer(name, size) for name, size in pairs]})
+    schema = Schema.from_json(dict(zip(data.names, data.sizes, strict=True)))
     d = len(data.sizes)
     return schema if holders == 1 else schema.split((d - d // 2, d // 2))
 
@@ -396,16 +394,18 @@ def covering(size, folder):
 
 
 def main():
-    parser = arguments(__doc__, quick="small tables, two runs of each")
-    parser.add_argument("--data", type=Path, default=FOLDER)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        quick="small tables, two runs of each",
+        data="the paper's tables and hotel bookings",
+    ).parse_args()
     rows = itertools.chain(
         covering(options.size, options.data),
         trusted(options.size, options.data),
         never_worse(options.size),
         more_is_better(options.size),
     )
-    sys.exit(conclude(show(rows, "trust", options.size), options.json, options.size))
+    finish(rows, "trust", options)
 
 
 if __name__ == "__main__":

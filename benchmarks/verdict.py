@@ -18,23 +18,6 @@ from pathlib import Path
 
 from .datasets import FOLDER
 
-__all__ = [
-    "BARS",
-    "FULL",
-    "QUICK",
-    "SMOKE",
-    "Bar",
-    "Verdict",
-    "arguments",
-    "at_least",
-    "at_most",
-    "conclude",
-    "finish",
-    "load_bars",
-    "show",
-    "with_bar",
-]
-
 BARS = Path(__file__).with_name("bars.toml")
 FULL, QUICK, SMOKE = "full", "quick", "smoke"
 

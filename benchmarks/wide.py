@@ -4,34 +4,27 @@
 
 FOLDER holds adult and pisa (NAME.csv.gz with record_id and integer codes, NAME-domain.json); rows that need them say so where
 they are absent. The peer is mbi 2.0.0 (`pip install "mbi==2.0.0"`, the extra `peers`), in float64, in this process. Whole runs
-are commands, timed with their start-up, after one that compiled. Every row has a process and a time limit of its own, and says
-where it ended there. Run it on an otherwise idle machine. --quick ends within two minutes: fewer records, the peer counts only,
-Adult alone. --smoke takes a few columns and a generated table.
+are commands, timed with their start-up, after one that compiled. Run it on an otherwise idle machine. --quick ends within a minute: counting fewer records, and Adult.
+--smoke takes a few columns and a generated table.
 """
 
-from __future__ import annotations
-
-import argparse
-import functools
 import importlib.util
 import itertools
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.limited import end_cleanly, limited, measured, tell
+from benchmarks.measured import measured
 from benchmarks.model import Peer
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 
-ROOT = Path(__file__).resolve().parents[1]
 # Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).
 CENSUS = tuple(
     np.fromstring(
@@ -145,7 +138,7 @@ def marginal_rows(data, size):
     model = census_model(1e6)
     census_model(1e4).marginals(pairs)
     ours, marginals = clock(lambda: model.marginals(pairs))
-    peer = peer_or_none() if size == FULL else None
+    peer = peer_or_none()
     theirs = worst = compiling = None
     if peer is not None:
         # Pairs that a clique holds are few, and mbi has them ready; the others take it an elimination each, which it compiles.
@@ -171,7 +164,7 @@ def sampling_rows(data, size):
     """Synthetic rows from a fitted model."""
     from vertimrf.model.sample import sample
 
-    records = {FULL: 1_000_000, QUICK: 100_000, SMOKE: 1000}[size]
+    records = {FULL: 1_000_000, SMOKE: 1000}[size]
     model = census_model(1e6)
     sample(model, 1000, np.random.default_rng(0))
     ours, _ = clock(lambda: sample(model, records, np.random.default_rng(0)))
@@ -211,25 +204,12 @@ def synthesized(folder, table, domain, split, epsilon):
     from vertimrf.plan.schema import Schema
 
     schema = folder / "schema.json"
-    counts = [int(count) for count in split.split(",")]
-    Schema.load(domain).split(counts).save(schema)
-    (folder / "run").mkdir(exist_ok=True)
-    return measured(
-        "synthesize",
-        table,
-        "--id",
-        "record_id",
-        "--schema",
-        schema,
-        "--epsilon",
-        epsilon,
-        "--out",
-        folder / "out.csv",
-        "--model",
-        folder / "run" / "model.vmrf",
-        "--json",
-        folder / "run" / "run.json",
-    )
+    Schema.load(domain).split([int(count) for count in split.split(",")]).save(schema)
+    run = folder / "run"
+    run.mkdir(exist_ok=True)
+    words = f"--id record_id --schema {schema} --epsilon {epsilon} --out {folder}/out.csv"
+    words += f" --model {run}/model.vmrf --json {run}/run.json"
+    return measured("synthesize", table, *words.split())
 
 
 def whole(name, figures):
@@ -296,32 +276,16 @@ def log_uniform(least, most, count):
     )
 
 
-@dataclass(frozen=True)
-class Row:
-    """What is measured in a process of its own.
-
-    Attributes:
-        work: from the data folder and the size, the verdicts.
-        limit: seconds after which it is ended.
-        sizes: that have it.
-    """
-
-    work: Callable[[Path, str], Iterator[Verdict]]
-    limit: float
-    sizes: tuple[str, ...] = (FULL,)
-
-
+# What is measured, from the data folder and the size, and the sizes that have it.
 ROWS = {
-    "counting": Row(counting_rows, 300, (FULL, QUICK, SMOKE)),
-    "marginals": Row(marginal_rows, 600, (FULL, QUICK)),
-    "sampling": Row(sampling_rows, 600, (FULL, QUICK, SMOKE)),
-    "adult": Row(
-        functools.partial(file_rows, name="adult", split="8,7", epsilon=0.8), 240, (FULL, QUICK)
-    ),
-    "demo": Row(demo_rows, 600),
-    "pisa": Row(functools.partial(file_rows, name="pisa", split="41,40", epsilon=1.0), 600),
-    "110": Row(
-        functools.partial(
+    "counting": (counting_rows, (FULL, QUICK, SMOKE)),
+    "marginals": (marginal_rows, (FULL,)),
+    "sampling": (sampling_rows, (FULL, SMOKE)),
+    "adult": (partial(file_rows, name="adult", split="8,7", epsilon=0.8), (FULL, QUICK)),
+    "demo": (demo_rows, (FULL,)),
+    "pisa": (partial(file_rows, name="pisa", split="41,40", epsilon=1.0), (FULL,)),
+    "110": (
+        partial(
             generated_rows,
             name="110 attributes of 5 to 100 values",
             sizes=log_uniform(5, 100, 110),
@@ -329,10 +293,10 @@ ROWS = {
             split="55,55",
             epsilon=4.0,
         ),
-        600,
+        (FULL,),
     ),
-    "300": Row(
-        functools.partial(
+    "300": (
+        partial(
             generated_rows,
             name="300 attributes of 4 values",
             sizes=[4] * 300,
@@ -340,10 +304,10 @@ ROWS = {
             split="75,75,75,75",
             epsilon=1.0,
         ),
-        900,
+        (FULL,),
     ),
-    "241": Row(
-        functools.partial(
+    "241": (
+        partial(
             generated_rows,
             name="241 attributes of 2 to 20 values",
             sizes=log_uniform(2, 20, 241),
@@ -351,10 +315,10 @@ ROWS = {
             split="241",
             epsilon=1.0,
         ),
-        600,
+        (FULL,),
     ),
-    "million": Row(
-        functools.partial(
+    "million": (
+        partial(
             generated_rows,
             name="81 attributes of mbi's census",
             sizes=list(CENSUS),
@@ -362,10 +326,10 @@ ROWS = {
             split="41,40",
             epsilon=1.0,
         ),
-        900,
+        (FULL,),
     ),
-    "20": Row(
-        functools.partial(
+    "20": (
+        partial(
             generated_rows,
             name="20 attributes of 2 values",
             sizes=[2] * 20,
@@ -373,37 +337,20 @@ ROWS = {
             split="10,10",
             epsilon=1.0,
         ),
-        120,
         (SMOKE,),
     ),
 }
 
 
 def main():
-    quick = "two minutes: fewer records, Adult alone"
+    quick = "a minute: counting fewer records, and Adult"
     parser = arguments(__doc__, quick=quick, data="adult and pisa")
     parser.add_argument(
         "--only", choices=ROWS, action="append", help="this row alone; may be repeated"
     )
-    parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    end_cleanly()
-    if options.row:
-        tell(ROWS[options.row].work(options.data, options.size))
-        return
-    chosen = options.only or [name for name, row in ROWS.items() if options.size in row.sizes]
-    given = [
-        "--data",
-        str(options.data.absolute()),
-        *([] if options.size == FULL else [f"--{options.size}"]),
-    ]
-    verdicts = (
-        verdict
-        for name in chosen
-        for verdict in limited(
-            name, [sys.executable, __file__, "--row", name, *given], ROWS[name].limit
-        )
-    )
+    chosen = options.only or [name for name, (_, sizes) in ROWS.items() if options.size in sizes]
+    verdicts = (row for name in chosen for row in ROWS[name][0](options.data, options.size))
     finish(verdicts, "wide", options)
 
 

@@ -2,14 +2,14 @@
 
 import json
 import shutil
+from collections import namedtuple
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
 import pytest
+from builders import schema_of
 from commands import good, run
-
-from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.schema import Schema
 
 
 @pytest.fixture
@@ -70,6 +70,13 @@ def synthesize(folder, *more, **options):
     return run("synthesize", *tables, *flags, *more)
 
 
+def evaluated(folder, *more):
+    """The synthetic table beside both parties'."""
+    real = f"--real {folder}/left.csv --real {folder}/right.parquet --id id"
+    made = () if "--synthetic" in more else ("--synthetic", folder / "out.csv")
+    return run(f"evaluate {real} --schema {folder}/schema.toml", *made, *more)
+
+
 def went_well(result):
     """A command's result, which ended well."""
     assert result.exit_code == 0, result.output
@@ -109,18 +116,14 @@ def test_synthesize_then_evaluate(folder):
         assert key in report
     assert sum(entry["share"] for entry in report["ledger"]) == pytest.approx(1)
     assert set(report["message_bytes"]) == {"left", "right"}
-    arguments = f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml --ways 2,3"
-    real = f"--real {folder}/left.csv --real {folder}/right.parquet"
-    good(f"evaluate {real} {arguments}", f"--json {folder}/tvd.json")
+    went_well(evaluated(folder, "--ways 2,3 --json", folder / "tvd.json"))
     assert 0 < json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.1
 
 
 def test_one_table_is_dealt_to_parties(folder):
     left = pd.read_csv(folder / "left.csv").assign(c=0)
     left.to_csv(folder / "one.csv.gz", index=False)
-    codes = {name: Attribute.integer(name, size) for name, size in (("a", 3), ("b", 2), ("c", 1))}
-    parties = {"one": [codes["a"], codes["b"]], "two": [codes["c"]]}
-    Schema.of(parties).save(folder / "dealt.json")
+    schema_of(one={"a": 3, "b": 2}, two={"c": 1}).save(folder / "dealt.json")
     went_well(
         synthesize(folder, tables=[folder / "one.csv.gz"], schema=folder / "dealt.json", rows=50)
     )
@@ -428,12 +431,7 @@ def test_bad_options(folder):
     refused(synthesize(folder, encoder="magic"), "magic")
     refused(synthesize(folder, rows=0), "--rows")
     refused(synthesize(folder, tau=1), "tau")
-    refused(
-        run(
-            f"evaluate --real {folder}/left.csv --real {folder}/right.parquet --synthetic {folder}/none.csv --id id --schema {folder}/schema.toml",
-        ),
-        "none.csv",
-    )
+    refused(evaluated(folder, "--synthetic", folder / "none.csv"), "none.csv")
 
 
 def test_what_cannot_be_had_again_is_not_written_over(folder):
@@ -498,13 +496,7 @@ def test_numbers_out_of_range_are_refused_before_the_work(folder):
 
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert synthesize(folder, rows=500).exit_code == 0
-    real = f"--real {folder}/left.csv --real {folder}/right.parquet"
-    result = went_well(
-        run(
-            f"evaluate {real}",
-            f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml",
-        )
-    )
+    result = went_well(evaluated(folder))
     assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == [
         "3-way",
         "4-way",
@@ -532,44 +524,49 @@ def test_kernels_that_have_to_be_compiled_first_are_told_in_a_pipe_too(folder, m
     assert "Compiling 2 kernels, once on this machine" in synthesize(folder).stderr
 
 
-@pytest.mark.parametrize("command", ["check", "party", "server", "synthesize"])
-def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, command):
-    """One sentence, no table read, nothing written."""
-    from collections import namedtuple
+@contextmanager
+def full_disk():
+    """There is no room, and the server's work must not begin."""
+    usage = namedtuple("usage", "total used free")(10**9, 10**9, 100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: usage)
+        patch.setattr("vertimrf.server.server.Server.run", lambda *_: pytest.fail("worked first"))
+        yield patch
 
-    if command in ("check", "party", "server"):
-        fingerprint = started(folder)
-        for name in TABLES:
-            good(f"accept {folder}/{name} {fingerprint}")
-    if command == "server":
-        for who in ("left", "right"):
-            good(f"run party {folder}/{who}")
-            if who == "left":
-                good(f"run server {folder}/server")
-    monkeypatch.setattr(
-        "shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100)
-    )
-    if command == "check":
-        refused(run(f"check {folder}/left"), "1 problem")
-        assert "MB left" in run(f"check {folder}/left").output
-        return
-    for module in ("arrow", "table"):
-        # A run's table is read first, as what is left out of it is said in any case.
-        if command == "synthesize":
-            monkeypatch.setattr(
-                f"vertimrf.tables.{module}.open_pieces",
-                lambda *_: pytest.fail("read a table first"),
-            )
-    monkeypatch.setattr("vertimrf.server.server.Server.run", lambda *_: pytest.fail("worked first"))
-    outcome = (
-        synthesize(folder)
-        if command == "synthesize"
-        else run(f"run {command}", folder / command.replace("party", "left"))
-    )
+
+def without_room(folder, outcome):
+    """One sentence, nothing written."""
     refused(outcome, "MB left", "make room or name another folder")
     assert not list(folder.rglob("synthetic*"))
     assert not (folder / "out.csv").exists()
-    assert (folder / "x" / "parties" / "left" / "message").exists() == (command == "server")
+
+
+def test_a_disk_without_room_is_told_before_a_table_is_read(folder):
+    with full_disk() as patch:
+        for module in ("arrow", "table"):
+            patch.setattr(
+                f"vertimrf.tables.{module}.open_pieces", lambda *_: pytest.fail("read a table")
+            )
+        without_room(folder, synthesize(folder))
+
+
+def test_a_disk_without_room_is_told_every_role_before_the_work(folder):
+    fingerprint, message = started(folder), folder / "x" / "parties" / "left" / "message"
+    for name in TABLES:
+        good(f"accept {folder}/{name} {fingerprint}")
+    with full_disk():
+        checked = run(f"check {folder}/left")
+        refused(checked, "1 problem")
+        assert "MB left" in checked.output
+        # A run's table is read first, as what is left out of it is said in any case.
+        without_room(folder, run(f"run party {folder}/left"))
+        assert not message.exists()
+    good(f"run party {folder}/left")
+    assert message.exists()
+    good(f"run server {folder}/server")
+    good(f"run party {folder}/right")
+    with full_disk():
+        without_room(folder, run(f"run server {folder}/server"))
 
 
 def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
@@ -637,8 +634,8 @@ def test_parties_may_hold_different_people(folder):
         == len(pd.read_csv(folder / "out.csv"))
         == pytest.approx(inner["records"], abs=0.551)
     )
-    evaluated = f"evaluate --real {folder}/left.csv --real {folder}/right.parquet --synthetic {folder}/out.csv --id id --schema {folder}/schema.toml --ways 2"
-    result = went_well(run(evaluated, f"--json {folder}/tvd.json"))
+    figures = f"--ways 2 --json {folder}/tvd.json"
+    result = went_well(evaluated(folder, figures))
     assert "The real tables have 3,000, 3,000 records; 2,000 are compared." in result.output
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
 
@@ -648,22 +645,12 @@ def test_parties_may_hold_different_people(folder):
     assert set(table["held_by"]) == {"left", "right", "left+right"}
     assert (table["a"].isna() == (table["held_by"] == "right")).all()
     assert (table["age"].isna() == (table["held_by"] == "left")).all()
-    result = went_well(run(evaluated, f"--population outer --json {folder}/tvd.json"))
+    went_well(evaluated(folder, "--population outer", figures))
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
-    result = went_well(
-        run(
-            f"sample {folder}/a.model --where held_by=left --rows 10 --out {folder}/more.csv",
-        )
-    )
+    good(f"sample {folder}/a.model --where held_by=left --rows 10 --out {folder}/more.csv")
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
-    assert "held_by" in refused_where(folder, "held_by=nobody")
-
-
-def refused_where(folder, condition):
-    """What is said of a condition that a model cannot fulfil."""
-    result = run(f"sample {folder}/a.model --where {condition} --out {folder}/none.csv")
-    refused(result)
-    return result.output
+    none = f"sample {folder}/a.model --where held_by=nobody --out {folder}/none.csv"
+    refused(run(none), "held_by")
 
 
 def test_a_deployment_of_different_people(folder):

@@ -1,14 +1,15 @@
 """Impossible combinations through whole runs: no synthetic row has one, whoever holds the columns; tables that do are refused."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from commands import run
+from commands import good, refused
 from planning import plan_with
 
-from tests.builders import dealt
+from tests.builders import dealt, schema_of
 from tests.roles import messages_of, run_server
 from vertimrf.errors import ModelError, NoMassError
 from vertimrf.evaluation import EvaluationOptions, evaluate
@@ -52,6 +53,12 @@ def schema(impossible=COMBINATIONS):
         },
         impossible=impossible,
     )
+
+
+def planned(schema, **options):
+    """A plan of count sketches for them."""
+    settings = {"expected_records": RECORDS, "encoder": "count-sketch", "message_bytes": 300_000}
+    return plan_with(schema, **settings | options)
 
 
 def real(seed=0, records=RECORDS):
@@ -111,14 +118,7 @@ def by_hand(table):
 def test_no_row_of_a_run_is_impossible(encoder, options):
     """Little budget, so that without the schema's word rows would be: see the test below."""
     table = real()
-    plan = plan_with(
-        schema(),
-        epsilon=0.3,
-        expected_records=RECORDS,
-        encoder=encoder,
-        message_bytes=300_000,
-        **{"tau": 20_000, **options},
-    )
+    plan = planned(schema(), epsilon=0.3, encoder=encoder, **{"tau": 20_000, **options})
     trial = run_protocol(plan, dealt(plan.schema, encoded(table)))
     result = trial.result
     assert result.codes.shape[1] > RECORDS / 2
@@ -134,14 +134,7 @@ def test_no_row_of_a_run_is_impossible(encoder, options):
 
 
 def test_without_the_schemas_word_noise_makes_impossible_rows():
-    plan = plan_with(
-        schema(()),
-        epsilon=0.3,
-        expected_records=RECORDS,
-        encoder="count-sketch",
-        message_bytes=300_000,
-        tau=20_000,
-    )
+    plan = planned(schema(()), epsilon=0.3, tau=20_000)
     trial = run_protocol(plan, dealt(plan.schema, encoded(real())))
     assert sum(broken(trial.result.codes)) > 0
     assert broken(trial.result.codes) == by_hand(trial.result.table)
@@ -149,19 +142,14 @@ def test_without_the_schemas_word_noise_makes_impossible_rows():
 
 def test_what_many_records_contradict_is_doubted():
     """Across parties nobody can check; the server's measurements can."""
-    attributes = {
-        "one": [Attribute.integer("sex", 2), Attribute.integer("a", 5)],
-        "two": [Attribute.integer("x", 2)],
-    }
-    stated = Schema.of(
-        attributes, impossible=[Impossible.of(sex=0, x=0), Impossible.of(sex=0, a=[0, 1], x=1)]
+    stated = replace(
+        schema_of(one={"sex": 2, "a": 5}, two={"x": 2}),
+        impossible=(Impossible.of(sex=0, x=0), Impossible.of(sex=0, a=[0, 1], x=1)),
     )
     rng = np.random.default_rng(0)
     sex = rng.integers(0, 2, RECORDS)
     codes = np.stack([sex, rng.integers(2, 5, RECORDS), sex])
-    plan = plan_with(
-        stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
-    )
+    plan = planned(stated, epsilon=5.0)
     result = run_protocol(plan, dealt(stated, codes)).result
     assert [
         int(breaking(result.codes, combination).sum()) for combination in stated.combinations
@@ -179,8 +167,9 @@ def test_what_many_records_contradict_is_doubted():
 
 
 def test_bins_that_lie_partly_in_a_combination_raise_no_doubt():
-    attributes = {"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 2)]}
-    stated = Schema.of(attributes, impossible=[Impossible.of(a=[0, 1, 2], x=0)])
+    stated = replace(
+        schema_of(one={"a": 4}, two={"x": 2}), impossible=(Impossible.of(a=[0, 1, 2], x=0),)
+    )
     counts = np.array([[400.0, 0.0], [300.0, 0.0], [0.0, 300.0]])
     whole = Measurement((0, 1), (np.array([0, 1, 1, 2]), None), counts, 1.0)
     cut = Measurement((0, 1), (np.array([0, 1, 2, 2]), None), counts, 1.0)
@@ -204,39 +193,28 @@ def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch):
     def beyond(*_, **__):
         raise ModelError("The model has left the range.")
 
-    attributes = {"one": [Attribute.integer("sex", 2)], "two": [Attribute.integer("x", 2)]}
-    stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0)])
-    sex = np.random.default_rng(0).integers(0, 2, RECORDS)
-    plan = plan_with(
-        stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
+    stated, true = (
+        replace(schema_of(one={"sex": 2}, two={"x": 2}), impossible=(Impossible.of(sex=0, x=x),))
+        for x in (0, 1)
     )
+    sex = np.random.default_rng(0).integers(0, 2, RECORDS)
+    plan = planned(stated, epsilon=5.0)
     monkeypatch.setattr("vertimrf.server.server.combine_graphs", beyond)
     with pytest.raises(
         ModelError,
         match=r"No model fits both the messages and the schema. About .* impossible combination 1",
     ):
         run_protocol(plan, dealt(stated, np.stack([sex, sex])))
-    true = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=1)])
-    plan = plan_with(
-        true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
-    )
+    plan = planned(true, epsilon=5.0)
     with pytest.raises(ModelError, match="left the range"):
         run_protocol(plan, dealt(true, np.stack([sex, sex])))
 
 
 def test_combinations_that_need_more_than_tau_together_have_it():
     """A ring of pairs: each fits into tau, what holds all of them does not."""
-    attributes = [Attribute.integer(f"a{i}", 6) for i in range(4)]
-    ring = [Impossible.of(**{f"a{i}": 0, f"a{(i + 1) % 4}": 0}) for i in range(4)]
-    linked = Schema.of({"one": attributes[:2], "two": attributes[2:]}, impossible=ring)
-    plan = plan_with(
-        linked,
-        epsilon=1.0,
-        expected_records=500,
-        tau=36,
-        encoder="count-sketch",
-        message_bytes=100_000,
-    )
+    ring = tuple(Impossible.of(**{f"a{i}": 0, f"a{(i + 1) % 4}": 0}) for i in range(4))
+    linked = replace(schema_of(one={"a0": 6, "a1": 6}, two={"a2": 6, "a3": 6}), impossible=ring)
+    plan = planned(linked, expected_records=500, tau=36, message_bytes=100_000)
     codes = np.random.default_rng(0).integers(1, 6, (4, 500))
     result = run_server(plan, messages_of(plan, dealt(linked, codes)))
     assert not any(breaking(result.codes, combination).any() for combination in linked.combinations)
@@ -276,13 +254,7 @@ def test_records_that_have_one_are_dropped():
     table = real().to_pandas()
     table.loc[[4, 7], "pupil"] = "yes"
     table.loc[[4, 7], "age"] = 70
-    plan = plan_with(
-        schema(),
-        epsilon=1.0,
-        expected_records=RECORDS,
-        encoder="count-sketch",
-        message_bytes=100_000,
-    )
+    plan = planned(schema(), message_bytes=100_000)
     party = Party(plan, "one", Secret.new())
     words = "2 records (the first is row 5) have what the schema calls impossible: age from 60 and pupil = 'yes'; correct"
     read = party.encode(table[["id", "age", "cancelled", "pupil"]], "id")
@@ -339,52 +311,28 @@ def folder(tmp_path):
 
 
 def test_from_parts_of_a_schema_to_rows_on_a_condition(folder):
-    merged = run(f"schema merge {folder}/one.toml {folder}/two.toml --out {folder}/schema.toml")
-    assert merged.exit_code == 0, merged.output
+    good(f"schema merge {folder}/one.toml {folder}/two.toml --out {folder}/schema.toml")
     assert Schema.load(folder / "schema.toml").impossible == COMBINATIONS[4:]
     # What spans parties is written into the merged file.
-    with (folder / "schema.toml").open() as file:
-        text = file.read()
+    text = (folder / "schema.toml").read_text()
     (folder / "schema.toml").write_text(
         '[[impossible]]\nage = {below = 17}\nmarried = ["yes", "widowed"]\n\n' + text
     )
     arguments = f"--schema {folder}/schema.toml --epsilon 1 --expected-records {RECORDS} --encoder count-sketch"
-    planned = run(f"plan {arguments}", f"--out {folder}/plan.json")
-    assert planned.exit_code == 0, planned.output
-    assert (
-        "impossible, and so in no row: age below 17 and married = 'yes' or 'widowed'; age from 60 and"
-        in planned.output
-    )
-    assert "Note: Impossible combination 1" in planned.output
-    assert "the bin from 15 to 20 of 'age' lies only partly within it" in planned.output
-    assert "impossible: age from 60" in run(f"inspect {folder}/schema.toml").output
-    tables = [folder / "one.csv", folder / "two.parquet"]
-    made = run(
-        "synthesize",
-        *tables,
-        "--id id",
-        arguments,
-        f"--out {folder}/out.csv --model {folder}/a.model --seed 1",
-    )
-    assert made.exit_code == 0, made.output
-    compared = run(
-        "evaluate --real",
-        tables[0],
-        "--real",
-        tables[1],
-        f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml",
-    )
-    assert (
-        "Impossible, age below 17 and married = 'yes' or 'widowed': 0 synthetic records, 0 real ones"
-        in compared.output
-    )
+    said = good(f"plan {arguments}", f"--out {folder}/plan.json")
+    combination = "age below 17 and married = 'yes' or 'widowed'"
+    assert f"impossible, and so in no row: {combination}; age from 60 and" in said
+    assert "Note: Impossible combination 1" in said
+    assert "the bin from 15 to 20 of 'age' lies only partly within it" in said
+    assert "impossible: age from 60" in good(f"inspect {folder}/schema.toml")
+    one, two = folder / "one.csv", folder / "two.parquet"
+    files = f"--out {folder}/out.csv --model {folder}/a.model --seed 1"
+    good(f"synthesize {one} {two} --id id", arguments, files)
+    made = f"--synthetic {folder}/out.csv --id id --schema {folder}/schema.toml"
+    compared = good(f"evaluate --real {one} --real {two}", made)
+    assert f"Impossible, {combination}: 0 synthetic records, 0 real ones" in compared
     where = f"sample {folder}/a.model --rows 50 --out {folder}/some.csv"
-    some = run(where, "--where age=12")
-    assert some.exit_code == 0, some.output
+    good(where, "--where age=12")
     assert (folder / "some.csv").read_text().count('"no"') >= 50
-    none = run(where, "--where age=12 --where married=yes")
-    assert none.exit_code == 2
-    assert (
-        "the schema rules it out by impossible combination 1 (age below 17 and married = 'yes' or 'widowed')."
-        in none.output
-    )
+    none = refused(where, "--where age=12 --where married=yes")
+    assert f"the schema rules it out by impossible combination 1 ({combination})." in none

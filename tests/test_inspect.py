@@ -5,23 +5,21 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
+from builders import schema_of
+from commands import refused
 from planning import plan_with
 
-from vertimrf.cli import main
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.inspect import describe
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.standing import REPLACE, Standing
 from vertimrf.tables.arrow import write_table
 
 
 @pytest.fixture(scope="module")
 def schema():
-    return Schema.of({"one": [Attribute.integer("a", 3)], "two": [Attribute.integer("b", 2)]})
+    return schema_of(one={"a": 3}, two={"b": 2})
 
 
 def test_plan_ledger_and_schema(schema, tmp_path):
@@ -64,9 +62,7 @@ def test_binary_files_and_others(tmp_path):
     assert "A thing" in describe(tmp_path / "m")
     assert "2×3" in describe(tmp_path / "m")
     (tmp_path / "noise").write_bytes(b"\x00\x01")
-    result = CliRunner().invoke(main, ["inspect", str(tmp_path / "noise")])
-    assert result.exit_code == 2
-    assert "no file of this library" in result.output
+    assert "no file of this library" in refused("inspect", tmp_path / "noise")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from builders import records_of
+from builders import records_of, schema_of
 from oracles import ALPHA, cdf, chi_square
 from planning import plan_with
 
@@ -29,8 +29,6 @@ from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
@@ -87,6 +85,8 @@ CASES = {
     "three parties": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, PAIRS),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
+    # Which values are measured as one follows from noisy one-way marginals.
+    "a long domain": (((200, 5, 6), (4,)), 2500, {"encoder": "count-sketch"}),
     "encrypted counts": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "encrypted", "keys": None}),
     "shared columns": (
         ((6, 5, 4, 7), (4,)),
@@ -104,18 +104,14 @@ CASES = {
 def plan_of(case):
     sizes, records, settings = CASES[case]
     names = ("one", "two", "three")
-    parties = zip(names, sizes, strict=False)
-    columns_of = {
-        name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(columns)]
-        for name, columns in parties
-    }
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
-    if common := settings.pop("shared", 0):
-        columns_of = {
-            name: [*columns, Attribute.integer("common", common)]
-            for name, columns in columns_of.items()
-        }
-    plan = plan_with(Schema.of(columns_of), expected_records=records, **settings)
+    common = settings.pop("shared", 0)
+    columns_of = {
+        name: {f"{name[:2]}{i}": size for i, size in enumerate(columns)}
+        | ({"common": common} if common else {})
+        for name, columns in zip(names, sizes, strict=False)
+    }
+    plan = plan_with(schema_of(**columns_of), expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
     assert [local.score_sigma > 0 for local in plan.local] == [
         case != "one clique" and len(columns) > 1 for columns in sizes
@@ -136,6 +132,12 @@ def tables_of(plan, rows, seed):
 
 def without_record(table, record):
     return records_of(table, np.delete(np.arange(table.records), record))
+
+
+def with_another_value(table, record):
+    codes = table.codes.copy()
+    codes[0, record] = (codes[0, record] + 1) % table.attributes[0].size
+    return Table(table.attributes, table.digests, codes)
 
 
 @dataclass
@@ -199,20 +201,22 @@ def recorded(plan, tables):
 
 
 @pytest.mark.parametrize(
-    "other", ["one record fewer", "another table of another size", "no record at all"]
+    "other",
+    {
+        "one record fewer": lambda plan, tables: [without_record(table, 17) for table in tables],
+        "another value": lambda plan, tables: [with_another_value(table, 17) for table in tables],
+        "another table of another size": lambda plan, tables: tables_of(plan, 401, 5),
+        "no record at all": lambda plan, tables: tables_of(plan, 0, 5),
+    }.items(),
+    ids=lambda other: other[0],
 )
 def test_with_all_ledgered_answers_fixed_every_release_is_the_same(plan, tables, recorded, other):
-    size = {"one record fewer": None, "another table of another size": 401, "no record at all": 0}[
-        other
-    ]
-    others = (
-        [without_record(table, 17) for table in tables]
-        if size is None
-        else tables_of(plan, size, 5)
-    )
-    for party, (table, first) in enumerate(zip(others, recorded, strict=True)):
+    _, changed = other
+    for party, (table, first) in enumerate(zip(changed(plan, tables), recorded, strict=True)):
         again = release(plan, party, table, first.tape)
         assert again.bytes == first.bytes
+        # Rows and answers of encrypted counts are encrypted with randomness of their own.
+        assert len(again.between) == len(first.between)
         now, then = again.tape, first.tape
         assert [(noise, exact.shape) for noise, exact in now.queries] == [
             (n, exact.shape) for n, exact in then.queries
@@ -574,7 +578,7 @@ def test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used():
     rows = 500
     left = pd.DataFrame({"id": range(rows), "a0": rng.integers(0, 3, rows)})
     right = pd.DataFrame({"id": range(rows), "a1": rng.integers(0, 2, rows)})
-    schema = Schema.of({"one": [Attribute.integer("a0", 3)], "two": [Attribute.integer("a1", 2)]})
+    schema = schema_of(one={"a0": 3}, two={"a1": 2})
     trial = synthesize([left, right], "id", 1.0, schema=schema, options=RunOptions(seed=0))
     assert trial.ledger.entries[0].released.startswith("record count")
     assert trial.ledger.entries[0].party == "coordinator"

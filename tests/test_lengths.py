@@ -1,9 +1,8 @@
 """The length of a file tells nothing of the table that the noise does not cover.
 
-Every file that a party gives away is made from a table, from one with a record more, and from one with another value, with the
-same noisy answers each time (as in `test_leaks.py`). What is released can then decide about lengths, such as the digits of the
-noisy count in a message's header, or which marginals there are: that is post-processing. Anything else would show as a length
-that differs. docs/formats.md says of each file what its length depends on.
+Messages are the same to the byte where the noisy answers are (`test_leaks.py`). Here are the other files that a party gives away:
+samples of ids, and parts of a schema with domains that were found, each made from a table, from one with a record more, and from
+one with another value. docs/formats.md says of each file what its length depends on.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pytest
 from builders import schema_of
 from planning import plan_with
-from test_leaks import CASES, SECRET, plan_of, release, tables_of, without_record
 
 from vertimrf.errors import MessageError
 from vertimrf.keys import KeyRing
@@ -31,92 +29,12 @@ from vertimrf.party.alignment import (
     seal_sample,
 )
 from vertimrf.party.private_domains import close, find_domains
-from vertimrf.party.secret import seal_secret
+from vertimrf.party.secret import Secret
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.tables.table import Table
 
-# Tables beside one of so many records.
+SECRET = Secret(bytes(range(32)))
 RECORDS = 2500
-OTHERS = ("a record more", "a record fewer", "another value", "no record at all")
-
-
-def changed(table, how):
-    """A table that differs."""
-    codes, digests = table.codes.copy(), table.digests
-    match how:
-        case "another value":
-            codes[0, 17] = (codes[0, 17] + 1) % table.attributes[0].size
-        case "a record more":
-            codes, digests = (
-                np.append(codes, codes[:, :1], 1),
-                np.append(digests, np.uint64(1 << 63)),
-            )
-        case "a record fewer":
-            return without_record(table, 17)
-        case "no record at all":
-            codes, digests = codes[:, :0], digests[:0]
-    return Table(table.attributes, digests, np.ascontiguousarray(codes))
-
-
-def with_keys(plan):
-    """The plan with everyone's keys in it, and the keys."""
-    ring = KeyRing.new(plan.party_names)
-    return replace(plan, public_keys=ring.public), ring
-
-
-def given(plan, ring, name, table, played=None):
-    """The length of every file that a party gives away, and the tape of its noise."""
-    key = ring.parties[name]
-    made = release(plan, plan.party_names.index(name), table, played)
-    files = {
-        "offer": key.offer.to_text(),
-        "envelopes": json.dumps(seal_secret(SECRET, plan.digest(), plan.sealing_keys(), key)),
-        "message": made.message.seal(plan, key),
-        "rows or answers": made.between,
-    }
-    return {what: len(data) for what, data in files.items()}, made.tape
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_what_a_party_sends_is_as_long_for_other_tables(case):
-    plan = plan_of(case)
-    plan, ring = with_keys(plan)
-    for name, table in zip(plan.party_names, tables_of(plan, RECORDS, 0), strict=True):
-        lengths, tape = given(plan, ring, name, table)
-        for other in OTHERS:
-            assert given(plan, ring, name, changed(table, other), tape)[0] == lengths, other
-
-
-def test_values_that_are_measured_as_one_follow_from_what_is_released():
-    """Shapes of larger marginals of long domains: by the noisy one-way marginals alone."""
-    plan = plan_with(
-        schema_of(one=(200, 3), two=(4,)),
-        expected_records=RECORDS,
-        nonce="long",
-        keys=1 << 10,
-    )
-    plan, ring = with_keys(plan)
-    table = tables_of(plan, RECORDS, 0)[0]
-    lengths, tape = given(plan, ring, "one", table)
-    for other in OTHERS:
-        assert given(plan, ring, "one", changed(table, other), tape)[0] == lengths
-
-
-def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_replaced():
-    plan = plan_with(
-        schema_of(one=(3, 2), two=(4,)),
-        epsilon=2.0,
-        expected_records=RECORDS,
-        nonce="rows",
-        encoder="grr",
-    )
-    assert "replace" in plan.standing.neighbours
-    plan, ring = with_keys(plan)
-    table = tables_of(plan, RECORDS, 0)[0]
-    lengths, tape = given(plan, ring, "one", table)
-    assert given(plan, ring, "one", changed(table, "another value"), tape)[0] == lengths
-
 
 # Samples of ids.
 

@@ -18,8 +18,9 @@ N = 20_000
 LABELS = [f"t{i}" for i in range(150)]
 
 
-def schema_of():
-    return Schema.of(
+def planned(**options):
+    """A plan for the table."""
+    schema = Schema.of(
         {
             "one": [Attribute.integer("pay", 120), Attribute.integer("grade", 4)],
             "two": [
@@ -29,6 +30,8 @@ def schema_of():
             ],
         }
     )
+    settings = {"delta": 1e-6, "expected_records": N, "tau": 20_000, "nonce": "long"}
+    return plan_with(schema, **settings | options)
 
 
 def table(seed=0):
@@ -58,15 +61,7 @@ def run(plan, codes, secret, **options):
 )
 def test_a_run_has_every_value_again(options, tmp_path):
     codes = table()
-    plan = plan_with(
-        schema_of(),
-        epsilon=3.0,
-        delta=1e-6,
-        expected_records=N,
-        tau=20_000,
-        nonce="long",
-        **options,
-    )
+    plan = planned(epsilon=3.0, **options)
     result = run(plan, codes, Secret(bytes(range(32))))
     assert result.model.sizes == plan.schema.sizes
     assert set(result.model.classes) >= {0, 2, 3}
@@ -89,16 +84,7 @@ def test_a_run_has_every_value_again(options, tmp_path):
 
 def test_parties_of_different_people_merge_too():
     codes = table()
-    plan = plan_with(
-        schema_of(),
-        epsilon=8.0,
-        delta=1e-6,
-        expected_records=N,
-        tau=20_000,
-        nonce="overlap",
-        keys=1 << 13,
-        population="outer",
-    )
+    plan = planned(epsilon=8.0, nonce="overlap", keys=1 << 13, population="outer")
     people = slice(3 * N // 4), slice(N // 4, None)
     tables = dealt(plan.schema, codes, people=people)
     messages = messages_of(plan, tables, Secret(bytes(range(32))), fixed=True)
@@ -149,15 +135,7 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
     distances = []
     for longest in (64, 1000):
         monkeypatch.setattr("vertimrf.plan.merging.LONG_DOMAIN", longest)
-        plan = plan_with(
-            schema_of(),
-            epsilon=0.1,
-            delta=1e-6,
-            expected_records=N,
-            tau=20_000,
-            nonce="helps",
-            keys=1 << 13,
-        )
+        plan = planned(epsilon=0.1, nonce="helps", keys=1 << 13)
         distances.append(
             tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3]
         )

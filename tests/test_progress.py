@@ -5,15 +5,13 @@ import re
 
 import numpy as np
 import pytest
+from builders import dealt, schema_of
 from planning import plan_with
 
 from vertimrf import progress
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.measurement import Measurement
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.schema import Schema
-from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
 
@@ -31,14 +29,8 @@ class Remembered:
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
 def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come(encoder):
     rng = np.random.default_rng(0)
-    schema = Schema.of(
-        {party: [Attribute.integer(f"{party}{i}", 4) for i in range(3)] for party in "ab"}
-    )
-    digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
-    tables = [
-        Table(schema.part(party), digests, rng.integers(0, 4, (3, 500)).astype(np.uint16))
-        for party in "ab"
-    ]
+    schema = schema_of(a=(4, 4, 4), b=(4, 4, 4))
+    tables = dealt(schema, rng.integers(0, 4, (6, 500)))
     remembered = Remembered()
     plan = plan_with(schema, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder)
     run_protocol(plan, tables, RunOptions(rows=50, progress=remembered))

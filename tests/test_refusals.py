@@ -130,10 +130,17 @@ def given_out(folder, lines):
     return result, run, out.read_bytes()[:-32] if out.exists() else b""
 
 
+@pytest.fixture(scope="module")
+def of_fitting_records(tmp_path_factory):
+    return given_out(tmp_path_factory.mktemp("fitting") / "run", lines_of(RECORDS))
+
+
 @pytest.mark.parametrize("reason", MISFITS)
-def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path, reason):
+def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(
+    tmp_path, of_fitting_records, reason
+):
     row, words = MISFITS[reason]
-    without, first, message = given_out(tmp_path / "without", lines_of(RECORDS))
+    without, first, message = of_fitting_records
     with_it, second, other = given_out(tmp_path / "with", [*lines_of(RECORDS), row])
     assert without.exit_code == with_it.exit_code == 0, with_it.output
     # What goes out has one shape: same header, same arrays. Only noise decides a few bytes of length.

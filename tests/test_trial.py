@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from builders import schema_of
 from planning import plan_with
 from roles import messages_of, run_server
 
@@ -16,10 +17,8 @@ from vertimrf.model import off_tree
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.server.server import Server
 from vertimrf.trial import open_tables, run_protocol, synthesize
 
@@ -40,20 +39,11 @@ def correlated_tables(rows=ROWS, seed=0):
 
 
 def schema_of_two():
-    attributes = tuple(
-        Attribute(name=n, kind="integer", codes=s)
-        for n, s in (("a", 4), ("b", 3), ("x", 4), ("y", 2))
-    )
-    return Schema(attributes=attributes, parties=(("one", ("a", "b")), ("two", ("x", "y"))))
+    return schema_of(one={"a": 4, "b": 3}, two={"x": 4, "y": 2})
 
 
 def plan_of_two(**changes):
-    settings = {
-        "epsilon": 1.0,
-        "expected_records": ROWS,
-        "nonce": "test",
-        "keys": 1 << 16,
-    } | changes
+    settings = {"expected_records": ROWS, "nonce": "test", "keys": 1 << 16} | changes
     return plan_with(schema_of_two(), **settings)
 
 
@@ -273,7 +263,7 @@ def test_parties_with_other_records_altogether_are_warned_of(caplog):
 
 def test_columns_are_dealt_by_the_tables_that_have_them():
     left, right = correlated_tables(100)
-    flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
+    flat = schema_of(all={"a": 4, "b": 3})
     with pytest.raises(SchemaError, match="Party 'party2' has no attributes"):
         open_tables([left, right], "id", flat)
     # A column that both tables have is one attribute at two parties.
@@ -305,16 +295,11 @@ def test_tiny_tables_and_one_value_attributes_run():
     rows = 3
     left = pd.DataFrame({"id": range(rows), "a": [0] * rows})
     right = pd.DataFrame({"id": range(rows), "x": [0, 1, 1]})
-    attributes = (
-        Attribute(name="a", kind="integer", codes=1),
-        Attribute(name="x", kind="integer", codes=2),
-    )
-    schema = Schema(attributes=attributes, parties=(("one", ("a",)), ("two", ("x",))))
     trial = synthesize(
         [left, right],
         "id",
         1.0,
-        schema=schema,
+        schema=schema_of(one={"a": 1}, two={"x": 2}),
         planning=PlanOptions(expected_records=3, even_if_useless=True),
         options=RunOptions(rows=10, seed=0),
     )

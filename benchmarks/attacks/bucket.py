@@ -26,8 +26,6 @@ from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan
 from ..verdict import at_least, at_most
 from .deployment import NAMES, plan_for, signs_of, tables_for
 
-__all__ = ["COUNTS", "KEYS", "PAIRS", "Bucket", "chance", "fill", "recovered", "rows"]
-
 TARGETS = 150
 ROWS = 20_000
 PAIRS, COUNTS = "scheduled-pairs", "count-sketch"

@@ -29,8 +29,6 @@ from ..audit import audit_known
 from ..verdict import Verdict, at_least, at_most
 from .deployment import dealt, signs_of
 
-__all__ = ["Collusion", "adult", "rows"]
-
 SIZES = (15_000_000, 1_000_000, 100_000, 20_000)
 SPLIT, EPSILON = 8, 0.8
 # Rows that are tried, and how many of them at a time.
@@ -129,14 +127,9 @@ class Collusion:
         return np.array(guessed)
 
 
-def adult():
-    """Adult, or where it is not a table of its shape."""
-    return datasets.load("adult") if datasets.present("adult") else datasets.adult_like()
-
-
 def rows():
     """Rows read in full by size of the messages, beside the ledger's epsilon; and the ledger's epsilon against a game."""
-    data = adult()
+    data = datasets.adult()
     read = {}
     for size in SIZES:
         played = Collusion.of(data, size)

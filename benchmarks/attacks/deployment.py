@@ -18,8 +18,6 @@ from vertimrf.plan.schema import Schema
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.tables.table import Table
 
-__all__ = ["NAMES", "Deployment", "dealt", "deploy", "plan_for", "signs_of", "tables_for"]
-
 NAMES = ("hospital", "insurer", "registry")
 
 

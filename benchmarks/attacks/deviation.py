@@ -13,8 +13,6 @@ from vertimrf.privacy.noise import SystemNoise
 
 from ..verdict import Verdict
 
-__all__ = ["read_whole", "rows"]
-
 SIZES = (4, 3)
 
 

@@ -18,8 +18,6 @@ from vertimrf.plan.schema import Schema
 
 from ..verdict import Verdict
 
-__all__ = ["at_once", "from_copies", "rows", "searches"]
-
 ROWS, AT_ONCE = 4000, 4
 PART = '[[party]]\nname = "firm"\n[[party.attribute]]\nname = "pay"\nbins = "private"\n'
 
@@ -33,26 +31,17 @@ def prepare(folder):
 
 def search(folder, out, state, part="firm.toml", table="firm.csv"):
     """`vertimrf schema domains` in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "vertimrf",
-        "schema",
-        "domains",
-        table,
-        "--schema",
-        part,
-        "--epsilon",
-        "0.5",
-        "--out",
-        out,
-    ]
+    words = f"schema domains {table} --schema {part} --epsilon 0.5 --out {out}".split()
     environment = os.environ | {
         "VERTIMRF_STATE": str(state),
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
     return subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "vertimrf", *words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 

@@ -28,8 +28,6 @@ from ..verdict import Verdict, at_most
 from . import collusion
 from .deployment import dealt
 
-__all__ = ["read_whole", "rows"]
-
 EPSILON, TRIED = 0.8, 1500
 SPLIT = 8
 
@@ -72,7 +70,7 @@ class Play:
             second = Party(plan, "two", secret, known, counting_key=key)
             # Its local model has noise in any case.
             local = Party(plan, "two", secret)._local_once(second._checked(two))
-            second._local_once = lambda _: local  # type: ignore[method-assign]
+            second._local_once = lambda _: local
             answers = second.answers(two, {"one": first.rows(one)})
             bins = tuple(maps[0] for maps in local.bins)
             return cls(plan, first.run(one, {"two": answers["one"]}), bins)

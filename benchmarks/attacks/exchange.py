@@ -17,8 +17,6 @@ from vertimrf.runs.exchange import Exchange
 
 from ..verdict import at_least, at_most
 
-__all__ = ["POSITIONS", "PlainStore", "play", "rows"]
-
 # Seconds after which a role that has not come back counts as kept waiting; what is played takes milliseconds.
 PATIENCE = 5.0
 OURS, THEIRS = b"what the run puts there", b"what lay there before"

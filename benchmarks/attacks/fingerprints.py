@@ -6,8 +6,6 @@ from vertimrf.files.canonical import fingerprint
 
 from ..verdict import at_least
 
-__all__ = ["rows"]
-
 
 def rows():
     """How many bits of a digest people read out, counted by flipping each."""

@@ -23,8 +23,6 @@ from vertimrf.tables.read_options import ReadOptions
 
 from ..verdict import at_least, at_most
 
-__all__ = ["changed_records", "refused_with_twin", "rows", "twin", "unkeyed"]
-
 VICTIM, PARTY = "patient-000123", "hospital"
 MOST = 2
 TRIES = 40

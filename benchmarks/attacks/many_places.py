@@ -29,8 +29,6 @@ from vertimrf.runs.party_run import PartyRun
 
 from ..verdict import Verdict
 
-__all__ = ["PLACES", "Victim", "machine", "rows"]
-
 ROWS = 300
 NAMES = ("hospital", "insurer")
 
@@ -189,11 +187,11 @@ def rows():
 
         keyed = party_module.KeyedNoise
         try:
-            party_module.KeyedNoise = lambda key: SystemNoise()  # type: ignore[assignment,misc]
+            party_module.KeyedNoise = lambda key: SystemNoise()
             undefended = len(set(messages(fresh(), count)))
             recorded = len(set(messages(fresh(), 1)))
         finally:
-            party_module.KeyedNoise = keyed  # type: ignore[misc]
+            party_module.KeyedNoise = keyed
         title = f"many places: different messages of {count}"
         yield Verdict(
             f"{title}, fresh noise, no common record",

@@ -23,8 +23,6 @@ from vertimrf.plan.schema import Schema
 from ..verdict import Verdict, at_most
 from .many_places import machine
 
-__all__ = ["VICTIMS", "released", "rows"]
-
 RECORDS = 500
 # The victim's row in the hospital's table, and by what the attacker would know it.
 VICTIMS = {

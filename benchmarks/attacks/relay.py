@@ -20,8 +20,6 @@ from vertimrf.server.server import Server
 from ..verdict import at_least
 from .deployment import deploy, with_ring
 
-__all__ = ["play", "rows"]
-
 
 def rows():
     """Positions played, and how many of them were noticed."""

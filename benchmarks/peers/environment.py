@@ -9,8 +9,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Environment", "NotInstalledError"]
-
 # Written last, so that an environment without it is one whose making was interrupted.
 READY = "ready"
 

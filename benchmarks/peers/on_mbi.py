@@ -8,8 +8,6 @@ import numpy as np
 from .environment import Environment
 from .zcdp import rho_of
 
-__all__ = ["MBI", "release"]
-
 # The mechanisms take exact tables and the size of a junction tree from this library.
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 DEPENDENCIES = tomllib.loads(PROJECT.read_text())["project"]["dependencies"]

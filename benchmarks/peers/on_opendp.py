@@ -8,8 +8,6 @@ import numpy as np
 from .environment import Environment
 from .zcdp import rho_of
 
-__all__ = ["OPENDP", "release"]
-
 # Of MST; by a simulation of its sums, one in three to six is let through at 14 to 16 columns.
 ATTEMPTS = 20
 

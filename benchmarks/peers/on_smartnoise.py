@@ -4,8 +4,6 @@ import numpy as np
 
 from .environment import Environment
 
-__all__ = ["SMARTNOISE", "release"]
-
 SMARTNOISE = Environment(
     "smartnoise",
     (

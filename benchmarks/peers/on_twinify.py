@@ -13,8 +13,6 @@ import numpy as np
 
 from .environment import Environment
 
-__all__ = ["TWINIFY", "draws"]
-
 # twinify 2.0 calls what later releases of these do not have.
 TWINIFY = Environment(
     "twinify",

@@ -20,8 +20,6 @@ from .on_opendp import release as on_opendp
 from .on_smartnoise import SMARTNOISE
 from .on_smartnoise import release as on_smartnoise
 
-__all__ = ["FOLDER", "PEERS", "Peer", "default_folder", "read_rows", "surroundings", "write_rows"]
-
 ROOT = Path(__file__).resolve().parents[2]
 # Names the folder of environments. Where it is set, experiments run the peers.
 FOLDER = "VERTIMRF_PEERS"

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["delta_of", "rho_of"]
-
 HALVINGS = 60
 
 

@@ -95,7 +95,7 @@ def arguments(argv):
     parser.add_argument(
         "--datasets",
         nargs="+",
-        choices=(*datasets.NAMES, *datasets.GENERATED),
+        choices=(*datasets.NAMES, "generated"),
         metavar="DATA",
         help="of the experiments over all data sets, and of the bars",
     )
@@ -176,7 +176,7 @@ def run(options):
         for name in names:
             print("\n" + report.SECTIONS[name][2](page))
     if "bars" in names and options.docs:
-        print(report.bars_section(page))
+        print(report.summary(page))
     if options.page or options.readme:
         # Five seeds and all data sets, as the page says, whatever this call was narrowed to.
         full = full_scale(FULL_SEEDS)

@@ -21,8 +21,6 @@ from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan
 from .consistency import enforce
 from .reduction import hisrec, unisam
 
-__all__ = ["REDUCTIONS", "Treatment", "treated"]
-
 REDUCTIONS = ("fit", "hisrec", "unisam")
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["enforce"]
-
 Floats = npt.NDArray[np.float64]
 
 

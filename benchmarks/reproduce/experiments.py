@@ -293,7 +293,7 @@ def ablations(scale):
 
 
 def bars(scale):
-    """What this library is held to. SVMs compare both methods, so they run where both do."""
+    """What this library is held to. SVMs compare both methods, so they run where both do, and so does a party per attribute."""
     runs = []
     methods = [method for method in (DEFAULT, "centralized") if method in scale.methods]
     for data in scale.data:
@@ -303,8 +303,8 @@ def bars(scale):
                 for method in methods
                 for seed in range(scale.seeds)
             ]
-    if 0.8 in scale.bar_epsilons:
-        for data in dict.fromkeys((scale.small, scale.large)) if len(methods) > 1 else ():
+    if 0.8 in scale.bar_epsilons and len(methods) > 1:
+        for data in dict.fromkeys((scale.small, scale.large)):
             runs += [run for method in methods for run in scale.svm(data, method, 0.8, 0)]
         runs += [
             scale.run("tvd", scale.small, DEFAULT, 0.8, seed, "m=all")

@@ -43,8 +43,6 @@ from ..datasets import Dataset, write
 from ..peers.peer import PEERS, default_folder, read_rows, surroundings
 from .ablations import Treatment, treated
 
-__all__ = ["METHODS", "Outcome"]
-
 Codes = npt.NDArray[np.uint16]
 PARTY_PHASES = ("LocMRF", "LocEnc", "sending")
 COUNT_SHARE = 0.01

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-__all__ = ["hisrec", "unisam"]
-
 
 def hisrec(measurement, one_way):
     """Histogram recovery: each bin's count in proportion to the one-way counts of its values.

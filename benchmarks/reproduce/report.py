@@ -428,15 +428,11 @@ class Line:
         what: the row of the table.
         epsilon: its column; None for a figure of all runs.
         verdict: mean over runs, or a difference or ratio of means, held to its bar of ``bars.toml``.
-        runs: how many there were of the measured method.
-        deviation: standard deviation over them, on the scale of the figure; None where there is none.
     """
 
     what: str
     epsilon: float | None
     verdict: Verdict
-    runs: int
-    deviation: float | None
 
 
 def bars(page, size=FULL):
@@ -455,12 +451,11 @@ def bars(page, size=FULL):
     ):
         if results and np.isfinite(less) and over > 0:
             values = [(result[metric] - less) / over for result in results]
-            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
             data, method = what.split(": ", 1)
             verdict = Verdict(
                 f"{data}, epsilon {epsilon:g}, {method}: {figure}", float(np.mean(values))
             )
-            out.append(Line(what, epsilon, with_bar(verdict, "tvd", size), len(values), deviation))
+            out.append(Line(what, epsilon, with_bar(verdict, "tvd", size)))
 
     for data in page.scale.data:
         for epsilon in page.scale.bar_epsilons:
@@ -495,7 +490,7 @@ def bars(page, size=FULL):
         slowest = Verdict(
             "slowest of these runs, seconds", max(result["seconds"] for result in every)
         )
-        out.append(Line(slowest.name, None, with_bar(slowest, "tvd", size), len(every), None))
+        out.append(Line(slowest.name, None, with_bar(slowest, "tvd", size)))
     return out
 
 
@@ -503,25 +498,11 @@ def figure_of(line):
     return line.verdict.name.rpartition(": ")[2]
 
 
-def bars_section(page):
-    rows = [
-        [
-            line.what if line.epsilon is None else f"{line.what}, {figure_of(line)}",
-            "" if line.epsilon is None else f"{line.epsilon:g}",
-            f"{line.verdict.value:.4g}",
-            "–" if line.deviation is None else f"{line.deviation:.2g}",
-            str(line.runs),
-            line.verdict.bar,
-            {True: "yes", False: "**no**", None: ""}[line.verdict.holds],
-        ]
-        for line in bars(page)
-    ]
-    return table(["bar", "ε", "measured", "s.d.", "runs", "bar", "holds"], rows)
-
-
 def summary(page):
-    """The bars for a reader in a hurry: one row per thing, a column per epsilon."""
+    """The bars: one row per thing, a column per epsilon; nothing where nothing has been run."""
     lines = bars(page)
+    if not lines:
+        return ""
     epsilons = sorted({line.epsilon for line in lines if line.epsilon is not None})
     rows = {}
     for line in lines:
@@ -535,8 +516,9 @@ def summary(page):
     head = ["3-way TVD, mean (bar)", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
     cells = [[name, *(row.get(epsilon, "") for epsilon in epsilons)] for name, row in rows.items()]
     judged = [line.verdict.holds for line in lines if line.verdict.holds is not None]
-    seconds = f"; the slowest run took {lines[-1].verdict.value:.0f} s" if lines else ""
-    return table(head, cells) + f"\n\n{sum(judged)} of {len(judged)} bars hold{seconds}."
+    slowest = lines[-1].verdict.value
+    held = f"{sum(judged)} of {len(judged)} bars hold; the slowest run took {slowest:.0f} s."
+    return f"{table(head, cells)}\n\n{held}"
 
 
 SECTIONS = {
@@ -544,7 +526,7 @@ SECTIONS = {
         "Bars",
         "What the library is held to: means over seeds (SVM: folds) of 3-way TVD unless a line says otherwise; δ = "
         "1/n, two parties, as many synthetic rows as records.",
-        bars_section,
+        summary,
     ),
     "tvd": (
         "Total variation distance against ε",

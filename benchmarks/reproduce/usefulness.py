@@ -9,8 +9,6 @@ from vertimrf.utility.figures import utility
 
 from .svm import labels_of
 
-__all__ = ["COLUMNS", "judged"]
-
 # Attributes that have an order, and correlations; the rest are categories. Of data sets that are not listed, all have one.
 ORDERED = {
     "adult": ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")

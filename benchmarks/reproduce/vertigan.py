@@ -33,8 +33,6 @@ try:
 except ImportError as error:
     raise ImportError("VertiGAN needs torch and opacus: pip install -e '.[vertigan]'") from error
 
-__all__ = ["Made", "Training", "train"]
-
 FLOAT_BYTES = 4
 
 

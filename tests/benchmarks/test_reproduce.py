@@ -224,7 +224,7 @@ def test_every_experiment_runs_and_is_reported(tmp_path, copies, monkeypatch):
         if section not in (
             report.svm_section,
             report.utility_section,
-            report.bars_section,
+            report.summary,
             report.peers_section,
         ):
             assert f"## {heading}" in page

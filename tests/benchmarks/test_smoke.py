@@ -41,7 +41,7 @@ ELSEWHERE = {
     "results": "benchmarks/test_results.py",
     "size": "test_size.py",
 }
-LIBRARIES = {"baselines", "datasets", "limited", "plain_counts", "verdict", "attacks"}
+LIBRARIES = {"baselines", "datasets", "measured", "plain_counts", "verdict", "attacks"}
 EXAMPLES = {
     "aim_through_opendp.py": "test_examples.py",
     "attack_published.py": "privacy/test_attack.py",

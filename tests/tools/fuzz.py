@@ -46,13 +46,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.verdict import FULL, arguments, at_most, finish
-from tools.fuzzed.readers import KINDS, RELEASE, Use
+from tools.fuzzed.readers import KINDS, Use
 from tools.fuzzed.seeds import Seeds, build
 from vertimrf.errors import VertiMRFError
 from vertimrf.plan import plan as plan_module
 from vertimrf.privacy import ledger as ledger_module
-
-__all__ = ["Counts", "Wrong", "fuzz", "verdicts"]
 
 # A case may take so long, in core seconds and on the clock, beyond twice what its file states.
 SECONDS = 2.0
@@ -147,7 +145,7 @@ def fuzz(
         only: kinds; default all.
         keep: folder for what went wrong; default a new one, which stays if anything did.
         case: this case of each kind alone.
-        seeds: folder of sound files, made if it is empty; default a new one, which goes.
+        seeds: folder of sound files; default a new one, which goes.
     """
     kinds = [kind for kind in KINDS if only is None or kind.name in only]
     whole = sum(kind.share for kind in kinds)
@@ -164,10 +162,7 @@ def fuzz(
     with tempfile.TemporaryDirectory(
         prefix="seeds-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
     ) as temporary:
-        folder = Path(temporary) if seeds is None else seeds
-        if not (folder / RELEASE).exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _seed(folder)
+        folder = seeds or build(Path(temporary)).folder
         slots = [_Worker(folder, Path(temporary), kept, seed, cases[i::jobs]) for i in range(jobs)]
         try:
             while any(slot.process is not None for slot in slots):
@@ -186,12 +181,6 @@ def fuzz(
     if keep is None and not any(kept.iterdir()):
         kept.rmdir()
     return counts
-
-
-def _seed(folder):
-    build(folder)
-    (record,) = (folder / "releases").glob("*.release")
-    (folder / RELEASE).write_bytes(record.read_bytes())
 
 
 class _Worker:
@@ -470,7 +459,6 @@ def main():
         help="this kind; may be repeated",
     )
     parser.add_argument("--case", type=int, help="this case of each kind alone")
-    parser.add_argument("--seeds", type=Path, help="folder of sound files, made if it is empty")
     parser.add_argument("--keep", type=Path, help="folder for what went wrong")
     options = parser.parse_args()
     options.count = options.count or (100_000 if options.size == FULL else 40)
@@ -484,7 +472,6 @@ def main():
         only=options.only,
         keep=options.keep,
         case=options.case,
-        seeds=options.seeds,
     )
     print(*table(counts), sep="\n")
     groups = {}

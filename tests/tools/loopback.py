@@ -26,8 +26,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-__all__ = ["ROOT", "Loopback"]
-
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds that a process has to start; a busy machine takes a while to import Flower.
 START = 90.0
@@ -68,41 +66,22 @@ class Loopback:
         text = f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "{self.address}"\n{trust}\n'
         (self.folder / "flower" / "config.toml").write_text(text)
         host, port = self.address.split(":")
-        words = [
-            "flower-superlink",
-            "--host",
-            host,
-            "--port",
-            port,
-            "--disable-runtime-dependency-installation",
-        ]
+        words = f"flower-superlink --host {host} --port {port} --disable-runtime-dependency-installation"
         if self.simulation:
-            words += ["--insecure", "--simulation"]
+            words += " --insecure --simulation"
         else:
             certify(self.folder)
-            words += [
-                "--ssl-ca-certfile",
-                "ca.pem",
-                "--ssl-certfile",
-                "server.pem",
-                "--ssl-keyfile",
-                "server.key",
-            ]
-            words += ["--enable-supernode-auth"]
+            words += " --ssl-ca-certfile ca.pem --ssl-certfile server.pem --ssl-keyfile server.key"
+            words += " --enable-supernode-auth"
         try:
-            self.start("superlink", *words)
+            self.start("superlink", *words.split())
             self._until_it_listens()
         except BaseException:
             self.stop()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind,
-        error,
-        trace,
-    ):
+    def __exit__(self, *_):
         self.stop()
 
     def start(self, name, *words, **environment):
@@ -153,20 +132,9 @@ class Loopback:
     def start_node(self, name, settings):
         """Start a registered node's SuperNode with its ``--node-config``."""
         config = " ".join(f'{key}="{value}"' for key, value in settings.items())
-        return self.start(
-            name,
-            "flower-supernode",
-            "--superlink",
-            self.address,
-            "--root-certificates",
-            "ca.pem",
-            "--auth-supernode-private-key",
-            f"{name}.node.key",
-            "--port",
-            free_port(),
-            "--node-config",
-            config,
-        )
+        words = f"--superlink {self.address} --root-certificates ca.pem --port {free_port()}"
+        key = ["--auth-supernode-private-key", f"{name}.node.key"]
+        return self.start(name, "flower-supernode", *words.split(), *key, "--node-config", config)
 
     def revive(self, name, settings):
         """Start a killed node again, as often as it takes, as a service manager would.

@@ -1,18 +1,15 @@
 """Mutation testing: would the tests notice if the code that keeps the privacy claim were wrong?
 
 Every mutant is one change to one file, in a copy of the package; the tests that are about that file run until one fails. A mutant
-that none notices has survived: either a test is missing, or the change changes nothing (then ``EQUIVALENT`` says why). Two sorts:
-
-- named ones: mistakes that somebody could make, or once made, each a piece of code and what takes its place. Code is compared
-  token by token, whatever its layout. When it no longer stands in its file exactly once, the run stops and says so: rewrite the
-  mutation along with the code.
-- systematic ones (``--systematic``): comparisons, constants, list items, arguments, guards, calls, operators, one by one.
+that none notices has survived: a test is missing. Mutations are mistakes that somebody could make, or once made, each a piece of
+code and what takes its place. Code is compared token by token, whatever its layout. When it no longer stands in its file exactly
+once, the run stops and says so: rewrite the mutation along with the code.
 
 The golden file of the encoder takes no part: it notices every change of the hash and says nothing of what is wrong with it.
 Processes are forked from one that has the libraries loaded, so that a mutant takes seconds; POSIX only. Tests run in a copy, and
 compiled kernels are kept there from mutant to mutant: kernels themselves are not mutated.
 
-    python tests/tools/mutants.py [--systematic] [--only TEXT ...] [--jobs N] [--seconds S] [--sample N] [--json FILE] [--list]
+    python tests/tools/mutants.py [--only TEXT ...] [--jobs N] [--list]
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ import functools
 import json
 import multiprocessing
 import os
-import random
 import re
 import shutil
 import signal
@@ -32,7 +28,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
 from queue import SimpleQueue
@@ -57,88 +53,6 @@ LIBRARIES = [
 ]
 # A mutant that makes the tests run longer than this has been noticed.
 SECONDS = 180.0
-
-# Which tests are about a file, the quickest to notice first. The first entry that a file's path begins with counts.
-TESTS = {
-    "privacy/accountant.py": "privacy/test_prices.py privacy/test_accountant.py privacy/test_exact_composition.py",
-    "privacy/events.py": "privacy/test_prices.py privacy/test_accountant.py privacy/test_ledger.py",
-    "privacy/ledger.py": "privacy/test_ledger.py privacy/test_prices.py plan/test_plan.py",
-    "privacy/noise.py": "privacy/test_noise.py test_leaks.py",
-    "privacy/sampler.py": "privacy/test_noise.py",
-    "privacy/count_sketch.py": "privacy/test_count_sketch_event.py privacy/test_collusion.py",
-    "privacy/person_sketch.py": "privacy/test_person_sketch.py",
-    "privacy/": "privacy/test_standing.py",
-    "sketches/encoder.py": "sketches/test_independence.py sketches/test_encoder.py",
-    "sketches/parameters.py": "privacy/test_prices.py plan/test_plan.py sketches/test_encoder.py published/test_randomised_response.py::test_responses_follow_their_law test_leaks.py",
-    "party/secret.py": "party/test_secret.py",
-    "party/local_model.py": "party/test_local_model.py test_leaks.py",
-    "party/": "test_leaks.py sketches/test_independence.py plan/test_schedule.py test_trial.py",
-    "plan/": "plan/test_plan.py privacy/test_prices.py test_leaks.py",
-    "encrypted/paillier.py": "encrypted/test_paillier.py encrypted/test_counts.py",
-    "encrypted/packing.py": "encrypted/test_packing.py encrypted/test_counts.py",
-    "party/encrypted_counts.py": "party/test_encrypted_counts.py",
-    "encrypted/": "encrypted/test_counts.py encrypted/test_positions.py",
-    "message.py": "test_leaks.py party/test_local_model.py plan/test_schedule.py test_trial.py",
-}
-# Long tests, of accuracy and of speed, that judge no mutant.
-LEFT_OUT = (
-    "test_leaks.py::test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used",
-    "plan/test_schedule.py::test_stated_errors_are_those_achieved",
-    "sketches/test_encoder.py::test_bench_reports_every_figure",
-    "sketches/test_encoder.py::test_eight_threads_give_the_same_levels_as_one",
-)
-# Files that systematic mutations go through, and what is left alone in them: words for people.
-SYSTEMATIC = (
-    "privacy/",
-    "plan/plan.py",
-    "party/party.py",
-    "party/local_model.py",
-    "sketches/encoder.py",
-)
-SYSTEMATIC += ("sketches/parameters.py",)
-WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
-# Nor functions and constants that decide how fast, how fine or how far, but never what is claimed: few of their mutants change
-# anything that a test could hold them to. The accountant's own allowances for cut tails and rounding are far below its tolerance.
-UNJUDGED = {
-    "guess_stops",
-    "_cost",
-    "_assign_tasks",
-    "choose_marginals",
-    "gaussian_rho",
-    "calibrate",
-    "_window",
-    "GUESS_MARGIN",
-    "PHANTOM_CHUNK",
-    "GROUPED_RECORDS",
-    "BLOCK_KEYS",
-    "TRIPLE_WEIGHT",
-    "ENOUGH_MARGINALS",
-    "ORDERS",
-    "CUT",
-    "WRAPPED",
-    "STEPS_PER_SPREAD",
-    "SMOOTHING",
-    "TILTS",
-    "FINER",
-    "ROUNDING",
-    "MAX_FREQUENCIES",
-    "MAX_LENGTH",
-    "LOOSE",
-    "CLOSE",
-    "RARE",
-    "MIN_RARE",
-    "EXPONENTS",
-    "MAX_NOISE_POINTS",
-    "MAX_POINTS",
-    "MIN_SCALE",
-    "MIN_EPSILON",
-    "MAX_REPETITIONS",
-    "MAX_PHANTOMS",
-    "MAX_SENSITIVITY",
-    "MAX_LEVEL",
-    "MAX_ATTRIBUTES",
-}
-
 
 TOKEN = re.compile(
     r"""(?P<layout>\s+|\#[^\n]*)|[rbfuRBFU]{0,2}(?:\"{3}.*?\"{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|\w+|.""",
@@ -205,19 +119,16 @@ class Mutation:
     Attributes:
         name: what it does wrong.
         file: below the package.
-        before: code of the file, there exactly once, however it is laid out; ``at`` is where, for systematic mutations, whose
-            text may repeat.
+        before: code of the file, there exactly once, however it is laid out.
         after: what takes its place.
-        tests: below ``tests``, in order, with blanks between them; node ids or files. Empty: those of the file.
-        at: offset of ``before`` in the file, -1 to look for it.
+        tests: below ``tests``, in order, the quickest to notice first, with blanks between them; node ids or files.
     """
 
     name: str
     file: str
     before: str
     after: str
-    tests: str = ""
-    at: int = -1
+    tests: str
 
     def apply(self, text):
         """The file's text, mutated.
@@ -225,24 +136,20 @@ class Mutation:
         Raises:
             SystemExit: the code is not there, or more than once.
         """
-        if self.at >= 0:
-            mutated = text[: self.at] + self.after + text[self.at + len(self.before) :]
-        else:
-            matches = list(places(text, self.before))
-            if len(matches) != 1:
-                sys.exit(
-                    f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(matches)} times, not once."
-                )
-            ((begin, end, rest),) = matches
-            mutated = text[:begin] + self.after.strip() + rest + text[end:]
+        matches = list(places(text, self.before))
+        if len(matches) != 1:
+            sys.exit(
+                f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(matches)} times, not once."
+            )
+        ((begin, end, rest),) = matches
+        mutated = text[:begin] + self.after.strip() + rest + text[end:]
         ast.parse(mutated)
         return mutated
 
     @property
     def chosen_tests(self):
         """Tests to run."""
-        about = (tests for path, tests in TESTS.items() if self.file.startswith(path))
-        return (self.tests or next(about)).split()
+        return self.tests.split()
 
 
 @dataclass(frozen=True)
@@ -250,19 +157,19 @@ class Outcome:
     """What became of a mutant.
 
     Attributes:
-        name, file, before, after: the mutation.
-        killed: whether a test failed, or none came to an end in time.
+        name: of the mutation.
         by: the first test that failed; "time" when they took too long; empty when it survived.
         seconds: how long it took.
     """
 
     name: str
-    file: str
-    before: str
-    after: str
-    killed: bool
     by: str
     seconds: float
+
+    @property
+    def killed(self):
+        """Whether a test failed, or none came to an end in time."""
+        return bool(self.by)
 
 
 NAMED = (
@@ -993,7 +900,7 @@ NAMED = (
         "runs/server_run.py",
         "if short := check_space(self.folder, result_bytes(plan, self.settings.rows)):",
         "if short := check_space(self.folder, 0):",
-        "test_cli.py::test_a_disk_without_room_is_told_before_the_work",
+        "test_cli.py::test_a_disk_without_room_is_told_every_role_before_the_work",
     ),
     Mutation(
         "a run tells the server's side what it left out",
@@ -1430,8 +1337,6 @@ NAMED = (
         "remaining = self.delta - exposed * records",
         "privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",
     ),
-)
-NAMED += (
     Mutation(
         "a message is made from another table than its party's rows",
         "runs/party_run.py",
@@ -1647,12 +1552,14 @@ NAMED += (
         "encrypted/counts.py",
         "added = layout.pack(noise)",
         "added = layout.pack(0 * noise)",
+        "encrypted/test_counts.py encrypted/test_positions.py",
     ),
     Mutation(
         "counters have no offset, so that noise below zero borrows from the next counter",
         "encrypted/packing.py",
         "for row in (noise + self.offset).tolist()",
         "for row in noise.tolist()",
+        "encrypted/test_packing.py encrypted/test_counts.py",
     ),
     Mutation(
         "all rows are encrypted with one random factor",
@@ -1666,6 +1573,7 @@ NAMED += (
         "encrypted/paillier.py",
         "EXPONENT_BYTES = 64",
         "EXPONENT_BYTES = 8",
+        "encrypted/test_paillier.py encrypted/test_counts.py",
     ),
     Mutation(
         "a selector does not re-randomise its answers",
@@ -1707,12 +1615,14 @@ NAMED += (
         "encrypted/paillier.py",
         "powmod(_random_unit(self.modulus), self.n, self.square)",
         "powmod(2, self.n, self.square)",
+        "encrypted/test_paillier.py encrypted/test_counts.py",
     ),
     Mutation(
         "a selector adds the rows of other records",
         "encrypted/counts.py",
         "pieces = [(rows[at], codes[:, at]) for at in cuts]",
         "pieces = [(rows[at], codes[:, : at.stop - at.start]) for at in cuts]",
+        "encrypted/test_counts.py encrypted/test_positions.py",
     ),
     Mutation(
         "a blank counts as a selector's last value",
@@ -1726,30 +1636,35 @@ NAMED += (
         "encrypted/packing.py",
         "return np.where(codes < 0, -1, moved)",
         "return np.where(codes < 0, np.cumsum(rows)[:, None] - rows, moved)",
+        "encrypted/test_packing.py encrypted/test_counts.py",
     ),
     Mutation(
         "counters have no room for noise",
         "encrypted/packing.py",
         "return (self.capacity + 2 * self.offset).bit_length()",
         "return self.capacity.bit_length()",
+        "encrypted/test_packing.py encrypted/test_counts.py",
     ),
     Mutation(
         "numbers that share a factor with the modulus pass as ciphertexts",
         "encrypted/paillier.py",
         "if wrong or _gmpy2().gcd(product, self.n) != 1:",
         "if wrong:",
+        "encrypted/test_paillier.py encrypted/test_counts.py",
     ),
     Mutation(
         "a prime passes as a modulus",
         "encrypted/paillier.py",
         "elif gmpy2.is_prime(n, ROUNDS):",
         "elif False:",
+        "encrypted/test_paillier.py encrypted/test_counts.py",
     ),
     Mutation(
         "primes are not 3 modulo 4",
         "encrypted/paillier.py",
         "secrets.randbits(bits) | 3 << (bits - 2) | 3",
         "secrets.randbits(bits) | 3 << (bits - 2) | 1",
+        "encrypted/test_paillier.py encrypted/test_counts.py",
     ),
     Mutation(
         "records beyond the capacity are kept by their order in the table",
@@ -1759,158 +1674,6 @@ NAMED += (
         "encrypted/test_positions.py",
     ),
 )
-# Systematic mutants that change nothing that counts: file, line of code and change, and why.
-EQUIVALENT = {
-    (
-        "privacy/events.py",
-        "noise = np.arange(-reach, reach + 1, dtype=np.float64)",
-        "reach [+ -> -] 1",
-    ): "a mass of 1e-32",
-    (
-        "sketches/encoder.py",
-        "self._counts[values] += np.diff(starts)",
-        "self._counts[values] += np.diff(starts) -> pass",
-    ): "only how fast encoding is",
-}
-
-
-# --- systematic mutations ---
-
-FLIPPED = {
-    ast.Lt: ("<", "<="),
-    ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="),
-    ast.GtE: (">=", ">"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
-}
-OTHER_OPERATOR = {
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "/"),
-    ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Pow: ("**", "*"),
-}
-
-
-def systematic(file):
-    """Every systematic mutation of a file of the package."""
-    text = (ROOT / "vertimrf" / file).read_text()
-    lines = [0]
-    for line in text.splitlines(keepends=True):
-        lines.append(lines[-1] + len(line))
-
-    def offset(line, column):
-        # The parser counts columns in UTF-8 bytes.
-        begin = lines[line - 1]
-        return begin + len(text[begin : lines[line]].encode()[:column].decode())
-
-    def span(node):
-        return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
-
-    def source(node):
-        begin, end = span(node)
-        return text[begin:end]
-
-    def change(begin, end, after, line):
-        before = text[begin:end]
-        shown = " ".join(f"{before} -> {after}".split())
-        return Mutation(f"{file}:{line} {shown}", file, before, after, at=begin)
-
-    def between(left, right, old, new, line):
-        """An operator between two operands, wherever brackets stand."""
-        begin, end = span(left)[1], span(right)[0]
-        at = text.find(old, begin, end)
-        if at >= 0:
-            around = change(at, at + len(old), new, line)
-            shown = " ".join(f"{source(left)} [{old} -> {new}] {source(right)}".split())
-            yield Mutation(f"{file}:{line} {shown}", file, around.before, around.after, at=at)
-
-    def visit(node):
-        line = getattr(node, "lineno", 0)
-        match node:
-            case ast.Raise() | ast.Import() | ast.ImportFrom() | ast.JoinedStr():
-                return
-            case ast.FunctionDef(name=name) if name in WORDS | UNJUDGED:
-                return
-            case ast.Assign(
-                targets=[ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name), *_])]
-            ) if name in UNJUDGED:
-                return
-            case ast.AnnAssign(value=value):
-                if value is not None:
-                    yield from visit(value)
-                return
-            case ast.Assign(targets=[ast.Name(id="__all__")]):
-                return
-            case ast.Expr(value=ast.Call()):
-                yield change(*span(node), "pass", line)
-            case ast.AugAssign():
-                yield change(*span(node), "pass", line)
-            case ast.If(test=test):
-                yield change(*span(test), "False", line)
-                if not isinstance(node.body[-1], ast.Raise):
-                    yield change(*span(test), "True", line)
-            case ast.IfExp(body=body, orelse=orelse):
-                yield change(*span(node), source(body), line)
-                yield change(*span(node), source(orelse), line)
-            case ast.Compare(left=left, ops=ops, comparators=right):
-                for one, op, other in zip([left, *right], ops, right, strict=False):
-                    yield from between(one, other, *FLIPPED[type(op)], line)
-            case ast.BoolOp(op=op, values=values):
-                old, new = ("and", "or") if isinstance(op, ast.And) else ("or", "and")
-                yield from between(values[0], values[1], old, new, line)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in OTHER_OPERATOR:
-                yield from between(left, right, *OTHER_OPERATOR[type(op)], line)
-            case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
-                yield change(*span(node), source(operand), line)
-            case ast.Constant(value=bool(value)):
-                yield change(*span(node), str(not value), line)
-            case ast.Constant(value=int(value)):
-                for other in {value + 1, 2 * value if value > 2 else value - 1}:
-                    yield change(*span(node), f"({other})", line)
-            case ast.Constant(value=float(value)):
-                for other in (2 * value, value / 2) if value else (1.0,):
-                    yield change(*span(node), repr(other), line)
-            case ast.List(elts=items) | ast.Tuple(elts=items, ctx=ast.Load()) if len(items) > 1:
-                for i in range(len(items)):
-                    kept = ", ".join(source(item) for item in (*items[:i], *items[i + 1 :]))
-                    is_list = isinstance(node, ast.List)
-                    yield change(*span(node), f"[{kept}]" if is_list else f"({kept},)", line)
-            case ast.Call(func=func, args=args):
-                if isinstance(func, ast.Name) and func.id in ("min", "max"):
-                    yield change(*span(func), "max" if func.id == "min" else "min", line)
-                elif len(args) > 1 and not any(isinstance(arg, ast.Starred) for arg in args[:2]):
-                    first, second = source(args[0]), source(args[1])
-                    if first != second:
-                        yield change(span(args[0])[0], span(args[1])[1], f"{second}, {first}", line)
-        if isinstance(node, ast.FunctionDef):
-            # Not its annotations, nor its decorators.
-            inner = [*node.args.defaults, *node.body]
-        elif isinstance(node, ast.Compare | ast.BinOp | ast.Call | ast.Expr):
-            inner = [child for child in ast.iter_child_nodes(node) if not _is_text(child)]
-        else:
-            inner = list(ast.iter_child_nodes(node))
-        for child in inner:
-            if not _is_text(child):
-                yield from visit(child)
-
-    for mutation in visit(ast.parse(text)):
-        with contextlib.suppress(SyntaxError):
-            mutation.apply(text)
-            yield mutation
-
-
-def _is_text(node):
-    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-
-
-# --- running them ---
 
 
 def copy_project(folder):
@@ -1957,14 +1720,7 @@ def run_tests(folder, tests, result):
 
     assert Path(vertimrf.__file__).is_relative_to(folder), vertimrf.__file__
     failure = FirstFailure()
-    arguments = [
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--no-header",
-        *(f"--deselect=tests/{test}" for test in LEFT_OUT),
-    ]
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--no-header"]
     arguments += [f"tests/{test}" for test in tests]
     code = int(pytest.main(arguments, plugins=[failure]))
     Path(result).write_text(json.dumps([code, failure.name]))
@@ -1976,11 +1732,9 @@ class Field:
     Args:
         folder: where the copies go.
         jobs: how many.
-        seconds: longest a mutant's tests may take.
     """
 
-    def __init__(self, folder, jobs, seconds):
-        self._seconds = seconds
+    def __init__(self, folder, jobs):
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(LIBRARIES)
         # One thread each: on a busy machine, threads that wait for one another take many times as long. Numba reads it as it
@@ -2005,9 +1759,7 @@ class Field:
         """
         copies = [self._free.get() for _ in range(self._jobs)]
         with ThreadPoolExecutor(self._jobs) as threads:
-            for by, _ in threads.map(
-                lambda copy: self._run(copy, tests, 20 * self._seconds), copies
-            ):
+            for by, _ in threads.map(lambda copy: self._run(copy, tests, 20 * SECONDS), copies):
                 if by:
                     sys.exit(f"Without any mutation {by} fails: mend that first.")
         for copy in copies:
@@ -2023,14 +1775,12 @@ class Field:
             # Python goes by size and second of modification.
             for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.cpython*.pyc"):
                 compiled.unlink()
-            by, seconds = self._run(copy, mutation.chosen_tests, self._seconds)
+            by, seconds = self._run(copy, mutation.chosen_tests, SECONDS)
         finally:
             path.write_text(text)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
             self._free.put(copy)
-        return Outcome(
-            mutation.name, mutation.file, mutation.before, mutation.after, bool(by), by, seconds
-        )
+        return Outcome(mutation.name, by, seconds)
 
     def _run(self, copy, tests, seconds):
         """Name of the first failing test, or "", and how long it took."""
@@ -2057,39 +1807,14 @@ class Field:
 
 
 def chosen(options):
-    """The mutations that the command line asks for; all named ones are applied to their files, so that none is stale."""
-
-    def asked(mutation):
-        return not options.only or any(text in mutation.name for text in options.only)
-
-    mutations = list(NAMED)
-    for mutation in mutations:
+    """The mutations that the command line asks for; all are applied to their files, so that none is stale."""
+    for mutation in NAMED:
         mutation.apply((ROOT / "vertimrf" / mutation.file).read_text())
-    mutations = [mutation for mutation in mutations if asked(mutation)]
-    if options.systematic:
-        files = sorted(
-            str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py")
-        )
-        kept = [
-            mutation
-            for file in files
-            if file.startswith(SYSTEMATIC)
-            for mutation in systematic(file)
-            if asked(mutation)
-        ]
-        kept = [mutation for mutation in kept if _place(mutation) not in EQUIVALENT]
-        if options.sample and options.sample < len(kept):
-            # In random order, so that a run that is cut short is still a fair sample.
-            kept = random.Random(options.seed).sample(kept, options.sample)
-        mutations += kept
-    return mutations
-
-
-def _place(mutation):
-    """A systematic mutation as EQUIVALENT has it."""
-    text = (ROOT / "vertimrf" / mutation.file).read_text()
-    line = text[text.rfind("\n", 0, mutation.at) + 1 : text.find("\n", mutation.at)]
-    return mutation.file, line.strip(), mutation.name.partition(" ")[2]
+    return [
+        mutation
+        for mutation in NAMED
+        if not options.only or any(text in mutation.name for text in options.only)
+    ]
 
 
 def main():
@@ -2097,22 +1822,10 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--systematic", action="store_true", help="also the systematic mutations")
     parser.add_argument(
         "--only", action="append", help="mutations whose name has this text; may be repeated"
     )
-    parser.add_argument(
-        "--sample", type=int, default=0, help="so many of the systematic mutations, drawn at random"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of that draw")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
-    parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help="longest a mutant's tests may take"
-    )
-    parser.add_argument(
-        "--minutes", type=float, default=float("inf"), help="start no mutant later than this"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write the outcomes there")
     parser.add_argument("--list", action="store_true", help="name the mutations and stop")
     options = parser.parse_args()
     mutations = chosen(options)
@@ -2123,29 +1836,18 @@ def main():
     begun = time.perf_counter()
     outcomes = []
 
-    def attempt(mutation):
-        return (
-            field.try_out(mutation) if time.perf_counter() - begun < 60 * options.minutes else None
-        )
-
     with tempfile.TemporaryDirectory() as folder:
-        field = Field(Path(folder), options.jobs, options.seconds)
+        field = Field(Path(folder), options.jobs)
         field.check(sorted({test for mutation in mutations for test in mutation.chosen_tests}))
         print(
             f"{len(mutations)} mutants; the tests pass without, after {time.perf_counter() - begun:.0f} s.",
             flush=True,
         )
         with ThreadPoolExecutor(options.jobs) as threads:
-            for outcome in threads.map(attempt, mutations):
-                if outcome is None:
-                    continue
+            for outcome in threads.map(field.try_out, mutations):
                 outcomes.append(outcome)
                 said = f"killed by {outcome.by}" if outcome.killed else "SURVIVED"
                 print(f"{outcome.seconds:5.1f} s  {said}: {outcome.name}", flush=True)
-                if options.json:
-                    Path(options.json).write_text(
-                        json.dumps([asdict(one) for one in outcomes], indent=1) + "\n"
-                    )
     survivors = [outcome.name for outcome in outcomes if not outcome.killed]
     print(
         f"{len(outcomes)} tried of {len(mutations)}, {len(outcomes) - len(survivors)} killed, {len(survivors)} survived."

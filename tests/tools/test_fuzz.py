@@ -10,17 +10,13 @@ import pytest
 from benchmarks.verdict import Verdict
 from tools import fuzz
 from tools.fuzzed.damage import damaged_container, damaged_json
-from tools.fuzzed.readers import KINDS, RELEASE
-from tools.fuzzed.seeds import PLANS, Seeds, build
+from tools.fuzzed.readers import KINDS
+from tools.fuzzed.seeds import PLANS, build
 
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("seeds")
-    build(folder)
-    (record,) = (folder / "releases").glob("*.release")
-    (folder / RELEASE).write_bytes(record.read_bytes())
-    return Seeds(folder)
+    return build(tmp_path_factory.mktemp("seeds"))
 
 
 def wrong(counts):

@@ -3,13 +3,15 @@
 `tests/tools/kills.py` plays; here it is also held that it would notice.
 """
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from tools.kills import FORKING, FULL, KILL, VICTIMS, kill_matrix
+from tools import kills as program
+from tools.kills import FORKING, FULL, KILL, VICTIMS
 
 # Noise that is drawn anew every time.
 FRESH = """
@@ -76,17 +78,21 @@ with tempfile.TemporaryDirectory() as name:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder, kills, full", [("count-sketch", 40, 20), ("encrypted", 24, 12)])
-def test_kills_at_some_points_of_every_role_and_the_transport(encoder, kills, full):
+def test_kills_at_some_points_of_every_role_and_the_transport(encoder, kills, full, tmp_path):
     """Hundreds are for `python tests/tools/kills.py`."""
-    outcomes = kill_matrix(kills, full=full, timeout=1800, encoder=encoder)
-    counts = [sum(outcome.fault == fault for outcome in outcomes) for fault in (KILL, FULL)]
-    assert counts == [kills, full]
-    assert not [outcome for outcome in outcomes if not outcome.survived]
-    # Nearly all faults come: the life of a role is hardly ever shorter than it was.
-    assert sum(outcome.struck for outcome in outcomes) >= 0.9 * len(outcomes)
-    assert {(outcome.encoder, outcome.victim) for outcome in outcomes} == {
-        (encoder, victim) for victim in VICTIMS
-    }
+    words = ["--kills", kills, "--full", full, "--encoder", encoder, "--json", tmp_path / "rows"]
+    done = subprocess.run(
+        [sys.executable, program.__file__, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "rows").read_text())
+    counted = {row["name"].partition(":")[0] for row in rows}
+    assert counted == {f"{KILL}, {kills} times", f"{FULL}, {full} times"}
+    assert all(row["holds"] for row in rows)
+    assert all(f"{KILL}, {encoder}, {victim}: " in done.stdout for victim in VICTIMS)
 
 
 @pytest.mark.slow

@@ -15,15 +15,6 @@ import tomli_w
 
 from vertimrf.files import container, sealed
 
-__all__ = [
-    "contents",
-    "damaged_bytes",
-    "damaged_container",
-    "damaged_json",
-    "damaged_toml",
-    "damaged_tree",
-]
-
 Rng = np.random.Generator
 
 # Texts that stand for what no writer would write; put in after writing.
@@ -271,7 +262,7 @@ def damaged_tree(rng, tree, others=()):
         if chosen is None:
             return hostile(rng)
         at, key = chosen
-        match int(rng.integers(14)):
+        match int(rng.integers(13)):
             case 0 | 1 | 2 | 3:
                 at[key] = hostile(rng)
             case 4 | 5 | 6:
@@ -307,18 +298,10 @@ def damaged_tree(rng, tree, others=()):
                     )
                 else:
                     at.insert(int(rng.integers(len(at) + 1)), copy.deepcopy(at[key]))
-            case 11:
-                if isinstance(at, dict):
-                    at[text_near(rng, key) if isinstance(key, str) else "x"] = at.pop(key)
-                else:
-                    at[key] = [at[key]]
-            case 12:
+            case 11 if isinstance(at, dict):
+                at[text_near(rng, key) if isinstance(key, str) else "x"] = at.pop(key)
+            case _:
                 at[key] = [at[key]] if rng.random() < 0.5 else {"x": at[key]}
-            case 13:
-                if isinstance(at[key], list):
-                    at[key] = list_near(rng, at[key])
-                else:
-                    at[key] = hostile(rng)
     return tree
 
 

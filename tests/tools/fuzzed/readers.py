@@ -65,9 +65,7 @@ from .damage import (
     picked,
     written,
 )
-from .seeds import NAMES, PLANS, QUIET, Seeds
-
-__all__ = ["KINDS", "Kind", "Use"]
+from .seeds import NAMES, PLANS, QUIET, RELEASE, Seeds
 
 # Bytes, core seconds: larger things that a file states are not tried out, only counted.
 MAX_BYTES, MAX_SECONDS = 600e6, 3.0
@@ -574,7 +572,6 @@ TABLES = tuple(
     for party in ("hospital", "insurer")
     for suffix in (".csv", ".csv.gz", ".parquet", ".arrow")
 )
-RELEASE = "message.release"
 KINDS = (
     Kind("plan", 0.16, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
     Kind("message", 0.29, SEALED, as_sealed, read_message),
@@ -605,7 +602,7 @@ KINDS = (
     Kind(
         "model",
         0.08,
-        tuple(f"{plan}.model" for plan in ("count", "persons", "outer", "classes")),
+        tuple(f"{plan}.model" for plan in ("count", "persons", "outer", "classes", "beyond")),
         as_container,
         read_model,
     ),

@@ -46,9 +46,8 @@ from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
 
-__all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
-
 NAMES = ("hospital", "insurer", "registry")
+RELEASE = "message.release"
 PLANS = ("count", "pairs", "grr", "published", "persons")
 ROWS = 300
 # One key for all plans, so that tables need encoding once.
@@ -251,6 +250,8 @@ def build(folder):
     )
     _schemas(folder, table)
     (folder / "ledger.json").write_text(json.dumps(made["persons"].ledger().to_json()))
+    (record,) = (folder / "releases").glob("*.release")
+    record.rename(folder / RELEASE)
     return Seeds(folder)
 
 

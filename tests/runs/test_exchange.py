@@ -6,14 +6,13 @@ import secrets
 import socket
 import subprocess
 import sys
-import textwrap
 from contextlib import suppress
 from functools import partial
 
 import pytest
 from commands import refused
 from pyarrow.fs import LocalFileSystem
-from runs.conversation import Conversation, files_of
+from runs.conversation import Conversation, files_of, said
 
 from vertimrf.errors import ExchangeError, MessageError, ObstacleError, RunError
 from vertimrf.keys import PrivateKey
@@ -64,23 +63,30 @@ def x(tmp_path):
     return tmp_path / "x"
 
 
-def play(run, x, until="message"):
+def play(run, x):
     """Turns as operators take them, each told of what is in its way; up to where the server has everybody's messages."""
     lines = []
     for _ in range(4):
         for name, party in run.parties.items():
-            lines += turn(take_turn, party, x)
+            lines += turn(party, x)
             run.accept(name)
-        lines += turn(take_turn, run.server, x)
+        lines += turn(run.server, x)
     return lines
 
 
-def turn(take, role, x):
+def turn(role, x):
+    """A role's turn, and what is in its way."""
     try:
-        take(role, Exchange(x))
+        take_turn(role, Exchange(x))
     except ObstacleError as error:
         return [str(error)]
     return []
+
+
+def goes_on(run, x):
+    """Nothing is in anybody's way any more."""
+    assert not play(run, x)
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
 
 
 def statuses(run, name="message"):
@@ -91,17 +97,15 @@ def statuses(run, name="message"):
     }
 
 
-def in_time(code, *arguments, seconds=60):
-    """Run code in a process of its own, which must end."""
-    text = textwrap.dedent(code)
-    done = subprocess.run(
-        [sys.executable, "-c", text, *map(str, arguments)],
+def in_time(code, *arguments):
+    """What code prints in a process of its own, which must end."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=seconds,
-    )
-    return done
+        timeout=60,
+    ).stdout
 
 
 def test_what_is_put_is_got_by_whom_it_is_for(place):
@@ -254,6 +258,7 @@ def test_twins_of_a_name_are_other_files():
         "%C3%A4",
     ]
     twins += [long, long + "h", long.upper(), "\u202ehospital", "\u00c4" * 50, "\u00c4" * 51]
+    twins += ["..", "a/b", "CON: <x>|?*"]
     names = [file_name(name) for name in twins]
     assert len({name.lower() for name in names}) == len(twins)
     assert all(
@@ -290,13 +295,13 @@ def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(r
         "schema.toml",
     ]
     assert "x/server/hospital is a link, not a folder" in lines[-1]
-    assert any("is a link, not a folder" in sentence for sentence in run.server.state().refused)
+    assert "is a link, not a folder" in said(run.server)
     # Everybody else goes on.
     assert run.parties["insurer"].plan is not None
     (x / "server" / "hospital").unlink()
     assert not play(run, x)[4:]
     assert statuses(run) == {"hospital": "done", "insurer": "done"}
-    assert not run.server.state().refused
+    assert not said(run.server)
 
 
 @pytest.mark.parametrize("depth", ["the file", "its folder", "the folder above"])
@@ -379,10 +384,7 @@ from vertimrf.runs.server_run import ServerRun
 
 kind, folder, x = sys.argv[1:]
 try:
-    if kind == "party":
-        take_turn(PartyRun(folder), Exchange(x))
-    else:
-        take_turn(ServerRun(folder), Exchange(x))
+    take_turn((PartyRun if kind == "party" else ServerRun)(folder), Exchange(x))
 except VertiMRFError as error:
     print(error)
 """
@@ -393,16 +395,13 @@ def test_a_pipe_makes_nobody_wait(run, x):
     for name in ("parties/hospital/offer", "parties/insurer/offer", "server/hospital/plan"):
         (x / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(x / name)
-    lines = in_time(FIFO, "server", run.server.folder, x).stdout
+    lines = in_time(FIFO, "server", run.server.folder, x)
     assert lines.count("is a named pipe, not a file; it is ignored until you remove it.") == 2
-    lines = in_time(FIFO, "party", run.parties["hospital"].folder, x).stdout
+    lines = in_time(FIFO, "party", run.parties["hospital"].folder, x)
     assert "server/hospital/plan is a named pipe, not a file" in lines
     # Its own file takes the pipe's place.
     assert (x / "parties/hospital/offer").is_file()
-    assert any(
-        "server/hospital/plan is a named pipe" in lines
-        for lines in run.parties["hospital"].state().refused
-    )
+    assert "server/hospital/plan is a named pipe" in said(run.parties["hospital"])
     assert len(run.server.state().refused) == 2
 
 
@@ -412,11 +411,7 @@ def test_a_pipe_makes_no_command_wait(tmp_path, monkeypatch):
     for name in ("plan.json", "table.csv", "model", "schema.toml", "table.parquet"):
         os.mkfifo(name)
     for command in (
-        "inspect plan.json",
-        "inspect table.csv",
-        "inspect model",
-        "inspect schema.toml",
-        "inspect table.parquet",
+        *(f"inspect {name}" for name in os.listdir()),
         "plan plan.json",
         "sample model --out o.csv",
         "check table.csv --plan plan.json --name a --id id",
@@ -437,24 +432,20 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
         at.mkdir()
     if what == "full folder":
         (at / "more").write_text("")
-    server_told = turn(take_turn, run.server, x)
-    assert f"{at} is a {what.split()[-1]}, not a file" in server_told[0]
-    assert any(f"{at} is a" in sentence for sentence in run.server.state().refused)
+    assert f"{at} is a {what.split()[-1]}, not a file" in turn(run.server, x)[0]
+    assert f"{at} is a" in said(run.server)
     take_turn(run.parties["insurer"], Exchange(x))
-    turn(take_turn, run.server, x)
+    turn(run.server, x)
     assert statuses(run, "offer") == {"hospital": "waits", "insurer": "done"}
-    lines = turn(take_turn, run.parties["hospital"], x)
+    lines = turn(run.parties["hospital"], x)
     if what == "socket":
         assert not lines
     else:
         assert f"{at} is a folder" in lines[0]
-        assert any(
-            f"{at} is a folder" in sentence for sentence in run.parties["hospital"].state().refused
-        )
+        assert f"{at} is a folder" in said(run.parties["hospital"])
         (at / "more").unlink(missing_ok=True)
         at.rmdir()
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    goes_on(run, x)
     assert not run.parties["hospital"].state().refused
 
 
@@ -493,13 +484,9 @@ def test_who_writes_first_under_a_name_does_not_block_it(run, x):
     forger.put("hospital", "hospital", "envelopes", b"made up")
     forger.put(None, "hospital", "plan", b"made up")
     forger.put("nobody", "nobody", "message", b"made up")
-    assert not turn(take_turn, run.server, x)
-    assert any(
-        "is that of 'insurer', not of 'hospital'" in sentence
-        for sentence in run.server.state().refused
-    )
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    assert not turn(run.server, x)
+    assert "is that of 'insurer', not of 'hospital'" in said(run.server)
+    goes_on(run, x)
     assert not run.server.state().refused
     assert not run.parties["hospital"].state().refused
 
@@ -535,8 +522,7 @@ def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(
     take_turn(insurer, Exchange(x))
     assert f"delete {insurer.folder / 'received/plan'}" in insurer.state().refused[0]
     (insurer.folder / "received/plan").unlink()
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    goes_on(run, x)
 
 
 def test_a_forged_plan_that_came_first_has_another_fingerprint_and_is_named(run, x, tmp_path):
@@ -556,8 +542,7 @@ def test_a_forged_plan_that_came_first_has_another_fingerprint_and_is_named(run,
         party.accept(run.server.plan.fingerprint)
     assert list(party.outgoing()) == ["offer"]
     (party.folder / "received" / "plan").unlink()
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    goes_on(run, x)
 
 
 # Where places may lie.

@@ -45,6 +45,8 @@ Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # file with this ending.
 STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
+# What tables' names end in.
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # Bytes of a CSV file that are read at a time: the first, unless a row is longer. Then Arrow's error
@@ -527,7 +529,7 @@ def check_output(path: str | os.PathLike[str]) -> str:
         TableError: no format belongs to the name.
     """
     name = Path(path).name
-    for suffix in (".csv", ".csv.gz", ".parquet", ".arrow", ".feather"):
+    for suffix in SUFFIXES:
         if name.endswith(suffix):
             return suffix
     raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")

@@ -267,12 +267,16 @@ class Columns:
 
     def errors(self, names: Sequence[str]) -> Iterator[VertiMRFError]:
         """The errors about missing columns of a table with these names."""
-        if self.id is not None and self.id not in names:
-            yield without_column(self.where, "id", self.id, names)
-        if self.person is not None and self.person not in names:
-            yield without_column(self.where, "person", self.person, names)
+        wanted = [attribute.name for attribute in self.attributes]
+        for what, column in (("id", self.id), ("person", self.person)):
+            if column is not None and column not in names:
+                yield without_column(self.where, what, column, names)
+            if column in wanted:
+                yield SchemaError(
+                    f"The {what} column {column!r} is an attribute of the schema; remove it there."
+                )
         try:
-            check_columns(names, self.id, self.attributes, self.where, self.person)
+            check_present(wanted, names, self.where)
         except SchemaError as error:
             yield error
 
@@ -537,27 +541,6 @@ def joined(pieces: list[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArra
 def without_column(where: str, what: str, column: str, names: Sequence[str]) -> TableError:
     """The error about a missing column of record or person ids."""
     return TableError(f"{where} has no {what} column {column!r}; its columns are {some(names)}.")
-
-
-def check_columns(
-    names: Sequence[str],
-    id: str | None,
-    attributes: Sequence[Attribute],
-    where: str,
-    person: str | None = None,
-) -> None:
-    """Check that a table has the columns of the schema.
-
-    Raises:
-        SchemaError: a column is missing, or an id column is an attribute.
-    """
-    wanted = [attribute.name for attribute in attributes]
-    for what, column in (("id", id), ("person", person)):
-        if column in wanted:
-            raise SchemaError(
-                f"The {what} column {column!r} is an attribute of the schema; remove it there."
-            )
-    check_present(wanted, names, where)
 
 
 def extra_columns(extra: Sequence[str], where: str) -> Iterator[str]:

@@ -428,26 +428,25 @@ def csv_batches(
                         yield unread
             return
         except pa.ArrowInvalid as error:
-            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
-                raise
+            _in_larger_blocks(error, block_size)
 
 
 def csv_names(path: Path, read: ReadOptions) -> list[str]:
-    """Column names of a CSV file.
-
-    Raises:
-        TableError: two columns have the same name.
-    """
+    """Column names of a CSV file."""
     for block_size in BLOCKS:
         try:
             with _open_csv(path, read, block_size, lambda _: "skip", {}, []) as reader:
                 names: list[str] = reader.schema.names
             break
         except pa.ArrowInvalid as error:
-            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
-                raise
-    check_names(names, str(path))
+            _in_larger_blocks(error, block_size)
     return names
+
+
+def _in_larger_blocks(error: pa.ArrowInvalid, block_size: int) -> None:
+    """Raise an error of reading, unless larger blocks may help."""
+    if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
+        raise error
 
 
 def _open_csv(

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import SchemaError, TableError
-from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value, folded
+from ..plan.attribute import DRAFTED, Attribute, Value, folded
 from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
 from .arrow import Source, csv_delimiter, csv_head, file_kind, read_arrow, several
@@ -28,7 +28,7 @@ from .formats import UNDECODED, DateOrder, dates_written, encoding_of, plain_num
 from .ids import few_ids, format_ids, id_form, id_shapes
 from .offers import offers
 from .read_options import DEFAULT, ReadOptions
-from .table import without_column
+from .table import is_missing, without_column
 
 __all__ = ["Draft", "Flag", "draft_schema"]
 
@@ -303,7 +303,7 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
     missing, infinite = False, 0
     for pair in pairs:
         value = pair["values"]
-        if value is None or value != value or value in MISSING_TEXT:
+        if is_missing(value):
             missing = True
         elif (isinstance(value, float) and math.isinf(value)) or (
             isinstance(value, str) and INFINITE.fullmatch(value)

@@ -34,6 +34,7 @@ from .ids import (
     repeated,
     shown,
     without_id,
+    written_out,
 )
 from .impossible import possible
 from .read_options import DEFAULT, ReadOptions
@@ -684,12 +685,20 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
         for i, value in enumerate(cell_values(distinct)):
             code = code_of.get(canonical(value, sample))
             if code is None:
-                missing = value is None or value != value or value in MISSING_TEXT
-                code = MISSING if missing else similar.get(folded(canonical(value, sample)), other)
+                code = (
+                    MISSING
+                    if is_missing(value)
+                    else similar.get(folded(canonical(value, sample)), other)
+                )
             codes[i] = code
         return codes[indices]
 
     return encode
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: null, NaN, or a text that stands for a missing value."""
+    return value is None or value != value or value in MISSING_TEXT
 
 
 def cell_values(cells: pa.Array) -> list[Any]:
@@ -771,8 +780,7 @@ def column_numbers(
 
 def read_numbers(attribute: Attribute, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for columns without a calendar."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = written_out(column)
     if is_text(column.type):
         return read_texts(column.cast(pa.large_string()), attribute.format)
     try:
@@ -811,8 +819,7 @@ def read_instants(
     wrong = SchemaError(
         f"{where} holds {column.type} cells, but the schema says {declared}; convert them, or change the schema."
     )
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = written_out(column)
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan), np.ones(len(column), bool)

@@ -158,35 +158,34 @@ def test_the_score_of_a_pair_within_a_clique_changes_nothing():
     )
 
 
-def released_of(codes, sizes, plan, noise):
-    return release_local_model(partial(count_marginals, codes, sizes), sizes, plan, noise)
+def released_of(codes, sizes, plan=None, noise=None):
+    """What a party releases of a table, by default by the usual plan."""
+    counted = partial(count_marginals, codes.astype(np.uint16), sizes)
+    return release_local_model(counted, sizes, plan or plan_of(sizes), noise or FixedNoise(1))
 
 
 def test_released_counts_vary_around_the_truth_as_they_state():
     rng = np.random.default_rng(0)
     sizes = (4, 3, 2)
-    codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
-    runs = [released_of(codes, sizes, plan_of(sizes), FixedNoise(seed)) for seed in range(60)]
+    codes = np.array([rng.integers(0, s, 700) for s in sizes])
+    runs = [released_of(codes, sizes, noise=FixedNoise(seed)) for seed in range(60)]
     for way in (1, 2, 3):
         marginals = [m for released in runs for m in released if len(m.attributes) == way]
         assert_standard(errors(codes, sizes, marginals))
 
 
 def test_edge_cases_of_the_table():
-    noise = FixedNoise(1)
     # One attribute, no records, all records equal, an attribute of one value, and one of 10^4.
-    one = released_of(np.zeros((1, 5), np.uint16), (3,), plan_of((3,)), noise)
+    one = released_of(np.zeros((1, 5)), (3,))
     assert [m.attributes for m in one] == [(0,)]
-    empty = released_of(np.zeros((2, 0), np.uint16), (3, 2), plan_of((3, 2)), noise)
+    empty = released_of(np.zeros((2, 0)), (3, 2))
     assert [m.attributes for m in empty] == [(0,), (1,), (0, 1)]
-    equal = released_of(np.ones((3, 90), np.uint16), (2, 2, 2), plan_of((2, 2, 2), 50.0), noise)
+    equal = released_of(np.ones((3, 90)), (2, 2, 2), plan_of((2, 2, 2), 50.0))
     assert equal[-1].measurement("").counts[1, 1, 1] == pytest.approx(90, abs=10)
-    wide = released_of(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
+    wide = released_of(np.zeros((2, 50)), (1, 10_000))
     assert wide[-1].counts.shape == (1, 10_000)
     # Nothing but one-way marginals where no pair fits a clique.
-    narrow = released_of(
-        np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise
-    )
+    narrow = released_of(np.zeros((2, 50)), (100, 100), plan_of((100, 100), largest_clique=50))
     assert [m.attributes for m in narrow] == [(0,), (1,)]
 
 

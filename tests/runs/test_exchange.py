@@ -63,6 +63,14 @@ def x(tmp_path):
     return tmp_path / "x"
 
 
+def put(place, data):
+    return place.put("a", "a", "message", data)
+
+
+def got(place):
+    return place.get("a", "a", "message", 100)
+
+
 def play(run, x):
     """Turns as operators take them, each told of what is in its way; up to where the server has everybody's messages."""
     lines = []
@@ -119,56 +127,53 @@ def test_what_is_put_is_got_by_whom_it_is_for(place):
 
 def test_a_file_that_is_there_stays_and_another_one_is_replaced_and_named(place, again, tmp_path):
     path = tmp_path / "x" / "parties" / "a" / "message"
-    assert place.put("a", "a", "message", b"first") is None
+    assert put(place, b"first") is None
     inode = path.stat().st_ino
     for _ in range(2):
-        assert again().put("a", "a", "message", b"first") is None
+        assert put(again(), b"first") is None
     assert path.stat().st_ino == inode
     for other in (b"other", b"other and longer", b"o", b""):
-        again().put("a", "a", "message", other)
-        assert "had something else at parties/a/message" in again().put(
-            "a", "a", "message", b"first"
-        )
-        assert place.get("a", "a", "message", 100) == b"first"
+        put(again(), other)
+        assert "had something else at parties/a/message" in put(again(), b"first")
+        assert got(place) == b"first"
 
 
 def test_a_file_that_is_replaced_or_removed_later_is_put_again_by_the_same_process(place, tmp_path):
     """A command that waits looks at what it has put."""
     path = tmp_path / "x" / "parties" / "a" / "message"
     for _ in range(3):
-        place.put("a", "a", "message", b"first")
+        put(place, b"first")
     path.unlink()
-    assert place.put("a", "a", "message", b"first") is None
-    place.put("a", "a", "message", b"first")
+    assert put(place, b"first") is None
+    put(place, b"first")
     path.with_name("forged").write_bytes(b"forged" * 10)
     path.with_name("forged").rename(path)
-    assert place.get("a", "a", "message", 100) is None
-    place.put("a", "a", "message", b"first")
-    assert place.get("a", "a", "message", 100) == b"first"
+    assert got(place) is None
+    put(place, b"first")
+    assert got(place) == b"first"
 
 
 def test_what_was_put_is_read_again_only_once(place, monkeypatch):
     for _ in range(2):
-        place.put("a", "a", "message", b"first")
+        put(place, b"first")
     monkeypatch.setattr(type(place._store), "read", lambda *_: pytest.fail("read again"))
-    place.put("a", "a", "message", b"first")
+    put(place, b"first")
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 35, 40])
 def test_an_upload_that_was_cut_is_not_there_and_is_put_again(place, again, tmp_path, cut):
-    place.put("a", "a", "message", b"all of it")
+    put(place, b"all of it")
     path = tmp_path / "x" / "parties" / "a" / "message"
     path.write_bytes(path.read_bytes()[:cut])
     later = again()
-    assert later.get("a", "a", "message", 100) is None
-    assert later.put("a", "a", "message", b"all of it") is None
-    assert later.get("a", "a", "message", 100) == b"all of it"
+    assert got(later) is None
+    assert put(later, b"all of it") is None
+    assert got(later) == b"all of it"
 
 
 def test_no_more_is_read_than_a_file_may_have(place):
     place.put("a", "a", "message", bytes(10_000))
-    got = place.get("a", "a", "message", 100)
-    assert len(got) == 101
+    assert len(got(place)) == 101
     assert len(place.get("a", "a", "message", 10_000)) == 10_000
     # Nor into memory: of what somebody puts there, a disk's worth, one byte more than a file may have tells enough.
     assert len(place._store.read("parties/a/message", 100)) == 101
@@ -187,9 +192,9 @@ def test_a_share_that_goes_away_is_said_and_not_made_anew(tmp_path):
     place = Exchange(tmp_path / "x")
     (tmp_path / "x").rmdir()
     with pytest.raises(ExchangeError, match="cannot be used"):
-        place.get("a", "a", "message", 100)
+        got(place)
     with pytest.raises(ExchangeError, match="cannot be used"):
-        place.put("a", "a", "message", b"one")
+        put(place, b"one")
     assert not (tmp_path / "x").exists()
 
 
@@ -197,7 +202,7 @@ def test_drafts_of_killed_uploads_go(tmp_path):
     place = Exchange(tmp_path)
     (tmp_path / "parties" / "a").mkdir(parents=True)
     (tmp_path / "parties" / "a" / ".0123abcd.message").write_text("half")
-    place.put("a", "a", "message", b"whole")
+    put(place, b"whole")
     assert [path.name for path in (tmp_path / "parties" / "a").iterdir()] == ["message"]
 
 
@@ -325,17 +330,17 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_what_it_leads_to_stays(x,
     x.mkdir()
     (tmp_path / "secret").write_text("important")
     (x / "parties" / "a").mkdir(parents=True)
-    (x / "parties" / "a" / "offer").symlink_to(tmp_path / "secret")
-    assert "had something else" in Exchange(x).put("a", "a", "offer", b"one")
+    (x / "parties" / "a" / "message").symlink_to(tmp_path / "secret")
+    assert "had something else" in put(Exchange(x), b"one")
     assert (tmp_path / "secret").read_text() == "important"
-    assert Exchange(x).get("a", "a", "offer", 100) == b"one"
+    assert got(Exchange(x)) == b"one"
 
 
 def test_the_place_itself_may_be_a_link_that_its_user_named(x, tmp_path):
     x.mkdir()
     (tmp_path / "link").symlink_to(x)
-    Exchange(tmp_path / "link").put("a", "a", "offer", b"one")
-    assert Exchange(x).get("a", "a", "offer", 100) == b"one"
+    put(Exchange(tmp_path / "link"), b"one")
+    assert got(Exchange(x)) == b"one"
 
 
 def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere(
@@ -355,10 +360,10 @@ def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowh
             folder.symlink_to(elsewhere)
         return draw(count)
 
-    Exchange(x).put("a", "a", "message", b"one")
+    put(Exchange(x), b"one")
     monkeypatch.setattr(secrets, "token_hex", swap)
     with suppress(ExchangeError):
-        Exchange(x).put("a", "a", "offer", b"one")
+        put(Exchange(x), b"two")
     assert swapped
     assert os.listdir(elsewhere) == []
 
@@ -369,7 +374,7 @@ def test_a_folder_that_is_removed_as_soon_as_it_is_made_is_named(x, monkeypatch)
     with pytest.raises(
         ObstacleError, match=r"parties cannot be used \(No such file or directory\)"
     ):
-        Exchange(x).put("a", "a", "offer", b"one")
+        put(Exchange(x), b"one")
 
 
 # Pipes, sockets, folders, and what hangs.
@@ -453,23 +458,23 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
 def test_a_folder_that_somebody_else_made_unwritable_is_named(x):
     (x / "parties" / "a").mkdir(parents=True, mode=0o555)
     with pytest.raises(
-        ObstacleError, match=r"parties/a/offer cannot be used \(Permission denied\)"
+        ObstacleError, match=r"parties/a/message cannot be used \(Permission denied\)"
     ):
-        Exchange(x).put("a", "a", "offer", b"one")
+        put(Exchange(x), b"one")
 
 
 def test_in_an_object_store_a_folder_in_the_place_of_a_file_is_named(again, place, x):
-    (x / "parties" / "a" / "offer").mkdir(parents=True)
+    (x / "parties" / "a" / "message").mkdir(parents=True)
     with pytest.raises(ObstacleError, match="ignored until you remove it"):
-        place.get("a", "a", "offer", 100)
+        got(place)
     with pytest.raises(ExchangeError):
-        place.put("a", "a", "offer", b"one")
+        put(place, b"one")
 
 
 def test_drafts_that_are_no_files_are_left(x):
     (x / "parties" / "a" / ".0123abcd.message").mkdir(parents=True)
-    Exchange(x).put("a", "a", "message", b"whole")
-    assert Exchange(x).get("a", "a", "message", 100) == b"whole"
+    put(Exchange(x), b"whole")
+    assert got(Exchange(x)) == b"whole"
 
 
 # Who writes first under a name.

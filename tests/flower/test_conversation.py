@@ -245,6 +245,7 @@ def test_a_node_that_starts_anew_is_asked_again_at_once():
 
 
 def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog):
+    caplog.set_level("INFO", "flwr")
     errors = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
     good = Played("hospital")
     run = PlayedRun()

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from builders import schema_of
+from builders import Tape, schema_of
 from planning import plan_with
 
 from vertimrf.errors import PlanError, TableError
@@ -157,21 +157,6 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
 
 def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is_priced():
     agreed, table = plan(nonce="moved"), visits()
-
-    class Tape(FixedNoise):
-        def __init__(self, played=None):
-            super().__init__(1)
-            self.played, self.queries, self.answers = played, [], []
-
-        def gaussian(self, values, sigma):
-            self.queries.append((sigma, np.array(values)))
-            answer = (
-                super().gaussian(values, sigma)
-                if self.played is None
-                else self.played.answers[len(self.answers)]
-            )
-            self.answers.append(answer)
-            return answer
 
     more = pd.DataFrame(
         {"visit": np.arange(10_000, 10_040), "person": 99_999, "a0": 1, "a1": 2, "b0": 0, "b1": 4}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from builders import Tape
 
 from vertimrf.errors import PrivacyError
 from vertimrf.party import number_range
@@ -20,7 +20,7 @@ from vertimrf.party.private_domains import close, find_domains, unfit
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import spent_beforehand
-from vertimrf.privacy.noise import FixedNoise, KeyedNoise
+from vertimrf.privacy.noise import KeyedNoise
 from vertimrf.tables.table import encode_columns
 
 ASKED = (
@@ -42,30 +42,6 @@ def people(rows, seed=0):
     return pa.Table.from_pandas(
         pd.DataFrame({"pay": pay, "rate": rng.beta(2, 5, rows), "job": jobs})
     )
-
-
-@dataclass
-class Tape:
-    """Records queries with their scale, and plays another tape's answers when it has one."""
-
-    played: Tape | None = None
-    private: bool = True
-    queries: list = field(default_factory=list)
-    answers: list = field(default_factory=list)
-    source: FixedNoise = field(default_factory=lambda: FixedNoise(3))
-
-    def geometrics(self, values, scale):
-        self.queries.append((scale, np.array(values)))
-        answer = (
-            self.source.geometrics(values, scale)
-            if self.played is None
-            else self.played.answers[len(self.answers)]
-        )
-        self.answers.append(answer)
-        return answer
-
-    def stream(self, exact):
-        return self.source.stream(exact)
 
 
 def find(table, wanted, noise, epsilon=2.0, delta=1e-6, **more):
@@ -104,7 +80,7 @@ def test_one_record_moves_one_count_of_every_query(row):
     first = Tape()
     find(table, schema, first)
     rows = np.arange(4000) != row
-    tapes = [Tape(played=first), Tape()]
+    tapes = [Tape(first), Tape()]
     find(table, schema, tapes[0])
     tapes[1].played = first
     fewer = table.filter(pa.array(rows))
@@ -123,7 +99,7 @@ def test_with_all_noisy_answers_fixed_every_table_gives_the_same_bins():
     first = Tape()
     domains = find(people(4000), numeric, first)
     for other in (people(3999, 1), people(10, 2), people(4000, 5).slice(0, 0)):
-        again = find(other, numeric, Tape(played=first))
+        again = find(other, numeric, Tape(first))
         assert [f.attribute for f in again] == [f.attribute for f in domains]
 
 
@@ -142,7 +118,7 @@ def test_nothing_of_values_shows_but_those_whose_noisy_counts_reach_the_threshol
     assert set(finding.attribute.values) == reached | {"other"}
     assert 2 < len(reached) < len(names)
     few = opened(ASKED[2] | {"most": 2})
-    (listed,) = find(table, few, Tape(played=tape))
+    (listed,) = find(table, few, Tape(tape))
     top = sorted(names, key=lambda name: -tape.answers[0][names.index(name)])[:2]
     assert set(listed.attribute.values) == {*top, "other"}
 

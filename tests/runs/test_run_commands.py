@@ -211,11 +211,20 @@ def test_a_command_that_waits_goes_on_once_the_way_is_free(place):
     assert message.is_file()
 
 
+def obstruct(at):
+    """A file in the place of a folder, or a folder in that of a file."""
+    if at.is_dir():
+        shutil.rmtree(at)
+        at.write_text("x")
+    else:
+        at.unlink(missing_ok=True)
+        at.mkdir(parents=True)
+
+
 FILES = [".lock", "key", "run.toml", "stopped", "received/plan", "accepted/plan"]
-FOLDERS = ["received", "refused", "accepted"]
 
 
-@pytest.mark.parametrize("name", FILES + FOLDERS)
+@pytest.mark.parametrize("name", [*FILES, "received", "accepted"])
 def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sentence(place, name):
     start()
     good("run party hospital")
@@ -225,21 +234,15 @@ def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sent
     good("accept hospital", status("server")["plan"])
     assert run("run party hospital").exit_code == 2
     at = place / "hospital" / name
-    if name in FILES:
-        at.unlink()
-        at.mkdir()
-    else:
-        shutil.rmtree(at, ignore_errors=True)
-        at.write_text("x")
+    obstruct(at)
     (place / "hospital.csv").write_text(table)
-    # What it takes to be told differs; that it is told does not. A file where refusals go is met when something is refused.
+    # What it takes to be told differs; that it is told does not.
     (place / "x" / "server" / "hospital" / "plan").write_bytes(b"")
     assert run("status hospital").exit_code in (0, 2)
     done = run("run party hospital")
-    if name != "refused":
-        assert done.exit_code == 2, done.output
-        assert (name if name == "run.toml" else str(at)) in done.output
-        assert done.output.replace("Warning:", "Error:").count("Error:") == done.output.count("\n")
+    assert done.exit_code == 2, done.output
+    assert (name if name == "run.toml" else str(at)) in done.output
+    assert done.output.replace("Warning:", "Error:").count("Error:") == done.output.count("\n")
 
 
 @pytest.mark.parametrize(
@@ -259,12 +262,7 @@ def test_what_is_in_the_way_in_the_servers_folder_is_named(place, name):
         accept(party)
         good(f"run party {party}")
     at = place / "server" / name
-    if at.is_dir():
-        shutil.rmtree(at)
-        at.write_text("x")
-    else:
-        at.unlink(missing_ok=True)
-        at.mkdir(parents=True)
+    obstruct(at)
     done = run("run server server")
     assert done.exit_code == 2, done.output
     assert str(at) in done.output.splitlines()[-1]

@@ -10,6 +10,7 @@ from vertimrf.files.convert import from_json
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event
+from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.rows import decode_pieces
 from vertimrf.sketches.count_intersections import CountedGroup
 from vertimrf.sketches.count_sketch import CountSketchEncoder
@@ -91,6 +92,26 @@ def counted_groups(plan, codes, digests, secret, rng, groups=None):
 def decode(codes, attributes, rng):
     """Decoded rows in one table."""
     return pa.concat_tables(decode_pieces(codes, attributes, rng))
+
+
+class Tape(FixedNoise):
+    """Noise that records what it is added to, with its scale, and gives another tape's answers if it has one."""
+
+    def __init__(self, played=None):
+        super().__init__(3)
+        self.played, self.queries, self.answers = played, [], []
+
+    def gaussian(self, values, sigma):
+        return self._answer(super().gaussian, values, sigma)
+
+    def geometrics(self, values, scale):
+        return self._answer(super().geometrics, values, scale)
+
+    def _answer(self, draw, values, scale):
+        self.queries.append((scale, np.array(values)))
+        known = None if self.played is None else self.played.answers[len(self.answers)]
+        self.answers.append(draw(values, scale) if known is None else known)
+        return self.answers[-1]
 
 
 def event_from_json(data):

@@ -30,11 +30,11 @@ from .tables.dropped import Tally
 from .tables.edges import drafted_edges
 from .tables.ids import IdKeys
 from .tables.impossible import possible
-from .tables.infer import DRAFTED_BINS, draft_schema
+from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import (
-    check_columns,
     check_joined,
+    check_present,
     encode_columns,
     encode_table,
     extra_columns,
@@ -99,7 +99,7 @@ def evaluate(
             schema,
             attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
         )
-    check_columns(table.column_names, None, [*schema.domains.values()], where)
+    check_present(schema.domains, table.column_names, where)
     for sentence in extra_columns(
         [name for name in table.column_names if name not in (*schema.domains, id)], where
     ):
@@ -181,7 +181,7 @@ def _with_computed(
         )
         if any(name in pieces.names for pieces in real):
             numbers = numbers_of(made, plain.domains[name], "The synthetic table")
-            edges = drafted_edges(Counter(numbers[~np.isnan(numbers)].tolist()), DRAFTED_BINS)
+            edges = drafted_edges(Counter(numbers[~np.isnan(numbers)].tolist()))
             attribute = replace(schema.domains[name], edges=edges, missing=True)
             party = schema.party_of(schema.index(equation.terms[0][0]))
             parties[schema.party_names[party]].append(attribute)
@@ -223,8 +223,8 @@ def _compare(
         "tvd": distances(made, ways),
         "tvd_resampled": distances(resampled, ways),
         "tvd_independent": distances(shuffled, ways),
-        "columns": farthest_columns(truth, made, sizes, names),
-        "pairs": farthest_pairs(truth, made, sizes, names),
+        "columns": farthest(truth, made, sizes, names, 1),
+        "pairs": farthest(truth, made, sizes, names, 2),
         "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
         "marginals": marginals,
         "seed": seed,
@@ -240,45 +240,38 @@ def _compare(
     return out
 
 
-def farthest_columns(
-    real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
+def farthest(
+    real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str], way: int
 ) -> list[dict[str, Any]]:
-    """The distance of every attribute, largest first.
+    """The distance of every attribute or of every pair of them, largest first.
 
     Args:
         real, synthetic: codes of two tables [each shape=(d, records), uint16].
         sizes: number of codes of every attribute.
         names: names of the attributes.
-    """
-    distances = [
-        {"columns": [name], "tvd": distance(real, synthetic, sizes, (i,))}
-        for i, name in enumerate(names)
-    ]
-    return sorted(distances, key=lambda marginal: -marginal["tvd"])
-
-
-def farthest_pairs(
-    real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The distance of every pair of attributes, largest first.
-
-    Args:
-        real, synthetic, sizes, names: as in :func:`farthest_columns`.
+        way: 1 for attributes, 2 for pairs.
     """
     n, m = real.shape[1], synthetic.shape[1]
-    pairs = list(itertools.combinations(range(len(sizes)), 2))
-    few = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= max(FEW_CELLS, n + m)]
+    marginals = list(itertools.combinations(range(len(sizes)), way))
+    few = [
+        (a, b)
+        for a, *rest in marginals
+        for b in rest
+        if sizes[a] * sizes[b] <= max(FEW_CELLS, n + m)
+    ]
     both = zip(pair_tables(real, sizes, few), pair_tables(synthetic, sizes, few), strict=True)
-    known = {
+    known: dict[tuple[int, ...], float] = {
         pair: 0.5 * float(np.abs(p / n - q / m).sum())
         for pair, (p, q) in zip(few, both, strict=True)
     }
     out = [
         {
-            "columns": [names[a], names[b]],
-            "tvd": known[a, b] if (a, b) in known else distance(real, synthetic, sizes, (a, b)),
+            "columns": [names[a] for a in marginal],
+            "tvd": known[marginal]
+            if marginal in known
+            else distance(real, synthetic, sizes, marginal),
         }
-        for a, b in pairs
+        for marginal in marginals
     ]
     return sorted(out, key=lambda marginal: -marginal["tvd"])
 

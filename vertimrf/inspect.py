@@ -19,13 +19,12 @@ from .plan.plan import Plan
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .privacy.standing import Standing
-from .tables.arrow import open_pieces, read_standing
+from .tables.arrow import SUFFIXES, open_pieces, read_standing
 
 __all__ = ["describe"]
 
 # Columns of a table that are listed.
 MAX_LISTED = 40
-TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 
 
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
@@ -49,7 +48,7 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
         VertiMRFError: the file cannot be read, was altered, or is none of these.
     """
     path = Path(path)
-    if path.name.endswith(TABLES):
+    if path.name.endswith(SUFFIXES):
         return _table(path)
     data = container.read(path)
     if data[:4] == container.MAGIC:
@@ -107,9 +106,8 @@ def _table(path: Path) -> str:
     """Describe a table: its columns, number of rows, and what it claims."""
     pieces = open_pieces(path)
     rows = sum(piece.num_rows for piece in pieces.read(pieces.names[:1], lambda *_: None))
-    size = f"{path.stat().st_size:,} bytes" if path.is_file() else "a folder"
     return (
-        f"A table of {len(pieces.names):,} columns and {rows:,} rows, {size}.\n"
+        f"A table of {len(pieces.names):,} columns and {rows:,} rows, {path.stat().st_size:,} bytes.\n"
         f"  {_listed(pieces.names)}\n{read_standing(path)}"
     )
 

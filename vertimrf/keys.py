@@ -49,6 +49,7 @@ __all__ = [
     "PublicKeys",
     "called",
     "check_name",
+    "hkdf",
     "open_sealed",
     "read_head",
     "seal",
@@ -183,8 +184,7 @@ class PrivateKey:
 
     def derive(self, plan: bytes, purpose: str) -> bytes:
         """Secret key material for one purpose under one plan, by HKDF-SHA256 [32 bytes]."""
-        info = b"vertimrf own " + purpose.encode()
-        return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan, info=info).derive(self.value)
+        return hkdf(self.value, plan, b"vertimrf own " + purpose.encode())
 
     @property
     def _x25519(self) -> X25519PrivateKey:
@@ -541,7 +541,9 @@ def _file_key(
 
     Both public keys have a fixed length, so the context is unambiguous.
     """
-    info = b"vertimrf sealed 1" + sender + receiver + head
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(
-        with_ephemeral + with_sender
-    )
+    return hkdf(with_ephemeral + with_sender, None, b"vertimrf sealed 1" + sender + receiver + head)
+
+
+def hkdf(value: bytes, salt: bytes | None, info: bytes) -> bytes:
+    """Key material from a secret value, by HKDF-SHA256 [32 bytes]."""
+    return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=salt, info=info).derive(value)

@@ -83,10 +83,12 @@ class Message:
 
         Sketch levels are packed as offsets above the plan's floor.
         """
+        fixed = plan.standing.because("a party fixed its noise")
+        standing = plan.standing if self.private else fixed
         header: dict[str, Any] = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
-            "standing": _standing(plan, self.private).to_json(),
+            "standing": standing.to_json(),
             "count": self.count,
             "marginals": [
                 {"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units}
@@ -321,7 +323,8 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     return Message(
         plan_digest=bytes.fromhex(header["plan"]),
         party=party,
-        private=_as_planned(plan, header),
+        # Any other standing than that of the plan makes the whole run not private.
+        private=Standing.from_json(header.get("standing")) == plan.standing,
         count=count,
         marginals=tuple(marginals),
         bins=tuple(bins),
@@ -402,19 +405,6 @@ def _check_counts(what: str, least: float, most: float, expected: float, sigma: 
         raise MessageError(
             f"{what} has counts from {least:.6g} to {most:.6g}, which no table that fits the plan has."
         )
-
-
-def _standing(plan: Plan, private: bool) -> Standing:
-    """What a party's release may claim."""
-    return plan.standing if private else plan.standing.because("a party fixed its noise")
-
-
-def _as_planned(plan: Plan, header: dict[str, Any]) -> bool:
-    """Whether a release has the standing of its plan.
-
-    Any other standing makes the whole run not private.
-    """
-    return Standing.from_json(header.get("standing")) == plan.standing
 
 
 def _array(

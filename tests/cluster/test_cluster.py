@@ -67,9 +67,16 @@ def plan_of(**options):
     return plan_with(SCHEMA, expected_records=ROWS, message_bytes=200_000, **options)
 
 
+def message(plan, records, noise=FixedNoise):
+    return Party(plan, "one", SECRET, noise(7)).run(records).to_bytes(plan)
+
+
 def one_machine(plan, table, **options):
-    encoded = encode_table(table, "id", MINE, ReadOptions(**options), keys=KEYS)
-    return Party(plan, "one", SECRET, FixedNoise(7)).run(encoded).to_bytes(plan)
+    return message(plan, encode_table(table, "id", MINE, ReadOptions(**options), keys=KEYS))
+
+
+def encode(client, source, schema=SCHEMA, **options):
+    return encode_partitions(source, client, "id", schema, "one", ReadOptions(**options), keys=KEYS)
 
 
 @pytest.fixture(scope="module")
@@ -92,61 +99,41 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     table = frame()
     for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
         table.iloc[part].to_parquet(tmp_path / f"part{i}.parquet", index=False)
-    encode = partial(
-        encode_partitions,
-        client=client,
-        id="id",
-        schema=SCHEMA,
-        party="one",
-        keys=KEYS,
-    )
     without = table.assign(total=table["a"] + table["b"]).drop(columns="b")
-    folder, cut = encode(tmp_path), encode(dd.from_pandas(without, npartitions=PARTS))
+    folder, cut = (
+        encode(client, tmp_path),
+        encode(client, dd.from_pandas(without, npartitions=PARTS)),
+    )
     assert folder.counts == (10, 1490, 0, 2500)
     plan = plan_of()
     assert plan.agreement_of(0)
-    expected = one_machine(plan, table)
-    for records in (folder, cut):
-        assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == expected
+    assert message(plan, folder) == message(plan, cut) == one_machine(plan, table)
     pairs = plan_of(encoder="scheduled-pairs")
-    assert Party(pairs, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(pairs) == one_machine(
-        pairs, table
-    )
+    assert message(pairs, cut) == one_machine(pairs, table)
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     party = Party(plan, "one", SECRET, key=ring.parties["one"])
     released = party.release(folder)
     monkeypatch.setenv(STATE, str(tmp_path / "another machine"))
     assert party.release(encode_table(table, "id", MINE, keys=KEYS)) == released
-    baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
-        Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
+        message(plan_of(encoder="grr"), cut)
 
 
 def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table, plan = frame(), plan_of(records_per_person=2)
-    records = encode_partitions(
-        [delayed(table.iloc[rows]) for rows in np.array_split(np.arange(ROWS), PARTS)],
-        client,
-        "id",
-        SCHEMA,
-        "one",
-        read=ReadOptions(person="who"),
-        keys=KEYS,
-    )
+    pieces = np.array_split(np.arange(ROWS), PARTS)
+    records = encode(client, [delayed(table.iloc[rows]) for rows in pieces], person="who")
     limited = records.limited(2, bytes(32))
     kept = InMemory(
         encode_table(table, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)
     ).limited(2, bytes(32))
     assert limited.count == kept.count < ROWS
     assert limited.limited(2, bytes(32)) is limited
-    assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(
-        plan, table, person="who"
-    )
-    without = encode_partitions([delayed(table)], client, "id", SCHEMA, "one", keys=KEYS)
+    assert message(plan, records) == one_machine(plan, table, person="who")
     with pytest.raises(TableError, match="--person"):
-        Party(plan, "one", SECRET).run(without)
+        message(plan, encode(client, [delayed(table)]))
 
 
 def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypatch):
@@ -172,39 +159,25 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
             changed, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled
         )
         cut = dd.from_pandas(changed, npartitions=PARTS, sort=False)
-        many = encode_partitions(
-            cut, client, "id", SCHEMA, "one", ReadOptions(person="who"), keys=KEYS
-        )
+        many = encode(client, cut, person="who")
         assert words in " ".join(one.dropped.lines())
         assert sorted(many.dropped.lines()) == sorted(one.dropped.lines())
         assert many.count == one.records
-        given = Party(plan, "one", SECRET, FixedNoise(7)).run(many).to_bytes(plan)
-        assert given == Party(plan, "one", SECRET, FixedNoise(7)).run(one).to_bytes(plan)
+        given = message(plan, many)
+        assert given == message(plan, one)
     # Where nobody named what is impossible, the party itself leaves it out.
-    untold = encode_partitions(
-        cut, client, "id", Schema.of({"one": MINE}), "one", ReadOptions(person="who"), keys=KEYS
-    )
+    untold = encode(client, cut, Schema.of({"one": MINE}), person="who")
     assert untold.count > many.count
-    assert Party(plan, "one", SECRET, FixedNoise(7)).run(untold).to_bytes(plan) == given
+    assert message(plan, untold) == given
 
 
 def test_a_table_without_records_is_released(client):
     table = frame()
-    none = table.assign(id=None)
     plan = plan_of()
-    for empty in (none, table.iloc[:0]):
-        cut = encode_partitions(
-            [delayed(empty), delayed(empty)],
-            client,
-            "id",
-            SCHEMA,
-            "one",
-            keys=KEYS,
-        )
+    for empty in (table.assign(id=None), table.iloc[:0]):
+        cut = encode(client, [delayed(empty), delayed(empty)])
         assert cut.count == 0
-        assert Party(plan, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(plan) == one_machine(
-            plan, empty
-        )
+        assert message(plan, cut) == one_machine(plan, empty)
 
 
 def test_refusals_are_those_of_the_whole_table(client, tmp_path):
@@ -212,14 +185,7 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
     with pytest.raises(VertiMRFError) as one:
         encode_table(table, "id", MINE, keys=KEYS)
     with pytest.raises(VertiMRFError) as many:
-        encode_partitions(
-            dd.from_pandas(table, npartitions=PARTS, sort=False),
-            client,
-            "id",
-            SCHEMA,
-            "one",
-            keys=KEYS,
-        )
+        encode(client, dd.from_pandas(table, npartitions=PARTS, sort=False))
     assert "lacks the column 'b'" in str(one.value)
     assert str(many.value) == str(one.value)
     for source, sentence in (
@@ -228,7 +194,7 @@ def test_refusals_are_those_of_the_whole_table(client, tmp_path):
         (table, "no table of partitions"),
     ):
         with pytest.raises(TableError, match=sentence):
-            encode_partitions(source, client, "id", SCHEMA, "one", keys=KEYS)
+            encode(client, source)
 
 
 def failing(key, given):
@@ -254,14 +220,7 @@ def deadly():
 @pytest.mark.slow
 def test_a_task_that_kills_workers_is_one_sentence(client):
     with pytest.raises(TableError, match=r"workers died of one task.*nothing is released"):
-        encode_partitions(
-            [delayed(frame()), delayed(deadly, pure=False)()],
-            client,
-            "id",
-            SCHEMA,
-            "one",
-            keys=KEYS,
-        )
+        encode(client, [delayed(frame()), delayed(deadly, pure=False)()])
     client.wait_for_workers(2, timeout=120)
 
 
@@ -279,18 +238,9 @@ def test_a_worker_that_is_killed_changes_nothing(client):
                 os.kill(sorted(victims.values())[0], signal.SIGKILL)
             return super().gaussian(values, sigma)
 
-    records = encode_partitions(
-        dd.from_pandas(table, npartitions=8),
-        client,
-        "id",
-        SCHEMA,
-        "one",
-        keys=KEYS,
-    )
+    records = encode(client, dd.from_pandas(table, npartitions=8))
     workers = set(client.run(os.getpid).values())
-    assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(
-        plan, table
-    )
+    assert message(plan, records, Killing) == one_machine(plan, table)
     assert len(asked) > 9
     client.wait_for_workers(2, timeout=120)
     assert set(client.run(os.getpid).values()) != workers

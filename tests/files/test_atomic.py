@@ -1,16 +1,25 @@
 """Files whole or not there, private ones private at once, and none read beyond its size."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from vertimrf.errors import MessageError
 from vertimrf.files import atomic
-from vertimrf.files.atomic import open_regular, read_bytes, read_json, replacing, write_text
+from vertimrf.files.atomic import (
+    check_space,
+    open_regular,
+    read_bytes,
+    read_json,
+    replacing,
+    write_text,
+)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
@@ -47,9 +56,9 @@ def test_what_fails_leaves_nothing(tmp_path):
     def fail():
         with replacing(tmp_path / "file") as draft:
             draft.write(b"half")
-            raise RuntimeError
+            raise KeyboardInterrupt
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(KeyboardInterrupt):
         fail()
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "before"
@@ -115,3 +124,13 @@ def test_a_link_is_opened_where_links_may_be_and_nowhere_else(tmp_path):
         assert file.read() == b"x"
     with pytest.raises(OSError, match="symbolic links"):
         open_regular(tmp_path / "link", links=False)
+
+
+def test_too_little_space_is_said_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**8))
+    assert check_space(tmp_path, 99e6) is None
+    assert check_space(tmp_path, 128e6) == (
+        f"{tmp_path} has 100 MB left, and 128 MB are needed; make room or name another folder."
+    )
+    monkeypatch.undo()
+    assert "cannot be used (No such file" in check_space(tmp_path / "nowhere", 1)

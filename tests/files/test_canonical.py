@@ -1,7 +1,6 @@
 """Canonical JSON, and fingerprints that people read out."""
 
 import hashlib
-import os
 import re
 
 import pytest
@@ -40,15 +39,6 @@ def test_a_fingerprint_is_140_bits_of_the_digest(value):
     assert number == int.from_bytes(value[:18], "big") >> 4
 
 
-@given(st.integers(0, 139))
-def test_every_bit_that_is_read_out_counts(bit):
-    value = bytearray(32)
-    other = bytearray(value)
-    other[bit // 8] ^= 128 >> bit % 8
-    assert fingerprint(bytes(other)) != fingerprint(bytes(value))
-    assert not same_fingerprint(fingerprint(bytes(other)), fingerprint(bytes(value)))
-
-
 def test_people_write_it_as_they_like_and_whole():
     printed = fingerprint(hashlib.sha256(b"some plan").digest())
     for written in (
@@ -62,7 +52,10 @@ def test_people_write_it_as_they_like_and_whole():
         assert same_fingerprint(written, printed)
     for letter, mistaken in (("0", "o"), ("1", "l"), ("1", "I")):
         assert same_fingerprint(printed.replace(letter, mistaken), printed)
-    assert not same_fingerprint(fingerprint(os.urandom(32)), printed)
+    # Every one of its characters counts.
+    for i, letter in enumerate(printed):
+        other = printed[:i] + ("0" if letter != "0" else "1") + printed[i + 1 :]
+        assert letter == "-" or not same_fingerprint(other, printed)
     for part in (
         "",
         printed[:-1],

@@ -33,19 +33,23 @@ def ask(parcel, settings, **run):
     return Parcel.from_records(reply.content)
 
 
-def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders):
+def planned(folders):
+    """What the hospital answers to the plan that the server made of all offers."""
     server = ServerRun(folders.server)
-    nodes = {name: folders.node(name) for name in server.parties}
-    offers = {name: ask(Parcel(name, wants=ALL), node) for name, node in nodes.items()}
-    assert {
-        name: (parcel.party, parcel.word, set(parcel.files)) for name, parcel in offers.items()
-    } == {name: (name, "plan", {"offer"}) for name in nodes}
-    out = server.advance({name: parcel.files for name, parcel in offers.items()})
-    answer = ask(Parcel("hospital", wants=ALL, files=out["hospital"]), nodes["hospital"])
+    offers = {n: ask(Parcel(n, wants=ALL), folders.node(n)) for n in server.parties}
+    for name, offer in offers.items():
+        assert (offer.party, offer.word, set(offer.files)) == (name, "plan", {"offer"})
+    out = server.advance({name: offer.files for name, offer in offers.items()})
+    asked = Parcel("hospital", wants=ALL, files=out["hospital"])
+    return ask(asked, folders.node("hospital"))
+
+
+def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders):
+    answer = planned(folders)
     assert (answer.word, set(answer.files)) == ("acceptance", {"offer"})
     assert folders.party("hospital").plan is not None
     # What the server has it does not get again.
-    assert not ask(Parcel("hospital"), nodes["hospital"]).files
+    assert not ask(Parcel("hospital"), folders.node("hospital")).files
 
 
 def test_files_for_another_party_are_left_alone(folders):
@@ -86,14 +90,9 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
     if added:
         row = pa.table({"id": [5000], "a": [1], "total": [2]} | added, whole.schema)
         pq.write_table(pa.concat_tables([whole, row]), run.settings.table)
-    server = ServerRun(folders.server)
-    nodes = {name: folders.node(name) for name in server.parties}
-    out = server.advance(
-        {name: ask(Parcel(name, wants=ALL), node).files for name, node in nodes.items()}
-    )
-    ask(Parcel("hospital", wants=ALL, files=out["hospital"]), nodes["hospital"])
+    planned(folders)
     folders.accept("hospital")
-    answer = ask(Parcel("hospital", wants=ALL), nodes["hospital"])
+    answer = ask(Parcel("hospital", wants=ALL), folders.node("hospital"))
     assert (answer.party, answer.word, set(answer.files)) == (
         "hospital",
         "done",
@@ -107,10 +106,8 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
 def test_names_that_lead_elsewhere_are_refused(folders, tmp_path, name):
     asked = Parcel("hospital").to_records()
     asked["vertimrf"]["wants"], asked["vertimrf"]["most"] = [name], [1000]
-    assert ask(asked, folders.node("hospital")) == Parcel("hospital", "failed")
-    assert ask(asked, {"party": "hospital", "exchange": str(tmp_path)}) == Parcel(
-        "hospital", "failed"
-    )
+    for node in (folders.node("hospital"), {"party": "hospital", "exchange": str(tmp_path)}):
+        assert ask(asked, node) == Parcel("hospital", "failed")
 
 
 def test_what_is_no_parcel_is_answered_with_one_word(folders):

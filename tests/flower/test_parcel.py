@@ -14,20 +14,20 @@ from vertimrf.flower.parcel import Parcel
 PIECE = 5 * 2**20 + 10_000
 
 
-def test_a_message_of_any_size_travels_in_small_pieces_and_arrives():
-    parcel = Parcel(
-        "hospital", "done", files={"message": bytes(range(256)) * (64 * 2**12), "offer": b"{}"}
-    )
+@pytest.mark.parametrize(
+    "parcel",
+    [
+        Parcel(
+            "hospital", "done", files={"message": bytes(range(256)) * (64 * 2**12), "offer": b"{}"}
+        ),
+        Parcel("Szpital Św. Anny", wants={"message": 1 << 26}, files={"plan": b"{}"}),
+    ],
+    ids=["a large answer", "a question"],
+)
+def test_a_message_of_any_size_travels_in_small_pieces_and_arrives(parcel):
     records = parcel.to_records()
     pieces = {name: piece.deflate() for name, piece in get_all_nested_objects(records).items()}
     assert max(map(len, pieces.values())) < PIECE
-    assert Parcel.from_records(inflate_object_from_contents(records.object_id, pieces)) == parcel
-
-
-def test_a_question_arrives():
-    parcel = Parcel("Szpital Św. Anny", wants={"message": 1 << 26}, files={"plan": b"{}"})
-    records = parcel.to_records()
-    pieces = {name: piece.deflate() for name, piece in get_all_nested_objects(records).items()}
     assert Parcel.from_records(inflate_object_from_contents(records.object_id, pieces)) == parcel
 
 

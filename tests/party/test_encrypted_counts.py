@@ -36,6 +36,10 @@ def plan_of(records=RECORDS, **options):
     return plan_with(SCHEMA, **(KNOWN | {"expected_records": records} | options))
 
 
+def party_of(plan, name, noise=None):
+    return Party(plan, name, SECRET, noise, counting_key=KEYS[name])
+
+
 def codes_of(records=RECORDS):
     rng = np.random.default_rng(3)
     first = rng.integers(0, 2, records)
@@ -83,8 +87,7 @@ def exact_table(one, other, rows):
 
 
 def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks():
-    plan = plan_of()
-    tables = dealt(SCHEMA, codes_of())
+    plan, tables = plan_of(), tables_of("usual")
     # The second party's rows stand in another order; some of the first's are blank.
     order = np.random.default_rng(0).permutation(RECORDS)
     shuffled = records_of(tables[1], order)
@@ -182,19 +185,16 @@ def outside(file):
 
 def test_noise_depends_on_the_rows_and_on_the_table():
     """Equal files and tables give equal noise; where a row differs, noise is independent."""
-    plan = plan_of()
-    ring = KeyRing.new(plan.party_names)
-    plan = replace(plan, public_keys=ring.public)
-    tables = dealt(SCHEMA, codes_of())
+    ring = KeyRing.new(SCHEMA.party_names)
+    plan, tables = replace(plan_of(), public_keys=ring.public), tables_of("usual")
     party = Party(plan, "two", SECRET, key=ring.parties["two"])
-    keys = {}
-    for what, exact in {"answer": b"a" * 32, "other": b"b" * 32}.items():
-        digest = party._digest(party._checked(tables[1]))
-        drawn = party._noise(digest, "answer to one", exact).gaussian(np.zeros(50, np.int64), 50.0)
-        again = party._noise(digest, "answer to one", exact).gaussian(np.zeros(50, np.int64), 50.0)
-        assert (drawn == again).all()
-        keys[what] = drawn
-    assert (keys["answer"] != keys["other"]).sum() > 40
+    digest = party._digest(party._checked(tables[1]))
+    drawn, again, other = (
+        party._noise(digest, "answer to one", exact).gaussian(np.zeros(50, np.int64), 50.0)
+        for exact in (b"a" * 32, b"a" * 32, b"b" * 32)
+    )
+    assert (drawn == again).all()
+    assert (drawn != other).sum() > 40
     seen = []
 
     def watched(exact):
@@ -210,10 +210,9 @@ def test_noise_depends_on_the_rows_and_on_the_table():
 
 
 def test_a_table_without_its_answers_makes_no_message():
-    plan = plan_of()
-    tables = dealt(SCHEMA, codes_of())
+    plan, tables = plan_of(), tables_of("usual")
     with pytest.raises(MessageError, match="The answers of 'two' are missing"):
-        Party(plan, "one", SECRET, counting_key=KEYS["one"]).run(tables[0])
+        party_of(plan, "one").run(tables[0])
     with pytest.raises(MessageError, match="without it"):
         Party(plan, "one", SECRET).rows(tables[0])
     other = plan_with(SCHEMA, expected_records=RECORDS, delta=1e-4)
@@ -222,7 +221,7 @@ def test_a_table_without_its_answers_makes_no_message():
 
 
 def test_files_of_others_are_refused():
-    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    plan, tables = plan_of(), tables_of("usual")
     two = steps_of(plan, 1, tables[1])
     with without_encryption():
         rows = steps_of(plan, 0, tables[0]).rows()
@@ -252,7 +251,7 @@ def test_files_of_others_are_refused():
 @pytest.fixture(scope="module")
 def sent():
     """Rows and the second party's answers, encrypted."""
-    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    plan, tables = plan_of(), tables_of("usual")
     parties = [steps_of(plan, i, tables[i]) for i in range(2)]
     rows = parties[0].rows()
     return plan, parties, rows, parties[1].answer(0, rows, noiseless)
@@ -295,7 +294,7 @@ def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
 ):
     """A second release of one table is the first, also if both parties have lost their records."""
     plan, (one, two), rows, _ = sent
-    three = steps_of(plan, 2, dealt(SCHEMA, codes_of())[2]).answer(0, rows, noiseless)
+    three = steps_of(plan, 2, tables_of("usual")[2]).answer(0, rows, noiseless)
     seen = []
 
     def watched(exact):
@@ -313,11 +312,11 @@ def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
 
 def test_a_record_that_does_not_fit_keeps_its_row():
     """Whether it fits changes its own row to a blank, and no other."""
-    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    plan, tables = plan_of(), tables_of("usual")
     whole, kept = tables[0], np.arange(RECORDS) != 17
     part = whole.only(kept)
     assert part.blanks.tolist() == [int(whole.digests[17])]
-    party = Party(plan, "one", SECRET, FixedNoise(1), counting_key=KEYS["one"])
+    party = party_of(plan, "one", FixedNoise(1))
     full, less = (party._steps(party._checked(table)) for table in (whole, part))
     # Bins follow from noise, so rows are compared by whether they are blank.
     blank = np.flatnonzero((full.codes >= 0).all(0) != (less.codes >= 0).all(0))
@@ -353,26 +352,19 @@ def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiase
 
 def _estimates(plan, tables):
     """What the server reads of a whole exchange."""
-    parties = [
-        Party(plan, name, SECRET, FixedNoise(n), counting_key=KEYS[name])
-        for n, name in enumerate(plan.party_names)
-    ]
+    names = plan.party_names
+    parties = [party_of(plan, name, FixedNoise(n)) for n, name in enumerate(names)]
     messages = []
-    rows = {n: parties[n].rows(tables[n]) for n in range(2)}
-    for n, party in enumerate(parties):
-        answers = {
-            plan.party_names[j]: parties[j].answers(tables[j], {plan.party_names[n]: rows[n]})[
-                plan.party_names[n]
-            ]
-            for j in range(n + 1, 3)
-        }
-        messages.append(party.run(tables[n], answers))
+    for n, name in enumerate(names):
+        rows = {name: parties[n].rows(tables[n])} if n < 2 else {}
+        answers = {names[j]: parties[j].answers(tables[j], rows)[name] for j in range(n + 1, 3)}
+        messages.append(parties[n].run(tables[n], answers))
     return Server(plan).read(messages)
 
 
 def test_a_whole_run_with_real_encryption():
     plan = plan_of()
-    trial = run_protocol(plan, dealt(SCHEMA, codes_of()), RunOptions(rows=100, seed=1))
+    trial = run_protocol(plan, tables_of("usual"), RunOptions(rows=100, seed=1))
     assert trial.table.num_rows == 100
     assert trial.ledger.private
     assert trial.ledger.epsilon <= 4.0
@@ -380,30 +372,27 @@ def test_a_whole_run_with_real_encryption():
 
 
 def test_a_message_is_read_back_and_held_to_its_plan():
-    plan, tables = plan_of(), dealt(SCHEMA, codes_of())
+    plan, tables = plan_of(), tables_of("usual")
     with without_encryption():
         rows = steps_of(plan, 0, tables[0]).rows()
         answers = {
-            name: Party(plan, name, SECRET, counting_key=KEYS[name]).answers(
-                tables[n], {"one": rows}
-            )["one"]
+            name: party_of(plan, name).answers(tables[n], {"one": rows})["one"]
             for n, name in ((1, "two"), (2, "three"))
         }
-        message = Party(plan, "one", SECRET, counting_key=KEYS["one"]).run(tables[0], answers)
-    data = message.to_bytes(plan)
-    read = Message.from_bytes(data, plan)
+        message = party_of(plan, "one").run(tables[0], answers)
+    first, *others = message.tables
+    read = Message.from_bytes(message.to_bytes(plan), plan)
     assert all((a == b).all() for a, b in zip(read.tables, message.tables, strict=True))
-    short = replace(message, tables=message.tables[:-1])
-    with pytest.raises(MessageError, match="lacks table"):
-        Message.from_bytes(short.to_bytes(plan), plan)
-    far = replace(message, tables=(message.tables[0] + 10**6, *message.tables[1:]))
-    with pytest.raises(MessageError, match="table 0 has counts"):
-        Message.from_bytes(far.to_bytes(plan), plan)
+    for wrong, said in (
+        (message.tables[:-1], "lacks table"),
+        ((first + 10**6, *others), "table 0 has counts"),
+    ):
+        with pytest.raises(MessageError, match=said):
+            Message.from_bytes(replace(message, tables=wrong).to_bytes(plan), plan)
 
 
 def test_the_count_is_one_for_all_parties_and_another_under_another_secret():
     plan = plan_of()
-    counts = {noisy_count(plan, SECRET, RECORDS) for _ in range(3)}
-    assert len(counts) == 1
+    assert noisy_count(plan, SECRET, RECORDS) == noisy_count(plan, SECRET, RECORDS)
     others = {noisy_count(plan, Secret(bytes([i] * 32)), RECORDS) for i in range(8)}
     assert len(others) > 1

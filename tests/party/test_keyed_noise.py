@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import records_of
+from builders import dealt, records_of, schema_of
 from oracles import crossed
 from planning import plan_with
 
@@ -20,24 +20,14 @@ from vertimrf.party import party as party_module
 from vertimrf.party.party import Party
 from vertimrf.party.records import InMemory
 from vertimrf.party.secret import Secret, derive
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
-from vertimrf.tables.table import Table
 
 ROWS = 3000
 SECRET = Secret(bytes(range(32)))
 RING = KeyRing.new(("one", "two"))
-SCHEMA = Schema.of(
-    {
-        "one": [
-            Attribute.integer("a", 6),
-            Attribute.integer("b", 5),
-            Attribute.integer("common", 4),
-        ],
-        "two": [Attribute.integer("c", 3), Attribute.integer("common", 4)],
-    }
-)
+SCHEMA = schema_of(one={"a": 6, "b": 5, "common": 4}, two={"c": 3, "common": 4})
+# For encoders that do not take shared columns.
+APART = schema_of(one={"a": 6, "b": 5}, two={"c": 3})
 CASES = {
     "count sketches": {"encoder": "count-sketch", "message_bytes": 100_000},
     "scheduled pairs": {"encoder": "scheduled-pairs", "keys": 1 << 10},
@@ -47,33 +37,23 @@ CASES = {
 
 
 def plan_of(case, ring=RING):
-    # Sizes of two parties that share no column, for encoders that do not take those.
-    schema = (
-        SCHEMA
-        if case == "count sketches"
-        else Schema.of(
-            {
-                "one": [Attribute.integer("a", 6), Attribute.integer("b", 5)],
-                "two": [Attribute.integer("c", 3)],
-            }
-        )
-    )
+    schema = SCHEMA if case == "count sketches" else APART
     settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "noise"} | CASES[case]
     return plan_with(schema, public_keys=ring.public, **settings)
 
 
-def table_of(plan, seed=0, name="one"):
-    rng = np.random.default_rng(seed)
-    part = plan.schema.part(name)
-    codes = np.array([rng.integers(0, attribute.size, ROWS) for attribute in part], np.uint16)
-    return Table(part, rng.integers(1, 1 << 62, ROWS).astype(np.uint64), codes)
+def table_of(plan):
+    rng = np.random.default_rng(0)
+    return dealt(
+        plan.schema, np.array([rng.integers(0, size, ROWS) for size in plan.schema.sizes])
+    )[0]
 
 
 def changed(table, attribute=-1, records=(1234,)):
     """The same table but for one value, or that of several records."""
     codes = table.codes.copy()
     codes[attribute, records] = (codes[attribute, records] + 1) % table.attributes[attribute].size
-    return Table(table.attributes, table.digests, codes)
+    return replace(table, codes=codes)
 
 
 def party(plan, key=None, secret=SECRET, **options):
@@ -142,12 +122,22 @@ def test_one_value_that_differs_changes_the_noise_of_every_count_and_sketch(coun
         assert agree < 0.6
 
 
-def test_the_same_holds_for_an_id_that_differs(counting):
-    table = table_of(counting)
-    digests = table.digests.copy()
-    digests[77] ^= np.uint64(1)
-    other = Table(table.attributes, digests, table.codes)
-    mine, theirs = (noise_of(party(counting).run(t), t) for t in (table, other))
+@pytest.mark.parametrize("what", ["id", "plan", "private key"])
+def test_the_same_holds_for_an_id_a_plan_or_a_private_key_that_differs(counting, what, monkeypatch):
+    """Of the private key under one plan digest and one secret: noise is not of what other parties know."""
+    plan, table, key = counting, table_of(counting), RING.parties["one"]
+    mine = noise_of(party(plan, key).run(table), table)
+    if what == "id":
+        digests = table.digests.copy()
+        digests[77] ^= np.uint64(1)
+        table = replace(table, digests=digests)
+    elif what == "plan":
+        plan = replace(plan, nonce="later")
+    else:
+        ring, digest = KeyRing.new(("one", "two")), plan.digest()
+        plan, key = plan_of("count sketches", ring), ring.parties["one"]
+        monkeypatch.setattr(Plan, "digest", lambda self: digest)
+    theirs = noise_of(party(plan, key).run(table), table)
     assert not np.array_equal(mine[(0,)], theirs[(0,)])
     assert not np.array_equal(mine[(1,)], theirs[(1,)])
 
@@ -180,26 +170,6 @@ def test_the_noise_of_sketches_is_bound_to_their_exact_numbers(plan, monkeypatch
     party(plan).run(table)
     assert len(first) == len(seen) > 0
     assert not set(first) & set(seen)
-
-
-def test_noise_is_of_the_private_key_and_not_of_what_other_parties_know(monkeypatch):
-    """Under one plan digest and one secret, another private key gives other noise."""
-    other = KeyRing.new(("one", "two"))
-    plans = [plan_of("count sketches", ring) for ring in (RING, other)]
-    monkeypatch.setattr(Plan, "digest", lambda self: bytes(32))
-    table = table_of(plans[0])
-    mine, theirs = (
-        noise_of(party(plan, ring.parties["one"]).run(table), table)
-        for plan, ring in zip(plans, (RING, other), strict=True)
-    )
-    assert not np.array_equal(mine[(0,)], theirs[(0,)])
-
-
-def test_another_plan_has_other_noise(counting):
-    later = replace(counting, nonce="later")
-    table = table_of(counting)
-    mine, theirs = (noise_of(party(plan).run(table), table) for plan in (counting, later))
-    assert not np.array_equal(mine[(0,)], theirs[(0,)])
 
 
 def test_another_secret_gives_the_same_counts_and_other_sketches(counting):

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from builders import dealt, schema_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -20,12 +21,9 @@ from vertimrf.party.local_model import SCORE_ERRORS, choose_marginals, release_l
 from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import MIN_UNIT_SIGMA, SCORE_GRID, LocalPlan
 from vertimrf.plan.planner import UNITS, plan_local
-from vertimrf.plan.schema import Schema
-from vertimrf.privacy.noise import FixedNoise, SystemNoise
-from vertimrf.tables.table import Table
+from vertimrf.privacy.noise import FixedNoise
 
 
 def plan_of(sizes, rho=0.5, largest_clique=10**5, free=False):
@@ -131,16 +129,12 @@ def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_wor
     assert plan.score_sigma > 0
     tree = junction_tree(sizes, [(0, 1), (1, 2)])
     scores = {(0, 1): 9e3, (1, 2): 9e3, (0, 2): 5e3, (1, 3): 20.0, (2, 3): 0.0, (0, 3): 9e3}
-    chosen = [attributes for attributes, _ in choose_marginals(tree, 1e5, plan, scores=scores)]
+    chosen = dict(choose_marginals(tree, 1e5, plan, scores=scores))
     # (0, 3) has more cells than a clique may have.
-    assert chosen == [(0, 1), (1, 2), (0, 2)]
+    assert list(chosen) == [(0, 1), (1, 2), (0, 2)]
     without = dict(choose_marginals(tree, 1e5, plan))
-    assert all(
-        units < without[attributes]
-        for attributes, units in choose_marginals(tree, 1e5, plan, scores=scores)
-        if attributes in without
-    )
-    assert sum(units for _, units in choose_marginals(tree, 1e5, plan, scores=scores)) <= plan.units
+    assert all(chosen[attributes] < units for attributes, units in without.items())
+    assert sum(chosen.values()) <= plan.units
 
 
 def test_a_score_within_noise_takes_no_units():
@@ -164,35 +158,34 @@ def test_the_score_of_a_pair_within_a_clique_changes_nothing():
     )
 
 
-def released_of(codes, sizes, plan, noise):
-    return release_local_model(partial(count_marginals, codes, sizes), sizes, plan, noise)
+def released_of(codes, sizes, plan=None, noise=None):
+    """What a party releases of a table, by default by the usual plan."""
+    counted = partial(count_marginals, codes.astype(np.uint16), sizes)
+    return release_local_model(counted, sizes, plan or plan_of(sizes), noise or FixedNoise(1))
 
 
 def test_released_counts_vary_around_the_truth_as_they_state():
     rng = np.random.default_rng(0)
     sizes = (4, 3, 2)
-    codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
-    runs = [released_of(codes, sizes, plan_of(sizes), FixedNoise(seed)) for seed in range(60)]
+    codes = np.array([rng.integers(0, s, 700) for s in sizes])
+    runs = [released_of(codes, sizes, noise=FixedNoise(seed)) for seed in range(60)]
     for way in (1, 2, 3):
         marginals = [m for released in runs for m in released if len(m.attributes) == way]
         assert_standard(errors(codes, sizes, marginals))
 
 
 def test_edge_cases_of_the_table():
-    noise = FixedNoise(1)
     # One attribute, no records, all records equal, an attribute of one value, and one of 10^4.
-    one = released_of(np.zeros((1, 5), np.uint16), (3,), plan_of((3,)), noise)
+    one = released_of(np.zeros((1, 5)), (3,))
     assert [m.attributes for m in one] == [(0,)]
-    empty = released_of(np.zeros((2, 0), np.uint16), (3, 2), plan_of((3, 2)), noise)
+    empty = released_of(np.zeros((2, 0)), (3, 2))
     assert [m.attributes for m in empty] == [(0,), (1,), (0, 1)]
-    equal = released_of(np.ones((3, 90), np.uint16), (2, 2, 2), plan_of((2, 2, 2), 50.0), noise)
+    equal = released_of(np.ones((3, 90)), (2, 2, 2), plan_of((2, 2, 2), 50.0))
     assert equal[-1].measurement("").counts[1, 1, 1] == pytest.approx(90, abs=10)
-    wide = released_of(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
+    wide = released_of(np.zeros((2, 50)), (1, 10_000))
     assert wide[-1].counts.shape == (1, 10_000)
     # Nothing but one-way marginals where no pair fits a clique.
-    narrow = released_of(
-        np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise
-    )
+    narrow = released_of(np.zeros((2, 50)), (100, 100), plan_of((100, 100), largest_clique=50))
     assert [m.attributes for m in narrow] == [(0,), (1,)]
 
 
@@ -220,23 +213,22 @@ def test_noise_of_a_unit_has_a_least_value():
     assert plan_of((3, 3), rho=0.1).unit_sigma > MIN_UNIT_SIGMA
 
 
-def message_and_plan():
-    attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=3) for i in range(3))
-    schema = Schema(attributes=attributes, parties=(("one", ("a0", "a1", "a2")),))
-    plan = plan_with(schema, expected_records=500, nonce="units")
-    rng = np.random.default_rng(0)
-    table = Table(
-        attributes,
-        np.arange(1, 501, dtype=np.uint64),
-        rng.integers(0, 3, (3, 500)).astype(np.uint16),
-    )
-    return Party(plan, "one", Secret.new(), SystemNoise()).run(table), plan
+def messages(plan, codes, seeds=(1,)):
+    """The one party's messages about a table, each with other noise."""
+    (table,) = dealt(plan.schema, codes)
+    return [Party(plan, "one", Secret.new(), FixedNoise(seed)).run(table) for seed in seeds]
+
+
+def read(plan, message, **changes):
+    """What the server reads of a message, or of one that was changed."""
+    return Message.from_bytes(replace(message, **changes).to_bytes(plan), plan)
 
 
 def test_a_message_of_more_units_than_the_ledger_has_is_refused():
-    message, plan = message_and_plan()
+    plan = plan_with(schema_of(one=(3, 3, 3)), expected_records=500, nonce="units")
+    (message,) = messages(plan, np.random.default_rng(0).integers(0, 3, (3, 500)))
     last = message.marginals[-1]
-    assert Message.from_bytes(message.to_bytes(plan), plan).marginals[-1].units == last.units
+    assert read(plan, message).marginals[-1].units == last.units
     more = replace(last, units=UNITS, sigma=math.sqrt(UNITS) * plan.local[0].unit_sigma)
     sharper = replace(last, units=2 * last.units)
     for bad, words in (
@@ -248,7 +240,7 @@ def test_a_message_of_more_units_than_the_ledger_has_is_refused():
         ((replace(message.marginals[0], units=2), *message.marginals[1:]), "ledger"),
     ):
         with pytest.raises(MessageError, match=words):
-            Message.from_bytes(replace(message, marginals=bad).to_bytes(plan), plan)
+            read(plan, message, marginals=bad)
 
 
 def test_a_plan_without_larger_marginals_has_no_such_event():
@@ -256,38 +248,30 @@ def test_a_plan_without_larger_marginals_has_no_such_event():
     assert plan == LocalPlan(math.sqrt(2), 0.0, 0, 0.0, 10**5, False)
 
 
-def long_message(seed=0, records=4_000, epsilon=2.0):
+def long_message(seed=0):
     """Of a long domain whose values are rare but for two, beside two short ones."""
-    schema = Schema.of(
-        {
-            "one": [
-                Attribute.integer("long", 200),
-                Attribute.integer("b", 3),
-                Attribute.integer("c", 2),
-            ]
-        }
-    )
-    plan = plan_with(schema, epsilon=epsilon, delta=1e-6, expected_records=records, nonce="long")
+    records = 4_000
+    settings = {"epsilon": 2.0, "delta": 1e-6, "expected_records": records, "nonce": "long"}
+    plan = plan_with(schema_of(one={"long": 200, "b": 3, "c": 2}), **settings)
     rng = np.random.default_rng(seed)
     long = np.where(
         rng.random(records) < 0.7, rng.choice([3, 120], records), rng.integers(0, 200, records)
     )
     codes = np.array(
-        [long, (long > 100) + rng.integers(0, 2, records), rng.integers(0, 2, records)], np.uint16
+        [long, (long > 100) + rng.integers(0, 2, records), rng.integers(0, 2, records)]
     )
-    table = Table(schema.attributes, np.arange(1, records + 1, dtype=np.uint64), codes)
-    return Party(plan, "one", Secret.new(), FixedNoise(seed)).run(table), plan, codes
+    return *messages(plan, codes, [seed]), plan, codes
 
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=10, deadline=None)
 def test_the_server_works_out_the_values_that_a_party_has_merged(seed):
     message, plan, _ = long_message(seed)
-    back = Message.from_bytes(message.to_bytes(plan), plan)
-    for sent, read in zip(message.marginals, back.marginals, strict=True):
+    back = read(plan, message)
+    for sent, came in zip(message.marginals, back.marginals, strict=True):
         concerned = len(sent.attributes) > 1 and 0 in sent.attributes
-        assert len(sent.bins) == len(read.bins) == (len(sent.attributes) if concerned else 0)
-        for a, b in zip(sent.bins, read.bins, strict=True):
+        assert len(sent.bins) == len(came.bins) == (len(sent.attributes) if concerned else 0)
+        for a, b in zip(sent.bins, came.bins, strict=True):
             assert (a is None) == (b is None)
             np.testing.assert_array_equal(0 if a is None else a, 0 if b is None else b)
     pair = next(m for m in back.marginals if m.attributes == (0, 1))
@@ -311,7 +295,7 @@ def test_a_message_whose_marginals_have_other_shapes_is_refused_in_a_sentence():
         with pytest.raises(
             MessageError, match=rf"marginal{place} has shape .* not \({merged}, 3\)"
         ):
-            Message.from_bytes(replace(message, marginals=bad).to_bytes(plan), plan)
+            read(plan, message, marginals=bad)
 
 
 def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
@@ -327,15 +311,8 @@ def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
 
 
 def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does():
-    schema = Schema.of(
-        {
-            "one": [
-                Attribute.integer(name, size)
-                for name, size in (("a", 2), ("b", 3), ("c", 2), ("d", 2))
-            ]
-        }
-    )
-    plan = plan_with(schema, delta=1e-5, expected_records=2_000, nonce="contrasts")
+    sizes = (2, 3, 2, 2)
+    plan = plan_with(schema_of(one=sizes), delta=1e-5, expected_records=2_000, nonce="contrasts")
     plan = replace(plan, local=(structs.replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2_000)
@@ -345,14 +322,11 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
             a + rng.integers(0, 2, 2_000),
             rng.integers(0, 2, 2_000),
             a ^ (rng.random(2_000) < 0.2),
-        ],
-        np.uint16,
+        ]
     )
-    table = Table(schema.attributes, np.arange(1, 2_001, dtype=np.uint64), codes)
     scores = []
-    for seed in range(150):
-        message = Party(plan, "one", Secret.new(), FixedNoise(seed)).run(table)
-        back = Message.from_bytes(message.to_bytes(plan), plan)
+    for message in messages(plan, codes, range(150)):
+        back = read(plan, message)
         for sent, m in zip(message.marginals, back.marginals, strict=True):
             np.testing.assert_array_equal(sent.counts, m.counts)
             assert sent.contrasts == m.contrasts
@@ -360,50 +334,32 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
                 assert m.contrasts == tuple(
                     i for i, attribute in enumerate(m.attributes) if attribute != 1
                 )
-            assert m.counts.shape == counted(codes, schema.sizes, m).shape
-        scores.append(errors(codes, schema.sizes, back.marginals))
+            assert m.counts.shape == counted(codes, sizes, m).shape
+        scores.append(errors(codes, sizes, back.marginals))
     assert_standard(np.concatenate(scores))
 
 
 def test_contrasts_of_the_wrong_shape_or_size_are_refused():
-    schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"]})
-    plan = plan_with(schema, delta=1e-5, expected_records=100, nonce="contrasts")
-    table = Table(
-        schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16)
-    )
-    message = Party(plan, "one", Secret.new(), FixedNoise(1)).run(table)
-    marginal = message.marginals[3]
+    plan = plan_with(schema_of(one=(2, 2, 2)), delta=1e-5, expected_records=100, nonce="contrasts")
+    (message,) = messages(plan, np.zeros((3, 100), np.uint16))
+    *singles, marginal = message.marginals[:4]
     assert marginal.counts.shape == (1, 1)
-    whole = replace(
-        message,
-        marginals=(*message.marginals[:3], replace(marginal, counts=np.zeros((2, 2), np.int64))),
-    )
-    with pytest.raises(MessageError, match=r"marginal3 has shape .* not \(1, 1\)"):
-        Message.from_bytes(whole.to_bytes(plan), plan)
-    # As many records as no plan expects, of either sign.
-    for sign in (-1, 1):
-        far = np.full((1, 1), sign * marginal.units * 10**9)
-        wrong = replace(
-            message,
-            marginals=(
-                *message.marginals[:3],
-                replace(marginal, counts=far),
-                *message.marginals[4:],
-            ),
-        )
-        with pytest.raises(MessageError, match="marginal 3 has counts"):
-            Message.from_bytes(wrong.to_bytes(plan), plan)
+    # Another shape, and as many records as no plan expects, of either sign.
+    far = np.full((1, 1), marginal.units * 10**9)
+    for counts, said in (
+        (np.zeros((2, 2), np.int64), r"marginal3 has shape .* not \(1, 1\)"),
+        (far, "marginal 3 has counts"),
+        (-far, "marginal 3 has counts"),
+    ):
+        wrong = (*singles, replace(marginal, counts=counts), *message.marginals[4:])
+        with pytest.raises(MessageError, match=said):
+            read(plan, message, marginals=wrong)
 
 
 def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
     def contrasts(**parties):
-        schema = Schema.of(
-            {
-                who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(columns)]
-                for who, columns in parties.items()
-            }
-        )
-        return [local.contrasts for local in plan_with(schema, expected_records=1_000).local]
+        plan = plan_with(schema_of(**parties), expected_records=1_000)
+        return [local.contrasts for local in plan.local]
 
     assert contrasts(one=(2, 2, 2)) == [True]
     assert contrasts(one=(2, 1, 2)) == [True]

@@ -1,6 +1,5 @@
 """Several records of one person: the bound is kept, the same records at every party, and every event is priced for them."""
 
-import math
 from collections import Counter
 from dataclasses import replace
 
@@ -8,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from builders import Tape, schema_of
 from planning import plan_with
 
 from vertimrf.errors import PlanError, TableError
 from vertimrf.keys import KeyRing
-from vertimrf.message import Message
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
@@ -33,24 +32,19 @@ from vertimrf.trial import synthesize
 KEY = bytes(range(32))
 
 
-def schema():
-    return Schema.of(
-        {
-            "clinic": [Attribute.integer("a0", 3), Attribute.integer("a1", 4)],
-            "insurer": [Attribute.integer("b0", 2), Attribute.integer("b1", 5)],
-        }
-    )
+SCHEMA = schema_of(clinic={"a0": 3, "a1": 4}, insurer={"b0": 2, "b1": 5})
+SETTINGS = {
+    "epsilon": 2.0,
+    "expected_records": 4000,
+    "encoder": "count-sketch",
+    "nonce": "persons",
+    "message_bytes": 200_000,
+}
+PER_PERSON = ReadOptions(person="person")
 
 
 def plan(records=3, **more):
-    settings = {
-        "epsilon": 2.0,
-        "expected_records": 4000,
-        "encoder": "count-sketch",
-        "nonce": "persons",
-        "message_bytes": 200_000,
-    }
-    return plan_with(schema(), records_per_person=records, **settings | more)
+    return plan_with(SCHEMA, records_per_person=records, **SETTINGS | more)
 
 
 def visits(rows=4000, seed=0):
@@ -59,14 +53,19 @@ def visits(rows=4000, seed=0):
     frame = pd.DataFrame(
         {"visit": np.arange(rows), "person": np.sort(rng.integers(0, rows // 4, rows))}
     )
-    for name, size in (("a0", 3), ("a1", 4), ("b0", 2), ("b1", 5)):
+    for name, size in zip(SCHEMA.names, SCHEMA.sizes, strict=True):
         frame[name] = rng.integers(0, size, rows)
     return frame
 
 
+def part(frame, name):
+    """What of the visits one party has."""
+    return frame[["visit", "person", *dict(SCHEMA.parties)[name]]]
+
+
 def encoded(party, frame):
     """A party's visits, which say whose they are."""
-    return party.encode(frame, "visit", read=ReadOptions(person="person"))
+    return party.encode(frame, "visit", read=PER_PERSON)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
@@ -125,15 +124,10 @@ def messages():
             return np.asarray(values, np.int64)
 
     out = []
-    for i, (name, columns) in enumerate({"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items()):
-        shuffled = table.sample(frac=1, random_state=i)[["visit", "person", *columns]]
+    for i, name in enumerate(SCHEMA.party_names):
+        shuffled = part(table.sample(frac=1, random_state=i), name)
         party = Party(agreed, name, Secret(KEY), Faint(1))
-        out.append(
-            (
-                shuffled,
-                party.run(encoded(party, shuffled)),
-            )
-        )
+        out.append((shuffled, party.run(encoded(party, shuffled))))
     return out
 
 
@@ -151,10 +145,9 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
     assert totals == {kept}
     # The kept visits, as both parties choose them.
     chosen = []
-    for (shuffled, _), name in zip(messages, ("clinic", "insurer"), strict=True):
+    for (shuffled, _), name in zip(messages, SCHEMA.party_names, strict=True):
         party = Party(plan(), name, Secret(KEY))
-        part = party._checked(encoded(party, shuffled))
-        chosen.append(np.sort(part.table.digests))
+        chosen.append(np.sort(party._checked(encoded(party, shuffled)).table.digests))
     assert (chosen[0] == chosen[1]).all()
     assert len(chosen[0]) == kept
     other = Party(plan(), "clinic", Secret(KEY[::-1]))
@@ -165,30 +158,15 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
 def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is_priced():
     agreed, table = plan(nonce="moved"), visits()
 
-    class Tape(FixedNoise):
-        def __init__(self, played=None):
-            super().__init__(1)
-            self.played, self.queries, self.answers = played, [], []
-
-        def gaussian(self, values, sigma):
-            self.queries.append((sigma, np.array(values)))
-            answer = (
-                super().gaussian(values, sigma)
-                if self.played is None
-                else self.played.answers[len(self.answers)]
-            )
-            self.answers.append(answer)
-            return answer
-
     more = pd.DataFrame(
         {"visit": np.arange(10_000, 10_040), "person": 99_999, "a0": 1, "a1": 2, "b0": 0, "b1": 4}
     )
-    for name, columns in {"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items():
+    for name in SCHEMA.party_names:
         first = Tape()
         tapes = [first, Tape(first)]
         for tape, frame in zip(tapes, (table, pd.concat([table, more])), strict=True):
             party = Party(agreed, name, Secret(KEY), tape)
-            party.run(encoded(party, frame[["visit", "person", *columns]]))
+            party.run(encoded(party, part(frame, name)))
         events = {
             e.event.sigma: e.event
             for e in agreed.entries()
@@ -211,17 +189,7 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
 def test_every_event_is_priced_for_all_records_of_a_person():
     one, three = plan(1), plan(3)
     assert "records_per_person" not in one.to_json()
-    assert (
-        one.to_json()
-        == plan_with(
-            schema(),
-            epsilon=2.0,
-            expected_records=4000,
-            encoder="count-sketch",
-            nonce="persons",
-            message_bytes=200_000,
-        ).to_json()
-    )
+    assert one.to_json() == plan_with(SCHEMA, **SETTINGS).to_json()
     assert Plan.from_json(three.to_json()) == three
     assert three.to_json()["records_per_person"] == 3
     for entry in three.entries():
@@ -264,30 +232,29 @@ def test_what_has_no_price_is_refused_in_a_sentence(more, sentence):
 
 
 def test_domains_found_for_fewer_records_are_refused():
-    part = OpenSchema(schema(), {})
     entry = plan(1).entries()[0]
     domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
     with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
-        plan_with(part.closed({}, (domain,)), expected_records=4000, records_per_person=3)
+        plan_with(
+            OpenSchema(SCHEMA, {}).closed({}, (domain,)),
+            expected_records=4000,
+            records_per_person=3,
+        )
 
 
 def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
     agreed, table = plan(), visits(400)
     ring = KeyRing.new(agreed.party_names)
-    agreed = Plan(
-        **{f: getattr(agreed, f) for f in agreed.__dataclass_fields__}
-        | {"public_keys": ring.public}
-    )
+    agreed = replace(agreed, public_keys=ring.public)
     party = Party(agreed, "clinic", Secret(KEY), key=ring.parties["clinic"])
 
     def release(frame):
-        return party.release(encoded(party, frame[["visit", "person", "a0", "a1"]]))
+        return party.release(encoded(party, part(frame, "clinic")))
 
     first = release(table)
     assert release(table.sample(frac=1, random_state=3)) == first
     with pytest.raises(Exception, match="from another table"):
         release(table.assign(person=0))
-    assert Message is not None
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -295,13 +262,12 @@ def test_a_trial_and_the_synthesizer_keep_the_bound(split):
     table = visits()
     kept = int(np.minimum(table.groupby("person").size(), 2).sum())
     if split:
-        parts = [table[["visit", "person", "a0", "a1"]], table[["visit", "person", "b0", "b1"]]]
         run = synthesize(
-            parts,
+            [part(table, name) for name in SCHEMA.party_names],
             "visit",
             50.0,
-            schema=schema(),
-            read=ReadOptions(person="person"),
+            schema=SCHEMA,
+            read=PER_PERSON,
             planning=PlanOptions(
                 records_per_person=2, encoder="count-sketch", message_bytes=100_000
             ),
@@ -311,9 +277,9 @@ def test_a_trial_and_the_synthesizer_keep_the_bound(split):
         assert abs(run.result.plan.expected_records - kept) < 60
     else:
         run = Synthesizer(
-            schema(),
+            SCHEMA,
             id="visit",
-            read=ReadOptions(person="person"),
+            read=PER_PERSON,
             planning=PlanOptions(records_per_person=2),
         ).fit(table, epsilon=50.0)
         ledger, rows = run.ledger, run.sample().num_rows
@@ -326,7 +292,7 @@ def test_a_trial_and_the_synthesizer_keep_the_bound(split):
 def test_persons_must_be_named_and_known():
     table, agreed = visits(200), plan()
     party = Party(agreed, "clinic", Secret(KEY))
-    mine = table[["visit", "person", "a0", "a1"]]
+    mine = part(table, "clinic")
     with pytest.raises(
         TableError, match="no person column 'patient'; its columns are 'visit', 'person'"
     ):
@@ -340,7 +306,7 @@ def test_persons_must_be_named_and_known():
     with pytest.raises(TableError, match="every table must say whose a record is"):
         synthesize([table], "visit", 1.0, planning=PlanOptions(records_per_person=2))
     with pytest.raises(TableError, match="every table must say whose a record is"):
-        Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
+        Synthesizer(SCHEMA, planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
         type(encoded(party, mine))(
             agreed.schema.part("clinic"),
@@ -351,21 +317,22 @@ def test_persons_must_be_named_and_known():
 
 
 def test_check_says_how_many_are_left_out():
-    table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
+    table, agreed = pa.Table.from_pandas(part(visits(), "clinic")), plan()
     dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
-    schema, per_person = OpenSchema(agreed.schema, {}), ReadOptions(person="person")
-    checked = check_table(table, "visit", schema, "clinic", "t.csv", per_person, agreed)
-    assert not checked.problems
-    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in checked.facts)
+
+    def checked(table, read=PER_PERSON):
+        return check_table(table, "visit", OpenSchema(SCHEMA, {}), "clinic", "t.csv", read, agreed)
+
+    assert not checked(table).problems
+    facts = checked(table).facts
+    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in facts)
     alone = table.drop_columns(["person"])
-    unnamed = check_table(alone, "visit", schema, "clinic", "t.csv", plan=agreed)
-    assert any("--person" in problem for problem in unnamed.problems)
-    missing = check_table(alone, "visit", schema, "clinic", "t.csv", per_person, agreed)
-    assert any("no person column" in problem for problem in missing.problems)
+    assert any("--person" in problem for problem in checked(alone, ReadOptions()).problems)
+    assert any("no person column" in problem for problem in checked(alone).problems)
 
 
 def test_check_notes_bounds_that_clip_and_values_that_are_other():
-    part = Schema.of(
+    schema = Schema.of(
         {
             "a": [
                 Attribute.numeric("x", [0, 5, 10], clamp=True),
@@ -374,17 +341,16 @@ def test_check_notes_bounds_that_clip_and_values_that_are_other():
             "b": [Attribute.integer("z", 2)],
         }
     )
-    schema = OpenSchema(replace(part, ids="9"), {})
-    table = pa.table(
-        {"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70}
-    )
-    notes = " ".join(check_table(table, "id", schema, "a", "t.csv").notes)
-    assert "89 % of column 'x' lie beyond the bounds 0 to 10" in notes
-    assert "70 % of column 'y' count as 'other'" in notes
-    fine = pa.table(
-        {"id": range(100), "x": [i / 10 for i in range(100)], "y": ["p"] * 70 + ["q"] * 30}
-    )
-    assert not check_table(fine, "id", schema, "a", "t.csv").notes
+    schema = OpenSchema(replace(schema, ids="9"), {})
+
+    def notes(x, known):
+        table = pa.table({"id": range(100), "x": x, "y": ["p"] * known + ["q"] * (100 - known)})
+        return " ".join(check_table(table, "id", schema, "a", "t.csv").notes)
+
+    odd = notes(np.arange(100.0), 30)
+    assert "89 % of column 'x' lie beyond the bounds 0 to 10" in odd
+    assert "70 % of column 'y' count as 'other'" in odd
+    assert not notes(np.arange(100) / 10, 70)
 
 
 def test_rows_are_sampled_where_no_secret_is_shared_yet():
@@ -393,4 +359,3 @@ def test_rows_are_sampled_where_no_secret_is_shared_yet():
         assert sorted(sample_rows(table, "person", 2, "t")["person"].to_pylist()) == ["a", "a", "b"]
     drawn = {tuple(sample_rows(table, "person", 1, "t")["x"].to_pylist()) for _ in range(60)}
     assert len(drawn) > 3
-    assert math.isfinite(len(drawn))

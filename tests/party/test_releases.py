@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import records_of
+from builders import dealt, records_of, schema_of
 
 from benchmarks.attacks.double_release import RELEASE, child, killed_at, steps
 from vertimrf.errors import PrivacyError
@@ -79,19 +79,10 @@ def test_the_digest_of_a_table_without_records_is_nobodys_to_guess():
     empty = InMemory(
         Table((Attribute.integer("a", 2),), np.empty(0, np.uint64), np.empty((1, 0), np.uint16))
     )
-    first, second = PrivateKey.new("hospital"), PrivateKey.new("hospital")
-    plan, other = b"p" * 32, b"q" * 32
-    assert table_digest(empty, first, plan) == table_digest(empty, first, plan)
-    assert (
-        len(
-            {
-                table_digest(empty, key, digest)
-                for key in (first, second)
-                for digest in (plan, other)
-            }
-        )
-        == 4
-    )
+    keys, plans = [PrivateKey.new("hospital") for _ in range(2)], (b"p" * 32, b"q" * 32)
+    one, again = ({table_digest(empty, key, plan) for key in keys for plan in plans} for _ in "12")
+    assert one == again
+    assert len(one) == 4
 
 
 def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases):
@@ -177,12 +168,6 @@ def test_a_full_disk_or_a_file_system_without_links_releases_nothing(releases, m
     releases.once(RELEASE, fresh)
 
 
-def test_records_are_the_owners_alone(releases):
-    releases.once(RELEASE, fresh)
-    assert releases.folder.stat().st_mode & 0o077 == 0
-    assert (releases.folder / RELEASE.name).stat().st_mode & 0o077 == 0
-
-
 def test_records_are_found_by_the_key_wherever_its_file_is(tmp_path, monkeypatch, state):
     key = PrivateKey.new("hospital")
     assert Releases.of(key).folder == state / "releases" / key.offer.identity
@@ -198,45 +183,33 @@ def test_records_are_found_by_the_key_wherever_its_file_is(tmp_path, monkeypatch
     assert Releases.of(key).folder.is_relative_to(tmp_path / "home" / "vertimrf")
 
 
-def test_the_state_folder_is_made_for_its_owner_alone(tmp_path, monkeypatch):
+def test_the_state_folder_and_its_records_are_made_for_their_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setenv(STATE, str(tmp_path / "a" / "b"))
     releases = Releases.of(PrivateKey.new("hospital"))
     releases.once(RELEASE, fresh)
     for folder in (releases.folder, *releases.folder.parents[:3]):
         assert folder.stat().st_mode & 0o777 == 0o700
-
-
-def table_of(rows, seed=0):
-    rng = np.random.default_rng(seed)
-    attributes = (Attribute.integer("a", 4), Attribute.integer("b", 3))
-    digests = rng.integers(0, 1 << 63, rows).astype(np.uint64)
-    return Table(attributes, digests, rng.integers(0, 3, (2, rows)).astype(np.uint16))
+    assert (releases.folder / RELEASE.name).stat().st_mode & 0o777 == 0o600
 
 
 def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
-    def digest_of(table, key, plan):
+    rng, key = np.random.default_rng(0), PrivateKey.new("hospital")
+    (table,) = dealt(schema_of(one={"a": 4, "b": 3}), rng.integers(0, 3, (2, 200)))
+
+    def digest_of(table=table, key=key, plan=b"p" * 32):
         return table_digest(InMemory(table), key, plan)
 
-    table, key = table_of(200), PrivateKey.new("hospital")
-    digest = digest_of(table, key, b"p" * 32)
-    order = np.random.default_rng(1).permutation(200)
-    assert digest_of(records_of(table, order), key, b"p" * 32) == digest
+    order = rng.permutation(200)
+    assert digest_of(records_of(table, order)) == digest_of()
     codes, digests = table.codes.copy(), table.digests.copy()
     codes[1, 150] = (codes[1, 150] + 1) % 3
     digests[199] += np.uint64(1)
-    swapped = table.codes[:, order]
     others = [
-        digest_of(Table(table.attributes, table.digests, codes), key, b"p" * 32),
-        digest_of(Table(table.attributes, digests, table.codes), key, b"p" * 32),
-        digest_of(
-            Table(table.attributes, table.digests, np.ascontiguousarray(swapped)), key, b"p" * 32
-        ),
-        digest_of(
-            records_of(table, slice(-1)),
-            key,
-            b"p" * 32,
-        ),
-        digest_of(table, PrivateKey.new("hospital"), b"p" * 32),
-        digest_of(table, key, b"q" * 32),
+        digest_of(replace(table, codes=codes)),
+        digest_of(replace(table, digests=digests)),
+        digest_of(replace(table, codes=np.ascontiguousarray(table.codes[:, order]))),
+        digest_of(records_of(table, slice(-1))),
+        digest_of(key=PrivateKey.new("hospital")),
+        digest_of(plan=b"q" * 32),
     ]
-    assert len({digest, *others}) == 7
+    assert len({digest_of(), *others}) == 7

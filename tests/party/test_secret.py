@@ -45,9 +45,7 @@ def test_the_server_learns_nothing_from_what_it_relays(ring):
     assert re.fullmatch("[0-9A-Z]{4}(-[0-9A-Z]{4}){6}", drawn.fingerprint)
     for text in sealed["envelopes"].values():
         with pytest.raises(MessageError):
-            open_envelope(
-                {"kind": "envelopes", "envelopes": {None: text}}, PLAN, ring.public, ring.server
-            )
+            open_envelope(sealed | {"envelopes": {None: text}}, PLAN, ring.public, ring.server)
     with pytest.raises(MessageError, match="server's key"):
         seal_secret(drawn, PLAN, ring.public, ring.server)
 
@@ -82,26 +80,20 @@ def test_altered_or_foreign_envelopes_are_refused(ring):
         open_envelope(sealed, PLAN, ring.public, ring.parties["airline"])
     text = sealed["envelopes"]["weather"]
     flipped = text[:-9] + ("A" if text[-9] != "A" else "B") + text[-8:]
-    for envelope, said in (
-        (flipped, "altered"),
-        (sealed["envelopes"]["register"], "is for 'register'"),
-        ("%", "base64"),
-    ):
-        with pytest.raises(MessageError, match=said):
-            open_envelope(
-                {"kind": "envelopes", "envelopes": {"weather": envelope}},
-                PLAN,
-                ring.public,
-                ring.parties["weather"],
-            )
-    for nothing, said in (
+    for wrong, said in (
+        (sealed | {"envelopes": {"weather": flipped}}, "altered"),
+        (
+            sealed | {"envelopes": {"weather": sealed["envelopes"]["register"]}},
+            "is for 'register'",
+        ),
+        (sealed | {"envelopes": {"weather": "%"}}, "base64"),
+        (sealed | {"envelopes": []}, "file of envelopes is malformed"),
+        ({"kind": "envelopes"}, "missing required field `envelopes`"),
         ([], "file of envelopes is malformed"),
         ({}, "file of envelopes is no envelopes"),
-        ({"kind": "envelopes"}, "missing required field `envelopes`"),
-        ({"kind": "envelopes", "envelopes": []}, "file of envelopes is malformed"),
     ):
         with pytest.raises(MessageError, match=said):
-            open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])
+            open_envelope(wrong, PLAN, ring.public, ring.parties["weather"])
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import dealt
 from planning import plan_with
 
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.report.run import Run
-from vertimrf.tables.table import Table
 from vertimrf.trial import Trial, run_protocol
 
 SCRIPT = "<script>document.title='owned'</script>"
@@ -57,17 +57,8 @@ def made(tmp_path_factory):
     codes[4] = np.where(rng.random(RECORDS) < 0.8, codes[2] + 1, codes[4])
     codes[5] = np.where(rng.random(RECORDS) < 0.7, codes[2], codes[5])
     codes[1] = np.where(rng.random(RECORDS) < 0.5, 10 * codes[2], codes[1])
-    digests = rng.integers(0, 1 << 63, RECORDS).astype(np.uint64)
-    parts = [
-        Table(
-            schema.part(name),
-            digests,
-            np.ascontiguousarray(codes[list(schema.party_attributes(name))]),
-        )
-        for name, _ in schema.parties
-    ]
     plan = plan_with(schema, epsilon=8.0, expected_records=RECORDS, message_bytes=200_000, tau=5000)
-    trial = run_protocol(plan, parts, RunOptions(seed=0))
+    trial = run_protocol(plan, dealt(schema, codes), RunOptions(seed=0))
     folder = tmp_path_factory.mktemp("run")
     trial.model.save(folder / "run.model")
     (folder / "report.json").write_text(json.dumps(trial.to_json()))

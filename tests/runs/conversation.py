@@ -30,6 +30,17 @@ def write_tables(folder, seed=0, schema=SCHEMA):
     return out
 
 
+def serve(folder, schema=SCHEMA, epsilon=1.0, planning=None, **more):
+    """A server's run, by default of a small message."""
+    planning = planning or PlanOptions(expected_records=RECORDS, message_bytes=50_000)
+    return ServerRun.create(folder, schema=schema, epsilon=epsilon, planning=planning, **more)
+
+
+def said(run):
+    """All that a role refused, in one text."""
+    return "\n".join(run.state().refused)
+
+
 @dataclass
 class Conversation:
     """The roles of one run, which this carries files between."""
@@ -42,12 +53,7 @@ class Conversation:
     def make(cls, folder, seed=0, planning=None, schema=SCHEMA):
         folder.mkdir(exist_ok=True)
         tables = write_tables(folder, seed, schema)
-        server = ServerRun.create(
-            folder / "server",
-            schema=schema,
-            epsilon=1.0,
-            planning=planning or PlanOptions(expected_records=RECORDS, message_bytes=50_000),
-        )
+        server = serve(folder / "server", schema, planning=planning)
         parties = {
             name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id")
             for name in server.parties
@@ -63,7 +69,7 @@ class Conversation:
             back = run.server.advance(sent)
             for name, party in run.parties.items():
                 party.advance(back[name], release=False)
-                run.accept(name)
+            run.accept()
         return run
 
     @classmethod
@@ -90,11 +96,10 @@ class Conversation:
                 self.accept(name)
         return sent
 
-    def accept(self, name):
-        """What a party's operator does after having compared what is there."""
-        state = self.parties[name].state()
-        for step in state.steps:
-            if step.on == "you":
+    def accept(self, *names):
+        """What operators do after having compared what is there: those of these parties, by default of all."""
+        for name in names or self.parties:
+            if any(step.on == "you" for step in self.parties[name].state().steps):
                 assert self.server.plan is not None
                 self.parties[name].accept(self.server.plan.fingerprint)
 

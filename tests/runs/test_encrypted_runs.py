@@ -1,21 +1,30 @@
-"""Encrypted counts in run folders: the order of files, what the relay sees, and what is refused."""
+"""Encrypted counts in run folders: the order of files, what the relay sees, what is done once, and what is refused."""
 
+import itertools
+from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import schema_of
 from commands import refused
-from conversation import Conversation, files_of
+from conversation import SCHEMA, Conversation, files_of, said
 
 from vertimrf.errors import MessageError, PrivacyError
 from vertimrf.files import container
 from vertimrf.files.state import STATE
 from vertimrf.keys import seal
+from vertimrf.party import encrypted_counts
+from vertimrf.party.party import Party
 from vertimrf.plan.options import PlanOptions
+from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.files import between
 from vertimrf.runs.party_run import PartyRun
 
+THREE = schema_of(hospital={"smoker": 2, "ward": 3}, insurer={"tariff": 3}, registry={"region": 4})
+PLANNING = PlanOptions(expected_records=300, encoder="encrypted")
 ROWS, ANSWERS = "rows-1-2", "answers-2-1"
 # Room for headers and tags beside the ciphertexts, bytes.
 SLACK = 1 << 17
@@ -23,23 +32,38 @@ SLACK = 1 << 17
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """Folders of a run whose secret has come to everybody. Nothing was released."""
-    folder = tmp_path_factory.mktemp("runs") / "start"
-    planning = PlanOptions(expected_records=300, encoder="encrypted")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(STATE, str(folder / "state"))
-        Conversation.begun(folder, planning)
-    return folder
+    """Makes folders of a run whose secret has come to everybody, once for each schema. Nothing was released."""
+
+    @cache
+    def make(schema=SCHEMA):
+        folder = tmp_path_factory.mktemp("runs") / "start"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(STATE, str(folder / "state"))
+            Conversation.begun(folder, PLANNING, schema)
+        return folder
+
+    return make
 
 
 @pytest.fixture
-def run(start, tmp_path, monkeypatch):
-    return copied(start, tmp_path / "run", monkeypatch)
+def copied(start, tmp_path, monkeypatch):
+    """Gives a copy of such a run, on a machine of its own."""
+
+    def copy(schema=SCHEMA, name="run"):
+        monkeypatch.setenv(STATE, str(tmp_path / name / "state"))
+        return Conversation.copied(start(schema), tmp_path / name)
+
+    return copy
 
 
-def copied(start, folder, patch):
-    patch.setenv(STATE, str(folder / "state"))
-    return Conversation.copied(start, folder)
+@pytest.fixture
+def run(copied):
+    return copied()
+
+
+@pytest.fixture
+def three(copied):
+    return copied(THREE)
 
 
 def test_a_whole_run_of_encrypted_counts(run):
@@ -91,11 +115,11 @@ def received(run):
     }
 
 
-def test_every_role_receives_as_much_whatever_is_in_the_tables(start, tmp_path, monkeypatch):
+def test_every_role_receives_as_much_whatever_is_in_the_tables(copied, tmp_path):
     """One plan; tables that differ in one person, and altogether."""
     seen = []
     for number, changed in enumerate((0, 1, 300)):
-        run = copied(start, tmp_path / str(number), monkeypatch)
+        run = copied(name=str(number))
         for party in run.parties.values():
             head, *lines = Path(party.settings.table).read_text().splitlines()
             others = [line.split(",")[0] + ",0" * line.count(",") for line in lines[:changed]]
@@ -122,14 +146,14 @@ def test_rows_of_another_run_or_altered_ones_are_refused(run):
         (b"rows", "is not a sealed"),
     ):
         insurer.advance({ROWS: wrong})
-        assert sentence in " ".join(insurer.state().refused)
+        assert sentence in said(insurer)
         assert not insurer._has("insurer", ROWS)
     other = replace(hospital._agreed, nonce="other")
     with pytest.raises(MessageError, match="is of another plan or party"):
         between(other)[0].check(other, first)
     # The relay looks at the head alone.
     run.server.advance({"insurer": {ANSWERS: first[:60_000]}})
-    assert "of another plan or party" in " ".join(run.server.state().refused)
+    assert "of another plan or party" in said(run.server)
 
 
 # What else is wrong with ciphertexts is refused alike: tests/party/test_encrypted_counts.py.
@@ -176,28 +200,15 @@ def test_nonsense_that_a_party_seals_is_one_sentence_to_the_other(
         (receiver.folder / "received" / sent.name).unlink()
     else:
         receiver.advance({sent.name: sealed})
-        assert sentence in " ".join(receiver.state().refused)
+        assert sentence in said(receiver)
         assert not receiver._has(receiver.name, sent.name)
     assert gives not in receiver.outgoing()
     given = receiver.advance({sent.name: data})[gives]
-    assert not receiver.state().refused
+    assert not said(receiver)
     # Another file under the same plan gets no second release.
     (receiver.folder / "received" / sent.name).unlink()
     again = seal(content + wrong, sent.kind, plan.digest(), *keys, receiver.name)
     assert receiver.advance({sent.name: again})[gives] == given
-
-
-def test_different_people_are_one_sentence(run, tmp_path):
-    hospital, insurer = run.parties.values()
-    table = tmp_path / "fewer.csv"
-    lines = Path(insurer.settings.table).read_text().splitlines()
-    table.write_text("\n".join(lines[:-1]) + "\n")
-    replace_table(insurer, table)
-    insurer = PartyRun(insurer.folder)
-    with pytest.raises(MessageError, match=r"do not hold the same ids.*plan with count sketches"):
-        insurer.advance({ROWS: hospital.advance({})[ROWS]})
-    assert ANSWERS not in insurer.outgoing()
-    assert "do not hold the same ids" in str(insurer.state().stopped)
 
 
 def test_rows_and_message_are_of_one_table(run, tmp_path):
@@ -214,3 +225,96 @@ def test_rows_and_message_are_of_one_table(run, tmp_path):
     with pytest.raises(PrivacyError, match="rows-1-2 was released already"):
         changed.advance({ANSWERS: answers})
     assert "message" not in changed.outgoing()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often each party read its table, measured it, digested it and encrypted it."""
+    seen = Counter()
+    for name in ("encode", "_local"):
+        method = getattr(Party, name)
+
+        def watched(self, *given, name=name, method=method):
+            seen[self._name, name] += 1
+            return method(self, *given)
+
+        monkeypatch.setattr(Party, name, watched)
+    encrypt = encrypted_counts.encrypt_rows
+
+    def encrypted(*given):
+        seen["all", "encrypt_rows"] += 1
+        return encrypt(*given)
+
+    monkeypatch.setattr(encrypted_counts, "encrypt_rows", encrypted)
+    return seen
+
+
+def test_three_parties_read_measure_and_encrypt_once(three, calls):
+    run = three.play()
+    names = THREE.party_names
+    once = {(name, what): 1 for name, what in itertools.product(names, ("encode", "_local"))}
+    # The last party encrypts nothing.
+    assert calls == once | {("all", "encrypt_rows"): 2}
+    plan = run.server.plan
+    files = {file.name: file for file in between(plan)}
+    assert sorted(files) == [
+        *("answers-2-1", "answers-3-1", "answers-3-2"),
+        *("rows-1-2", "rows-1-3", "rows-2-3"),
+    ]
+    opened = [
+        files[name].open(
+            plan,
+            run.parties[reader]._folder.key,
+            run.parties[reader].folder.joinpath("received", name).read_bytes(),
+        )
+        for name, reader in (("rows-1-2", "insurer"), ("rows-1-3", "registry"))
+    ]
+    assert opened[0] == opened[1]
+
+
+def test_a_party_without_varying_columns_exchanges_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE, str(tmp_path / "state"))
+    schema = schema_of(
+        hospital={"smoker": 2, "ward": 3}, insurer={"all": 1}, registry={"region": 4}
+    )
+    run = Conversation.begun(tmp_path / "run", PLANNING, schema).play()
+    plan = run.server.plan
+    assert [file.name for file in between(plan)] == ["rows-1-3", "answers-3-1"]
+
+
+def test_different_people_are_one_sentence_and_the_table_is_read_again_after_it(three):
+    """The operator corrects it while the process waits."""
+    _, insurer, _ = three.parties.values()
+    table = Path(insurer.settings.table)
+    whole = table.read_text()
+    rows = three.parties["hospital"].advance({})
+    try:
+        table.write_text("\n".join(whole.splitlines()[:-1]) + "\n")
+        with pytest.raises(MessageError, match=r"same ids.*plan with count sketches"):
+            insurer.advance({ROWS: rows[ROWS]})
+        assert "do not hold the same ids" in insurer.state().stopped
+    finally:
+        table.write_text(whole)
+    assert ANSWERS not in insurer.outgoing()
+    assert ANSWERS in insurer.advance({})
+
+
+def test_a_server_at_a_party_needs_no_third_machine(tmp_path, monkeypatch):
+    """Two machines with state folders of their own. One of them has the server, and sees no more of the other's files."""
+    run = Conversation.make(tmp_path / "run", planning=PLANNING)
+    hospital, insurer = run.parties.values()
+    place = tmp_path / "exchange"
+    place.mkdir()
+    for _ in range(12):
+        for machine, roles in (("one", [run.server, hospital]), ("two", [insurer])):
+            monkeypatch.setenv(STATE, str(tmp_path / machine))
+            for role in roles:
+                take_turn(role, Exchange(place))
+        run.accept()
+        if run.done:
+            break
+    assert len(list((tmp_path / "one").rglob("*.release"))) == 2
+    assert len(list((tmp_path / "two").rglob("*.release"))) == 2
+    seen = b"".join([*files_of(run.server.folder).values(), *files_of(hospital.folder).values()])
+    secret = (insurer.folder / "key").read_bytes()
+    assert secret not in seen

@@ -6,14 +6,13 @@ import secrets
 import socket
 import subprocess
 import sys
-import textwrap
 from contextlib import suppress
 from functools import partial
 
 import pytest
 from commands import refused
 from pyarrow.fs import LocalFileSystem
-from runs.conversation import Conversation, files_of
+from runs.conversation import Conversation, files_of, said
 
 from vertimrf.errors import ExchangeError, MessageError, ObstacleError, RunError
 from vertimrf.keys import PrivateKey
@@ -64,23 +63,38 @@ def x(tmp_path):
     return tmp_path / "x"
 
 
-def play(run, x, until="message"):
+def put(place, data):
+    return place.put("a", "a", "message", data)
+
+
+def got(place):
+    return place.get("a", "a", "message", 100)
+
+
+def play(run, x):
     """Turns as operators take them, each told of what is in its way; up to where the server has everybody's messages."""
     lines = []
     for _ in range(4):
         for name, party in run.parties.items():
-            lines += turn(take_turn, party, x)
+            lines += turn(party, x)
             run.accept(name)
-        lines += turn(take_turn, run.server, x)
+        lines += turn(run.server, x)
     return lines
 
 
-def turn(take, role, x):
+def turn(role, x):
+    """A role's turn, and what is in its way."""
     try:
-        take(role, Exchange(x))
+        take_turn(role, Exchange(x))
     except ObstacleError as error:
         return [str(error)]
     return []
+
+
+def goes_on(run, x):
+    """Nothing is in anybody's way any more."""
+    assert not play(run, x)
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
 
 
 def statuses(run, name="message"):
@@ -91,17 +105,15 @@ def statuses(run, name="message"):
     }
 
 
-def in_time(code, *arguments, seconds=60):
-    """Run code in a process of its own, which must end."""
-    text = textwrap.dedent(code)
-    done = subprocess.run(
-        [sys.executable, "-c", text, *map(str, arguments)],
+def in_time(code, *arguments):
+    """What code prints in a process of its own, which must end."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=seconds,
-    )
-    return done
+        timeout=60,
+    ).stdout
 
 
 def test_what_is_put_is_got_by_whom_it_is_for(place):
@@ -115,56 +127,53 @@ def test_what_is_put_is_got_by_whom_it_is_for(place):
 
 def test_a_file_that_is_there_stays_and_another_one_is_replaced_and_named(place, again, tmp_path):
     path = tmp_path / "x" / "parties" / "a" / "message"
-    assert place.put("a", "a", "message", b"first") is None
+    assert put(place, b"first") is None
     inode = path.stat().st_ino
     for _ in range(2):
-        assert again().put("a", "a", "message", b"first") is None
+        assert put(again(), b"first") is None
     assert path.stat().st_ino == inode
     for other in (b"other", b"other and longer", b"o", b""):
-        again().put("a", "a", "message", other)
-        assert "had something else at parties/a/message" in again().put(
-            "a", "a", "message", b"first"
-        )
-        assert place.get("a", "a", "message", 100) == b"first"
+        put(again(), other)
+        assert "had something else at parties/a/message" in put(again(), b"first")
+        assert got(place) == b"first"
 
 
 def test_a_file_that_is_replaced_or_removed_later_is_put_again_by_the_same_process(place, tmp_path):
     """A command that waits looks at what it has put."""
     path = tmp_path / "x" / "parties" / "a" / "message"
     for _ in range(3):
-        place.put("a", "a", "message", b"first")
+        put(place, b"first")
     path.unlink()
-    assert place.put("a", "a", "message", b"first") is None
-    place.put("a", "a", "message", b"first")
+    assert put(place, b"first") is None
+    put(place, b"first")
     path.with_name("forged").write_bytes(b"forged" * 10)
     path.with_name("forged").rename(path)
-    assert place.get("a", "a", "message", 100) is None
-    place.put("a", "a", "message", b"first")
-    assert place.get("a", "a", "message", 100) == b"first"
+    assert got(place) is None
+    put(place, b"first")
+    assert got(place) == b"first"
 
 
 def test_what_was_put_is_read_again_only_once(place, monkeypatch):
     for _ in range(2):
-        place.put("a", "a", "message", b"first")
+        put(place, b"first")
     monkeypatch.setattr(type(place._store), "read", lambda *_: pytest.fail("read again"))
-    place.put("a", "a", "message", b"first")
+    put(place, b"first")
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 35, 40])
 def test_an_upload_that_was_cut_is_not_there_and_is_put_again(place, again, tmp_path, cut):
-    place.put("a", "a", "message", b"all of it")
+    put(place, b"all of it")
     path = tmp_path / "x" / "parties" / "a" / "message"
     path.write_bytes(path.read_bytes()[:cut])
     later = again()
-    assert later.get("a", "a", "message", 100) is None
-    assert later.put("a", "a", "message", b"all of it") is None
-    assert later.get("a", "a", "message", 100) == b"all of it"
+    assert got(later) is None
+    assert put(later, b"all of it") is None
+    assert got(later) == b"all of it"
 
 
 def test_no_more_is_read_than_a_file_may_have(place):
     place.put("a", "a", "message", bytes(10_000))
-    got = place.get("a", "a", "message", 100)
-    assert len(got) == 101
+    assert len(got(place)) == 101
     assert len(place.get("a", "a", "message", 10_000)) == 10_000
     # Nor into memory: of what somebody puts there, a disk's worth, one byte more than a file may have tells enough.
     assert len(place._store.read("parties/a/message", 100)) == 101
@@ -183,9 +192,9 @@ def test_a_share_that_goes_away_is_said_and_not_made_anew(tmp_path):
     place = Exchange(tmp_path / "x")
     (tmp_path / "x").rmdir()
     with pytest.raises(ExchangeError, match="cannot be used"):
-        place.get("a", "a", "message", 100)
+        got(place)
     with pytest.raises(ExchangeError, match="cannot be used"):
-        place.put("a", "a", "message", b"one")
+        put(place, b"one")
     assert not (tmp_path / "x").exists()
 
 
@@ -193,7 +202,7 @@ def test_drafts_of_killed_uploads_go(tmp_path):
     place = Exchange(tmp_path)
     (tmp_path / "parties" / "a").mkdir(parents=True)
     (tmp_path / "parties" / "a" / ".0123abcd.message").write_text("half")
-    place.put("a", "a", "message", b"whole")
+    put(place, b"whole")
     assert [path.name for path in (tmp_path / "parties" / "a").iterdir()] == ["message"]
 
 
@@ -254,6 +263,7 @@ def test_twins_of_a_name_are_other_files():
         "%C3%A4",
     ]
     twins += [long, long + "h", long.upper(), "\u202ehospital", "\u00c4" * 50, "\u00c4" * 51]
+    twins += ["..", "a/b", "CON: <x>|?*"]
     names = [file_name(name) for name in twins]
     assert len({name.lower() for name in names}) == len(twins)
     assert all(
@@ -290,13 +300,13 @@ def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(r
         "schema.toml",
     ]
     assert "x/server/hospital is a link, not a folder" in lines[-1]
-    assert any("is a link, not a folder" in sentence for sentence in run.server.state().refused)
+    assert "is a link, not a folder" in said(run.server)
     # Everybody else goes on.
     assert run.parties["insurer"].plan is not None
     (x / "server" / "hospital").unlink()
     assert not play(run, x)[4:]
     assert statuses(run) == {"hospital": "done", "insurer": "done"}
-    assert not run.server.state().refused
+    assert not said(run.server)
 
 
 @pytest.mark.parametrize("depth", ["the file", "its folder", "the folder above"])
@@ -320,17 +330,17 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_what_it_leads_to_stays(x,
     x.mkdir()
     (tmp_path / "secret").write_text("important")
     (x / "parties" / "a").mkdir(parents=True)
-    (x / "parties" / "a" / "offer").symlink_to(tmp_path / "secret")
-    assert "had something else" in Exchange(x).put("a", "a", "offer", b"one")
+    (x / "parties" / "a" / "message").symlink_to(tmp_path / "secret")
+    assert "had something else" in put(Exchange(x), b"one")
     assert (tmp_path / "secret").read_text() == "important"
-    assert Exchange(x).get("a", "a", "offer", 100) == b"one"
+    assert got(Exchange(x)) == b"one"
 
 
 def test_the_place_itself_may_be_a_link_that_its_user_named(x, tmp_path):
     x.mkdir()
     (tmp_path / "link").symlink_to(x)
-    Exchange(tmp_path / "link").put("a", "a", "offer", b"one")
-    assert Exchange(x).get("a", "a", "offer", 100) == b"one"
+    put(Exchange(tmp_path / "link"), b"one")
+    assert got(Exchange(x)) == b"one"
 
 
 def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere(
@@ -350,10 +360,10 @@ def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowh
             folder.symlink_to(elsewhere)
         return draw(count)
 
-    Exchange(x).put("a", "a", "message", b"one")
+    put(Exchange(x), b"one")
     monkeypatch.setattr(secrets, "token_hex", swap)
     with suppress(ExchangeError):
-        Exchange(x).put("a", "a", "offer", b"one")
+        put(Exchange(x), b"two")
     assert swapped
     assert os.listdir(elsewhere) == []
 
@@ -364,7 +374,7 @@ def test_a_folder_that_is_removed_as_soon_as_it_is_made_is_named(x, monkeypatch)
     with pytest.raises(
         ObstacleError, match=r"parties cannot be used \(No such file or directory\)"
     ):
-        Exchange(x).put("a", "a", "offer", b"one")
+        put(Exchange(x), b"one")
 
 
 # Pipes, sockets, folders, and what hangs.
@@ -379,10 +389,7 @@ from vertimrf.runs.server_run import ServerRun
 
 kind, folder, x = sys.argv[1:]
 try:
-    if kind == "party":
-        take_turn(PartyRun(folder), Exchange(x))
-    else:
-        take_turn(ServerRun(folder), Exchange(x))
+    take_turn((PartyRun if kind == "party" else ServerRun)(folder), Exchange(x))
 except VertiMRFError as error:
     print(error)
 """
@@ -393,16 +400,13 @@ def test_a_pipe_makes_nobody_wait(run, x):
     for name in ("parties/hospital/offer", "parties/insurer/offer", "server/hospital/plan"):
         (x / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(x / name)
-    lines = in_time(FIFO, "server", run.server.folder, x).stdout
+    lines = in_time(FIFO, "server", run.server.folder, x)
     assert lines.count("is a named pipe, not a file; it is ignored until you remove it.") == 2
-    lines = in_time(FIFO, "party", run.parties["hospital"].folder, x).stdout
+    lines = in_time(FIFO, "party", run.parties["hospital"].folder, x)
     assert "server/hospital/plan is a named pipe, not a file" in lines
     # Its own file takes the pipe's place.
     assert (x / "parties/hospital/offer").is_file()
-    assert any(
-        "server/hospital/plan is a named pipe" in lines
-        for lines in run.parties["hospital"].state().refused
-    )
+    assert "server/hospital/plan is a named pipe" in said(run.parties["hospital"])
     assert len(run.server.state().refused) == 2
 
 
@@ -412,11 +416,7 @@ def test_a_pipe_makes_no_command_wait(tmp_path, monkeypatch):
     for name in ("plan.json", "table.csv", "model", "schema.toml", "table.parquet"):
         os.mkfifo(name)
     for command in (
-        "inspect plan.json",
-        "inspect table.csv",
-        "inspect model",
-        "inspect schema.toml",
-        "inspect table.parquet",
+        *(f"inspect {name}" for name in os.listdir()),
         "plan plan.json",
         "sample model --out o.csv",
         "check table.csv --plan plan.json --name a --id id",
@@ -437,24 +437,20 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
         at.mkdir()
     if what == "full folder":
         (at / "more").write_text("")
-    server_told = turn(take_turn, run.server, x)
-    assert f"{at} is a {what.split()[-1]}, not a file" in server_told[0]
-    assert any(f"{at} is a" in sentence for sentence in run.server.state().refused)
+    assert f"{at} is a {what.split()[-1]}, not a file" in turn(run.server, x)[0]
+    assert f"{at} is a" in said(run.server)
     take_turn(run.parties["insurer"], Exchange(x))
-    turn(take_turn, run.server, x)
+    turn(run.server, x)
     assert statuses(run, "offer") == {"hospital": "waits", "insurer": "done"}
-    lines = turn(take_turn, run.parties["hospital"], x)
+    lines = turn(run.parties["hospital"], x)
     if what == "socket":
         assert not lines
     else:
         assert f"{at} is a folder" in lines[0]
-        assert any(
-            f"{at} is a folder" in sentence for sentence in run.parties["hospital"].state().refused
-        )
+        assert f"{at} is a folder" in said(run.parties["hospital"])
         (at / "more").unlink(missing_ok=True)
         at.rmdir()
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    goes_on(run, x)
     assert not run.parties["hospital"].state().refused
 
 
@@ -462,23 +458,23 @@ def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
 def test_a_folder_that_somebody_else_made_unwritable_is_named(x):
     (x / "parties" / "a").mkdir(parents=True, mode=0o555)
     with pytest.raises(
-        ObstacleError, match=r"parties/a/offer cannot be used \(Permission denied\)"
+        ObstacleError, match=r"parties/a/message cannot be used \(Permission denied\)"
     ):
-        Exchange(x).put("a", "a", "offer", b"one")
+        put(Exchange(x), b"one")
 
 
 def test_in_an_object_store_a_folder_in_the_place_of_a_file_is_named(again, place, x):
-    (x / "parties" / "a" / "offer").mkdir(parents=True)
+    (x / "parties" / "a" / "message").mkdir(parents=True)
     with pytest.raises(ObstacleError, match="ignored until you remove it"):
-        place.get("a", "a", "offer", 100)
+        got(place)
     with pytest.raises(ExchangeError):
-        place.put("a", "a", "offer", b"one")
+        put(place, b"one")
 
 
 def test_drafts_that_are_no_files_are_left(x):
     (x / "parties" / "a" / ".0123abcd.message").mkdir(parents=True)
-    Exchange(x).put("a", "a", "message", b"whole")
-    assert Exchange(x).get("a", "a", "message", 100) == b"whole"
+    put(Exchange(x), b"whole")
+    assert got(Exchange(x)) == b"whole"
 
 
 # Who writes first under a name.
@@ -493,13 +489,9 @@ def test_who_writes_first_under_a_name_does_not_block_it(run, x):
     forger.put("hospital", "hospital", "envelopes", b"made up")
     forger.put(None, "hospital", "plan", b"made up")
     forger.put("nobody", "nobody", "message", b"made up")
-    assert not turn(take_turn, run.server, x)
-    assert any(
-        "is that of 'insurer', not of 'hospital'" in sentence
-        for sentence in run.server.state().refused
-    )
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    assert not turn(run.server, x)
+    assert "is that of 'insurer', not of 'hospital'" in said(run.server)
+    goes_on(run, x)
     assert not run.server.state().refused
     assert not run.parties["hospital"].state().refused
 
@@ -535,8 +527,7 @@ def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(
     take_turn(insurer, Exchange(x))
     assert f"delete {insurer.folder / 'received/plan'}" in insurer.state().refused[0]
     (insurer.folder / "received/plan").unlink()
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    goes_on(run, x)
 
 
 def test_a_forged_plan_that_came_first_has_another_fingerprint_and_is_named(run, x, tmp_path):
@@ -556,8 +547,7 @@ def test_a_forged_plan_that_came_first_has_another_fingerprint_and_is_named(run,
         party.accept(run.server.plan.fingerprint)
     assert list(party.outgoing()) == ["offer"]
     (party.folder / "received" / "plan").unlink()
-    assert not play(run, x)
-    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    goes_on(run, x)
 
 
 # Where places may lie.

@@ -28,13 +28,8 @@ MOST = 2
 
 
 def plan(nonce="ids", most=1):
-    how = {
-        "encoder": "count-sketch",
-        "message_bytes": 20_000,
-        "nonce": nonce,
-        "records_per_person": most,
-    }
-    return plan_with(SCHEMA, expected_records=100, **how)
+    how = {"expected_records": 100, "encoder": "count-sketch", "message_bytes": 20_000}
+    return plan_with(SCHEMA, nonce=nonce, records_per_person=most, **how)
 
 
 def table_of(ids, persons=None):
@@ -87,16 +82,13 @@ def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path):
 
 
 def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else():
-    ids = pd.DataFrame({"id": range(50), "a": 0, "b": 0})
-    texts = ids.assign(id=[str(i) for i in range(50)])
-    first = Party(plan(), "one", SECRET).encode(ids[["id", "a"]], "id").digests
-    assert np.array_equal(
-        first, Party(plan(), "two", SECRET).encode(texts[["id", "b"]], "id").digests
-    )
-    others = [
-        Party(plan("another"), "one", SECRET).encode(ids[["id", "a"]], "id").digests,
-        Party(plan(), "one", Secret(bytes(32))).encode(ids[["id", "a"]], "id").digests,
-    ]
+    def digests(nonce="ids", name="one", secret=SECRET, kind=int):
+        table = pa.table({"id": [kind(i) for i in range(50)], "a": [0] * 50, "b": [0] * 50})
+        return Party(plan(nonce), name, secret).encode(table, "id").digests
+
+    first = digests()
+    assert np.array_equal(first, digests(name="two", kind=str))
+    others = [digests("another"), digests(secret=Secret(bytes(32)))]
     assert not np.isin(first, np.concatenate(others)).any()
 
 

@@ -163,3 +163,15 @@ def _message_bytes(message_mb: float | None) -> int | None:
 def missing_options(options: dict[str, Any]) -> str:
     """Names of the options that were not given, for a sentence."""
     return ", ".join(option for option, value in options.items() if value is None)
+
+
+def begins_run(options: dict[str, Any]) -> bool:
+    """Whether a command begins a run, by all of these options, or goes on with one, by none.
+
+    Raises:
+        PlanError: only some are given.
+    """
+    needed = missing_options(options)
+    if needed and any(value is not None for value in options.values()):
+        raise PlanError(f"A new run also needs {needed}. To continue a run, name only its folder.")
+    return not needed

@@ -101,19 +101,18 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
     Raises:
         PlanError: a file cannot be written, or would replace another output or an input.
     """
-    files = [Path(path).absolute() for path in paths if path not in (None, "-")]
+    named = [path for path in paths if path is not None and path != "-"]
+    files = [Path(path).absolute() for path in named]
     if twice := [path for i, path in enumerate(files) if path in files[:i]]:
         raise PlanError(f"Two results would be written to {twice[0]}; name different files.")
     if inputs := [path for path in read if path is not None and Path(path).absolute() in files]:
         raise PlanError(f"{inputs[0]} is read and would be overwritten; name another file.")
-    for path in paths:
-        if path in (None, "-"):
-            continue
-        if not Path(str(path)).absolute().parent.is_dir():
+    for path, file in zip(named, files, strict=True):
+        if not file.parent.is_dir():
             raise PlanError(f"Cannot write {path}: its folder does not exist.")
-        if Path(str(path)).is_dir():
+        if file.is_dir():
             raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
-        if not os.access(Path(str(path)).absolute().parent, os.W_OK):
+        if not os.access(file.parent, os.W_OK):
             raise PlanError(
                 f"Cannot write {path}: its folder is read-only; name a file in another folder."
             )

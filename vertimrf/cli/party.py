@@ -29,7 +29,7 @@ def check(
     table: str,
     schema_file: str | None,
     plan_file: str | None,
-    party: str | None,
+    party: Any,
     id_column: str | None,
 ) -> None:
     """Check a party's table against a plan or a schema, before anything is released.
@@ -53,8 +53,7 @@ def check(
     names = schema.schema.party_names
     if len(names) == 1:
         party = party or names[0]
-    elif party is None or id_column is None:
-        needed = missing_options({"--name": party, "--id": id_column})
+    elif needed := missing_options({"--name": party, "--id": id_column}):
         raise PlanError(f"The schema has several parties, so {needed} are needed as well.")
     outcome = check_table(table, id_column, schema, party, table, read, plan)
     for fact in outcome.facts:

@@ -30,8 +30,8 @@ __all__ = ["plan"]
 def plan(
     plans: Sequence[str],
     planning: PlanOptions,
-    schema_file: str | None,
-    epsilon: float | None,
+    schema_file: Any,
+    epsilon: Any,
     out: str | None,
     json_file: str | None,
 ) -> None:
@@ -57,14 +57,12 @@ def plan(
             )
         _price(plans, planning, json_file)
         return
-    needed = {
-        "--schema": schema_file,
-        "--epsilon": epsilon,
-        "--expected-records": planning.expected_records,
-    }
-    if schema_file is None or epsilon is None or planning.expected_records is None:
+    records = planning.expected_records
+    if needed := missing_options(
+        {"--schema": schema_file, "--epsilon": epsilon, "--expected-records": records}
+    ):
         raise PlanError(
-            f"A new plan also needs {missing_options(needed)}. To price existing plans, name their files."
+            f"A new plan also needs {needed}. To price existing plans, name their files."
         )
     if out is not None:
         check_new(out, "other plans may be priced with it")

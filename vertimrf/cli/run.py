@@ -15,7 +15,7 @@ from ..plan.options import PlanOptions
 from ..tables.read_options import ReadOptions
 from .common import compile_kernels
 from .group import main
-from .options import makes_plan, missing_options, reads_tables, runs
+from .options import begins_run, makes_plan, reads_tables, runs
 from .outputs import check_writable, write_json
 
 __all__ = ["accept", "run", "run_party", "run_server", "status"]
@@ -52,9 +52,9 @@ def run_party(
     read: Any,
     options: Any,
     folder: str,
-    name: str | None,
-    table: str | None,
-    id_column: str | None,
+    name: Any,
+    table: Any,
+    id_column: Any,
     exchange: str | None,
     wait: bool,
 ) -> None:
@@ -66,16 +66,7 @@ def run_party(
     """
     from ..runs.party_run import PartyRun
 
-    if name is None and table is None and id_column is None:
-        role = PartyRun(folder, options)
-        if read != ReadOptions():
-            raise PlanError(
-                f"{role.folder / 'run.toml'} says how the table is read: edit it there."
-            )
-    elif name is None or table is None or id_column is None:
-        needed = missing_options({"--name": name, "--table": table, "--id": id_column})
-        raise PlanError(f"A new run also needs {needed}. To continue a run, name only its folder.")
-    else:
+    if begins_run({"--name": name, "--table": table, "--id": id_column}):
         role = PartyRun.create(
             folder,
             name=name,
@@ -85,6 +76,12 @@ def run_party(
             exchange=_place(exchange),
             options=options,
         )
+    else:
+        role = PartyRun(folder, options)
+        if read != ReadOptions():
+            raise PlanError(
+                f"{role.folder / 'run.toml'} says how the table is read: edit it there."
+            )
     _play(role, "party", _place(exchange) or role.settings.exchange, wait)
 
 
@@ -103,8 +100,8 @@ def run_server(
     folder: str,
     planning: PlanOptions,
     options: Any,
-    schema_file: str | None,
-    epsilon: float | None,
+    schema_file: Any,
+    epsilon: Any,
     out: str,
     exchange: str | None,
     wait: bool,
@@ -116,15 +113,8 @@ def run_server(
     from ..plan.schema import Schema
     from ..runs.server_run import ServerRun
 
-    expected_records = planning.expected_records
-    if schema_file is None and epsilon is None and expected_records is None:
-        role = ServerRun(folder, options)
-    elif schema_file is None or epsilon is None or expected_records is None:
-        needed = missing_options(
-            {"--schema": schema_file, "--epsilon": epsilon, "--expected-records": expected_records}
-        )
-        raise PlanError(f"A new run also needs {needed}. To continue a run, name only its folder.")
-    else:
+    records = planning.expected_records
+    if begins_run({"--schema": schema_file, "--epsilon": epsilon, "--expected-records": records}):
         role = ServerRun.create(
             folder,
             schema=Schema.load(schema_file),
@@ -134,6 +124,8 @@ def run_server(
             exchange=_place(exchange),
             options=options,
         )
+    else:
+        role = ServerRun(folder, options)
     _play(role, "server", _place(exchange) or role.settings.exchange, wait)
 
 

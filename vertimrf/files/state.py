@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -30,6 +29,5 @@ def make_folder(path: Path) -> None:
     """
     if not path.is_dir():
         make_folder(path.parent)
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
+        path.mkdir(mode=0o700, exist_ok=True)
         sync(path.parent)

@@ -76,12 +76,10 @@ class Parcel:
             party, word, names, most = (note[key] for key in ("party", "word", "wants", "most"))
             wants = {name: int(size) for name, size in zip(names, most, strict=True)}
             files = {name: array.data for name, array in arrays.items()}
+            if not all(isinstance(text, str) for text in (party, word, *wants)):
+                raise TypeError
         except (KeyError, TypeError, ValueError, AttributeError):
             raise MessageError(
                 "A Flower message is no parcel of a run; is another app at work there?"
             ) from None
-        if not all(isinstance(text, str) for text in (party, word, *wants)):
-            raise MessageError(
-                "A Flower message is no parcel of a run; is another app at work there?"
-            )
         return cls(party, word, wants, files)

@@ -39,6 +39,7 @@ from ..files.state import STATE, make_folder, state_folder
 from ..plan.attribute import Attribute
 from ..plan.open_schema import OpenSchema, PrivateDomain
 from ..privacy.ledger import LedgerEntry
+from ..tables.ids import written_out
 from .private_domains import Finding
 
 __all__ = ["DomainRecord", "Search", "cells_digest"]
@@ -63,6 +64,10 @@ class Search:
     table: pa.Table
 
 
+# Searches for domains; the second argument makes 32 secret bytes for a purpose.
+Find = Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]]
+
+
 @dataclass(frozen=True)
 class _Kept:
     """A finding, and the keyed digests by which its attribute is recognised."""
@@ -85,7 +90,7 @@ class DomainRecord:
     def once(
         self,
         search: Search,
-        find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]],
+        find: Find,
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
         """All findings of a schema part. New ones are recorded first.
 
@@ -118,7 +123,7 @@ class DomainRecord:
     def _once(
         self,
         search: Search,
-        find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]],
+        find: Find,
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
         kept, key = self._read(), self._key()
         wanted = search.part.wanted
@@ -205,8 +210,7 @@ def cells_digest(column: pa.ChunkedArray) -> str:
 
     It does not depend on the order of the cells or on the chunks of the column.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = written_out(column)
     try:
         counts = pc.value_counts(column)
         values, times = pc.cast(counts.field(0), pa.string()), counts.field(1)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..arrays import Flags, Floats, Integers
 from ..errors import PrivacyError, some
-from ..plan.attribute import MISSING_TEXT, Attribute
+from ..plan.attribute import Attribute
 from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
 from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
@@ -27,7 +27,7 @@ from ..privacy.ledger import Kind, LedgerEntry
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..tables.dropped import Tally
 from ..tables.ids import shown
-from ..tables.table import by_dictionary, canonical, cell_values, column_numbers
+from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, is_missing
 from .number_range import find_edges
 
 __all__ = ["Finding", "close", "find_domains", "unfit"]
@@ -208,9 +208,7 @@ def _texts(
     """
     distinct, indices = by_dictionary(table[domain.name], where)
     texts = cell_values(distinct)
-    absent = np.array(
-        [value is None or value != value or value in MISSING_TEXT for value in texts] + [True]
-    )
+    absent = np.array([*map(is_missing, texts), True])
     missing = absent[indices]
     counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
     out: dict[str, int] = {}

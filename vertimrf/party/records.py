@@ -20,7 +20,7 @@ from ..model.domain_compression import compressed_sizes
 from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
-from ..progress import SILENT, Progress
+from ..progress import SILENT, Progress, Silent
 from ..sketches.encoder import Encoder
 from ..tables.impossible import possible
 from ..tables.table import Table
@@ -251,16 +251,13 @@ def take_in(
 
 
 @dataclass(frozen=True)
-class _Share:
+class _Share(Silent):
     """The progress of a piece, reported as part of the whole."""
 
     whole: Progress
     before: int
     records: int
     of: int
-
-    def step(self, name: str) -> None:
-        """Ignored: a piece has no steps."""
 
     def advance(self, done: int, of: int, unit: str = "") -> None:
         """Report records of the whole, in units of a piece's record."""

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ..errors import MessageError
 from ..files.atomic import MAX_KEY, read_json, write_text
 from ..files.canonical import fingerprint
 from ..files.convert import from_json, to_json
-from ..keys import Envelopes, PrivateKey, PublicKeys, called, open_sealed, seal
+from ..keys import Envelopes, PrivateKey, PublicKeys, called, hkdf, open_sealed, seal
 
 if TYPE_CHECKING:
     from ..tables.ids import IdKeys
@@ -143,10 +141,7 @@ def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
     Returns:
         Key material [32 bytes].
     """
-    info = b"vertimrf " + purpose.encode()
-    return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(
-        secret.value
-    )
+    return hkdf(secret.value, plan_digest, b"vertimrf " + purpose.encode())
 
 
 def id_keys(secret: Secret, plan_digest: bytes) -> IdKeys:

@@ -193,7 +193,7 @@ class Run:
                 or there are too many files.
         """
         files = _listed(paths)
-        models = [path for path in files if _begins(path, container.MAGIC) and _is_model(path)]
+        models = [path for path in files if _is_model(path)]
         reports = [
             (path, content)
             for path in files
@@ -260,19 +260,17 @@ def _listed(paths: Sequence[str | Path]) -> list[Path]:
     return out
 
 
-def _begins(path: Path, magic: bytes) -> bool:
-    try:
-        with open_regular(path) as file:
-            return file.read(len(magic)) == magic
-    except OSError as failure:
-        raise MessageError(f"Cannot read {path}: {failure.strerror}.") from None
-
-
 def _is_model(path: Path) -> bool:
-    """Whether a container holds a model.
+    """Whether a file holds a model.
 
     True for a damaged container too: opening it gives the error message.
     """
+    try:
+        with open_regular(path) as file:
+            if file.read(len(container.MAGIC)) != container.MAGIC:
+                return False
+    except OSError as failure:
+        raise MessageError(f"Cannot read {path}: {failure.strerror}.") from None
     try:
         return bool(container.peek(container.read(path), str(path))[0] == "model")
     except MessageError:

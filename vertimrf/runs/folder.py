@@ -22,6 +22,7 @@ import tomli_w
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..files.convert import from_json
+from ..files.state import make_folder
 from ..keys import PrivateKey
 
 __all__ = ["RunFolder", "create", "read_settings", "settings_as"]
@@ -117,7 +118,7 @@ class RunFolder:
         """Write a file, and sync it to the disk."""
         path = self.path.joinpath(*place)
         with _unobstructed():
-            self._make(path.parent)
+            make_folder(path.parent)
             write_bytes(path, data, private=private, synced=True)
 
     def drop_drafts(self, *place: str) -> None:
@@ -227,15 +228,8 @@ class RunFolder:
 
     def _note(self, text: bytes, *place: str) -> None:
         with _unobstructed():
-            self._make(self.path.joinpath(REFUSED, *place).parent)
+            make_folder(self.path.joinpath(REFUSED, *place).parent)
             write_bytes(self.path.joinpath(REFUSED, *place), text)
-
-    def _make(self, folder: Path) -> None:
-        """Make a folder within the run folder, and sync it to the disk."""
-        if not folder.is_dir():
-            self._make(folder.parent)
-            folder.mkdir(mode=0o700, exist_ok=True)
-            sync(folder.parent)
 
     def _tidy(self) -> None:
         """Remove half-written files of killed processes.

@@ -37,7 +37,6 @@ from .files import (
     PLAN,
     RESULT,
     SERVER,
-    Between,
     between,
     check_envelopes,
     file_name,
@@ -227,12 +226,14 @@ class ServerRun(Run):
             todo=f"waits for those of {first!r}",
             later=f"of the secret that {first!r} draws",
             on=repr(first),
-            takes=FileIn(first, ENVELOPES, MAX_KEY, self._check_envelopes),
+            takes=FileIn(
+                first, ENVELOPES, MAX_KEY, lambda data: check_envelopes(self._agreed, data)
+            ),
             gives=FileOut(ENVELOPES, partial(self._received, first, ENVELOPES), others),
         )
         for file in between(plan):
             step = self._from(
-                FileIn(file.sender, file.name, file.max_bytes, partial(self._check_between, file)),
+                FileIn(file.sender, file.name, file.max_bytes, partial(file.check, self._agreed)),
                 (ENVELOPES,),
             )
             passed = FileOut(
@@ -283,12 +284,6 @@ class ServerRun(Run):
                 f"{where} has other parties than {self.folder / SCHEMA}: correct the schema."
             )
         return plan
-
-    def _check_envelopes(self, data: bytes) -> None:
-        check_envelopes(self._agreed, data)
-
-    def _check_between(self, file: Between, data: bytes) -> None:
-        file.check(self._agreed, data)
 
     def _check_message(self, party: str, data: bytes) -> None:
         """Open a message. The party itself must have sealed it."""

@@ -45,6 +45,8 @@ Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # file with this ending.
 STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
+# What tables' names end in.
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # Bytes of a CSV file that are read at a time: the first, unless a row is longer. Then Arrow's error
@@ -426,26 +428,25 @@ def csv_batches(
                         yield unread
             return
         except pa.ArrowInvalid as error:
-            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
-                raise
+            _in_larger_blocks(error, block_size)
 
 
 def csv_names(path: Path, read: ReadOptions) -> list[str]:
-    """Column names of a CSV file.
-
-    Raises:
-        TableError: two columns have the same name.
-    """
+    """Column names of a CSV file."""
     for block_size in BLOCKS:
         try:
             with _open_csv(path, read, block_size, lambda _: "skip", {}, []) as reader:
                 names: list[str] = reader.schema.names
             break
         except pa.ArrowInvalid as error:
-            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
-                raise
-    check_names(names, str(path))
+            _in_larger_blocks(error, block_size)
     return names
+
+
+def _in_larger_blocks(error: pa.ArrowInvalid, block_size: int) -> None:
+    """Raise an error of reading, unless larger blocks may help."""
+    if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
+        raise error
 
 
 def _open_csv(
@@ -527,7 +528,7 @@ def check_output(path: str | os.PathLike[str]) -> str:
         TableError: no format belongs to the name.
     """
     name = Path(path).name
-    for suffix in (".csv", ".csv.gz", ".parquet", ".arrow", ".feather"):
+    for suffix in SUFFIXES:
         if name.endswith(suffix):
             return suffix
     raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")

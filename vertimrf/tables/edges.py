@@ -14,6 +14,8 @@ __all__ = ["decimals_of", "drafted_edges", "merge_cells"]
 # Candidate edges are this many quantiles, and the quantiles of the tails, halved repeatedly.
 QUANTILES = 96
 MAX_DECIMALS = 6
+# Most bins of a drafted column.
+DRAFTED_BINS = 16
 
 
 def decimals_of(values: Floats) -> int | None:
@@ -25,8 +27,8 @@ def decimals_of(values: Floats) -> int | None:
     return None
 
 
-def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
-    """Edges of at most ``bins`` bins with the least cost in spread.
+def drafted_edges(counts: Mapping[float, int]) -> tuple[float, ...]:
+    """Edges of at most DRAFTED_BINS bins with the least cost in spread.
 
     A value drawn uniformly inside a bin is off by the bin's width and by the distance of its middle
     from the mean inside. The edges minimise the sum of both squares over all records, by dynamic
@@ -35,7 +37,6 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
 
     Args:
         counts: number of records by value; values are finite, at least one.
-        bins: largest number of bins.
 
     Returns:
         Increasing edges, at least 2. The first is the least value; the last is the greatest, or the
@@ -58,11 +59,9 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
     # A bin ends at the last number below its upper edge.
     step = 0.0 if digits is None else 10.0**-digits
     first, end = np.triu_indices(len(edges), 1)
-    high = edges[end] - np.where(
-        edges[end] > values[-1], step, 0.0 if digits is None else step * (end < len(edges) - 1)
-    )
+    high = edges[end] - step * ((edges[end] > values[-1]) | (end < len(edges) - 1))
     cost = _spread(number[end] - number[first], total[end] - total[first], edges[first], high)
-    return tuple(edges[_cheapest(first, end, cost, bins)].tolist())
+    return tuple(edges[_cheapest(first, end, cost, DRAFTED_BINS)].tolist())
 
 
 def merge_cells(edges: Floats, mass: Floats, bins: int) -> tuple[float, ...]:

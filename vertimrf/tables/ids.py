@@ -145,6 +145,11 @@ def text_of(value: bytes | None) -> str | None:
         return None
 
 
+def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose cells are values themselves, not places in a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     """Ids as text, bytes, integers or UUIDs, however they are stored.
 
@@ -153,8 +158,7 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     Raises:
         TableError: the type cannot hold ids.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = written_out(column)
     kind = column.type
     if pa.types.is_floating(kind):
         # Data frames with missing values store integers as decimals.

@@ -13,29 +13,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..errors import SchemaError, TableError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-from ..plan.attribute import DRAFTED, MISSING_TEXT, Attribute, Value, folded
+from ..plan.attribute import DRAFTED, Attribute, Value, folded
 from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
 from .arrow import Source, csv_delimiter, csv_head, file_kind, read_arrow, several
 from .edges import decimals_of, drafted_edges
 from .formats import UNDECODED, DateOrder, dates_written, encoding_of, plain_numbers
+from .ids import few_ids, format_ids, id_form, id_shapes
+from .offers import offers
 from .read_options import DEFAULT, ReadOptions
+from .table import is_missing, without_column
 
 __all__ = ["Draft", "Flag", "draft_schema"]
 
 LOG = logging.getLogger(__name__)
 
-# Columns with at most this many numbers are listed; others are binned, into at most this many bins.
+# Columns with at most this many numbers are listed; others are binned.
 LISTED_NUMBERS = 64
-DRAFTED_BINS = 16
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
 OTHER = "other"
@@ -167,8 +167,6 @@ def _attributes(
     tables: Sequence[pa.Table], table: pa.Table, party: str, dates: DateOrder | None
 ) -> tuple[list[Attribute], list[Flag]]:
     """Draft the attributes of a party's table, one of several tables."""
-    import pyarrow as pa
-
     attributes: list[Attribute] = []
     flags: list[Flag] = []
     for name in table.column_names:
@@ -190,8 +188,6 @@ def _attributes(
         except _Excluded as reason:
             flag(str(reason), "left out", excluded=True)
     # Imported here because offers imports numba, which other drafts do without.
-    from .offers import offers
-
     for rule, problem, done in offers(table, attributes):
         done += f', and write rules = ["{rule}"] if this is a rule; every synthetic row keeps it'
         flags.append(Flag(party, rule.name, problem, done))
@@ -202,8 +198,6 @@ def joint_form(
     tables: Mapping[str, pa.Table], id: str, read: ReadOptions
 ) -> tuple[str | None, tuple[Flag, ...]]:
     """The form of the ids in all tables, by party. None, and a flag, if it differs."""
-    from .ids import format_ids, id_form, id_shapes
-
     forms = {
         party: id_form(id_shapes(format_ids(table[id], read.id_format)))
         for party, table in tables.items()
@@ -222,9 +216,6 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
     Raises:
         TableError: it does not.
     """
-    from .ids import few_ids
-    from .table import without_column
-
     if id is not None and id not in table.column_names:
         raise without_column(where, "id", id, table.column_names)
     if not table.num_rows:
@@ -274,7 +265,7 @@ def draft_attribute(
             for s in (DAY, 3600, 60, 1)
             if (calendar != "date" and all(at % s == 0 for at in moments)) or s == 1
         )
-        edges = drafted_edges({at / step: count for at, count in moments.items()}, DRAFTED_BINS)
+        edges = drafted_edges({at / step: count for at, count in moments.items()})
         return Attribute.temporal(
             name,
             calendar,
@@ -304,8 +295,6 @@ def draft_attribute(
 
 def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
     """Number of records by value, whether some are missing, and the number of infinite values."""
-    import pyarrow as pa
-
     try:
         pairs = column.value_counts().to_pylist()
     except (NotImplementedError, pa.ArrowException):
@@ -314,7 +303,7 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
     missing, infinite = False, 0
     for pair in pairs:
         value = pair["values"]
-        if value is None or value != value or value in MISSING_TEXT:
+        if is_missing(value):
             missing = True
         elif (isinstance(value, float) and math.isinf(value)) or (
             isinstance(value, str) and INFINITE.fullmatch(value)
@@ -347,8 +336,6 @@ def as_written(counts: Mapping[Any, int]) -> tuple[str, str, dict[float, int]] |
 
     None if a value is no such number.
     """
-    import pyarrow as pa
-
     texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
     for mark in (".", ","):
         plain = plain_numbers(texts, mark).to_pylist()
@@ -429,7 +416,7 @@ def drafted_numbers(
         return Attribute.categorical(name, listed, missing=missing, ordered=True)
     return Attribute.numeric(
         name,
-        drafted_edges(numbers, DRAFTED_BINS),
+        drafted_edges(numbers),
         integral=digits == 0,
         resolution=10.0**-digits if digits else None,
         clamp=clamp,

@@ -34,6 +34,7 @@ from .ids import (
     repeated,
     shown,
     without_id,
+    written_out,
 )
 from .impossible import possible
 from .read_options import DEFAULT, ReadOptions
@@ -267,12 +268,16 @@ class Columns:
 
     def errors(self, names: Sequence[str]) -> Iterator[VertiMRFError]:
         """The errors about missing columns of a table with these names."""
-        if self.id is not None and self.id not in names:
-            yield without_column(self.where, "id", self.id, names)
-        if self.person is not None and self.person not in names:
-            yield without_column(self.where, "person", self.person, names)
+        wanted = [attribute.name for attribute in self.attributes]
+        for what, column in (("id", self.id), ("person", self.person)):
+            if column is not None and column not in names:
+                yield without_column(self.where, what, column, names)
+            if column in wanted:
+                yield SchemaError(
+                    f"The {what} column {column!r} is an attribute of the schema; remove it there."
+                )
         try:
-            check_columns(names, self.id, self.attributes, self.where, self.person)
+            check_present(wanted, names, self.where)
         except SchemaError as error:
             yield error
 
@@ -539,27 +544,6 @@ def without_column(where: str, what: str, column: str, names: Sequence[str]) -> 
     return TableError(f"{where} has no {what} column {column!r}; its columns are {some(names)}.")
 
 
-def check_columns(
-    names: Sequence[str],
-    id: str | None,
-    attributes: Sequence[Attribute],
-    where: str,
-    person: str | None = None,
-) -> None:
-    """Check that a table has the columns of the schema.
-
-    Raises:
-        SchemaError: a column is missing, or an id column is an attribute.
-    """
-    wanted = [attribute.name for attribute in attributes]
-    for what, column in (("id", id), ("person", person)):
-        if column in wanted:
-            raise SchemaError(
-                f"The {what} column {column!r} is an attribute of the schema; remove it there."
-            )
-    check_present(wanted, names, where)
-
-
 def extra_columns(extra: Sequence[str], where: str) -> Iterator[str]:
     """A sentence about the columns outside the schema, if there are any."""
     if extra:
@@ -701,12 +685,20 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
         for i, value in enumerate(cell_values(distinct)):
             code = code_of.get(canonical(value, sample))
             if code is None:
-                missing = value is None or value != value or value in MISSING_TEXT
-                code = MISSING if missing else similar.get(folded(canonical(value, sample)), other)
+                code = (
+                    MISSING
+                    if is_missing(value)
+                    else similar.get(folded(canonical(value, sample)), other)
+                )
             codes[i] = code
         return codes[indices]
 
     return encode
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: null, NaN, or a text that stands for a missing value."""
+    return value is None or value != value or value in MISSING_TEXT
 
 
 def cell_values(cells: pa.Array) -> list[Any]:
@@ -788,8 +780,7 @@ def column_numbers(
 
 def read_numbers(attribute: Attribute, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for columns without a calendar."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = written_out(column)
     if is_text(column.type):
         return read_texts(column.cast(pa.large_string()), attribute.format)
     try:
@@ -828,8 +819,7 @@ def read_instants(
     wrong = SchemaError(
         f"{where} holds {column.type} cells, but the schema says {declared}; convert them, or change the schema."
     )
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = written_out(column)
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan), np.ones(len(column), bool)

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from builders import event_from_json
 from oracles import by_pld
 
 from vertimrf.errors import PrivacyError
@@ -190,9 +189,7 @@ def test_how_records_share_buckets():
     )
 
 
-def test_the_events_parts_are_checked_and_kept():
-    event = CountSketchEvent(8, 60.0, 512, 60, 3)
-    assert event_from_json(to_json(event)) == event
+def test_the_events_parts_are_checked():
     assert "records" not in to_json(CountSketchEvent(8, 60.0, 512, 60))
     with pytest.raises(
         PrivacyError,
@@ -204,4 +201,4 @@ def test_the_events_parts_are_checked_and_kept():
     for records in (0, 65, 2.0, True):
         with pytest.raises(PrivacyError, match="records of a person"):
             CountSketchEvent(8, 60.0, 512, 60, records)
-    assert 0 < composed_delta([event], 1.0) < 1
+    assert 0 < composed_delta([CountSketchEvent(8, 60.0, 512, 60, 3)], 1.0) < 1

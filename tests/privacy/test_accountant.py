@@ -91,15 +91,6 @@ def enumerated_sketches(event):
     return absent.ravel(), present.ravel()
 
 
-def test_the_schedule_of_the_design_costs_what_was_computed():
-    event = SketchEvent(phantoms=6326, floor=9, ceiling=20, keys=131_072)
-    # Central limit 0.486; the exact value was computed independently as 0.4946.
-    assert 0.486 <= by_pld([event], DELTA)[0] <= 0.500
-    assert by_pld([event], DELTA)[0] == pytest.approx(0.4946, abs=1e-3)
-    assert by_renyi([event], DELTA)[0] == pytest.approx(0.553, abs=1e-3)
-    assert epsilon([event], DELTA).method == "pld"
-
-
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("gamma", [1.0, 0.5])
 @pytest.mark.parametrize("phantoms, floor, ceiling", [(50, 2, 9), (3, 0, 6), (200, 5, 12)])
@@ -303,19 +294,7 @@ def test_renyi_and_distributions_tell_one_story(event):
     assert event.renyi(np.array([2.0]))[0] == pytest.approx(2 * event.rho, rel=0.2)
 
 
-def test_more_of_anything_costs_more():
-    base = SketchEvent(5000, 8, 18, 10_000)
-    less = [
-        SketchEvent(6000, 8, 18, 10_000),
-        SketchEvent(5000, 8, 17, 10_000),
-        SketchEvent(5000, 8, 18, 9000),
-    ]
-    assert all(epsilon([other], 1e-5).epsilon < epsilon([base], 1e-5).epsilon for other in less)
-    by_attributes = [
-        epsilon([SketchEvent(5000, 8, 18, 100, attributes_per_key=d)], 1e-5).epsilon
-        for d in (1, 2, 3, 6)
-    ]
-    assert by_attributes == sorted(by_attributes)
+def test_more_events_cost_more_in_any_order():
     running = [spent.epsilon for spent in cumulative(ONE_OF_EACH, 1e-6)]
     assert running == sorted(running)
     assert epsilon(ONE_OF_EACH, 1e-8).epsilon > running[-1]

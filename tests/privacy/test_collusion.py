@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from oracles import half_integer_gaussian
 from planning import plan_with
 
 from vertimrf.plan.schema import Schema
@@ -27,20 +28,11 @@ TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 THREE = schema_of(left=(16, 7, 4, 2), middle=(5, 3, 4), right=(6,))
 
 
-def noise(variance):
-    """Half-integers and their probabilities, written down as they stand."""
-    values = np.arange(
-        -math.ceil(11 * math.sqrt(variance)) + 0.5, math.ceil(11 * math.sqrt(variance))
-    )
-    weights = np.exp(-(values**2) / (2 * variance))
-    return values, weights / weights.sum()
-
-
 def curve(shifts, variances, epsilons):
     """Delta at each epsilon, larger direction, of counters that move by known amounts: every combination of their noise."""
     laws = []
     for shift, variance in zip(shifts, variances, strict=True):
-        values, p = noise(variance)
+        values, p = half_integer_gaussian(variance)
         # With the record, noise + shift; without it, noise: both on the same values.
         grid = np.arange(values[0], values[-1] + shift + 1)
         without, with_it = np.zeros(len(grid)), np.zeros(len(grid))

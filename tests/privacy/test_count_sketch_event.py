@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builders import schema_of
 from msgspec.structs import replace
-from oracles import by_pld
+from oracles import by_pld, half_integer_gaussian
 from planning import plan_with
 from scipy.stats import chisquare
 
@@ -24,15 +24,6 @@ from vertimrf.privacy.count_sketch import (
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
-
-
-def half_integer_gaussian(variance):
-    """Values and probabilities, written down as they stand."""
-    values = np.arange(
-        -math.ceil(12 * math.sqrt(variance)) + 0.5, math.ceil(12 * math.sqrt(variance))
-    )
-    weights = np.exp(-(values**2) / (2 * variance))
-    return values, weights / weights.sum()
 
 
 @pytest.mark.parametrize(

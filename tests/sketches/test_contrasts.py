@@ -8,7 +8,6 @@ import pytest
 from builders import counted_groups
 from oracles import crossed
 
-from vertimrf.errors import PlanError
 from vertimrf.sketches.count_intersections import estimate_cells, estimate_overlapping
 from vertimrf.sketches.count_sketch import STEPS, CountSketchEncoder, adding, code_steps
 from vertimrf.sketches.parameters import CountSketchPlan
@@ -242,26 +241,6 @@ def test_steps_of_contrasts_are_set_by_all_records():
     )
 
 
-def fed(plan, groups, digests, codes):
-    encoder = CountSketchEncoder(plan, groups, bytes(32))
-    encoder.update(digests, codes)
-    return encoder
-
-
-def test_encoders_of_contrasts_add_up():
-    rng = np.random.default_rng(5)
-    codes, digests = EVERYBODY.table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
-    whole, one, rest = (
-        fed(PLAN, range(6), digests[rows], codes[:, rows])
-        for rows in (ALL, slice(0, 1000), slice(1000, None))
-    )
-    one.merge(rest)
-    assert one.state() == whole.state()
-    # A plan with other contrasts is another.
-    with pytest.raises(PlanError, match="same plan"):
-        whole.merge(CountSketchEncoder(replace(PLAN, contrasts=(0,)), range(6), bytes(32)))
-
-
 # --- presence ---
 
 
@@ -312,8 +291,9 @@ def test_presence_is_the_sum_of_any_other_groups_values(rows):
     codes[0, 0] = 0
 
     def counters(group):
-        state = fed(PRESENCE, [group], digests[rows], codes[[group], rows]).state()
-        flat = np.frombuffer(state[-4 * PRESENCE.numbers * PRESENCE.rows(group) :], "<i4")
+        encoder = CountSketchEncoder(PRESENCE, [group], bytes(32))
+        encoder.update(digests[rows], codes[[group], rows])
+        flat = np.frombuffer(encoder.state()[-4 * PRESENCE.numbers * PRESENCE.rows(group) :], "<i4")
         return flat.reshape(PRESENCE.repetitions, PRESENCE.rows(group), -1).sum(axis=1)
 
     sums = counters(4)

@@ -1,5 +1,7 @@
 """Slow, obvious counterparts of what the kernels do, and the tests of fit that several test files share."""
 
+import math
+
 import numpy as np
 from scipy import stats
 
@@ -18,6 +20,14 @@ def crossed(columns, sizes):
     """How many records have each combination of values [shape=sizes]."""
     cells = np.ravel_multi_index(tuple(columns), tuple(sizes))
     return np.bincount(cells, minlength=np.prod(sizes)).reshape(sizes)
+
+
+def half_integer_gaussian(variance):
+    """Noise of a counter: values and probabilities, written down as they stand."""
+    reach = math.ceil(12 * math.sqrt(variance))
+    values = np.arange(-reach + 0.5, reach)
+    weights = np.exp(-(values**2) / (2 * variance))
+    return values, weights / weights.sum()
 
 
 def highest_levels(rng, records, keys):

@@ -1,6 +1,9 @@
 """Plans by keyword, as tests ask for them."""
 
+import json
+
 from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 
 # What make_plan takes beside its options.
@@ -8,6 +11,13 @@ BESIDE = ("nonce", "prior", "public_keys")
 
 
 def plan_with(schema, *, epsilon=1.0, **options):
-    """A plan of these options of ``PlanOptions``, and of ``nonce``, ``prior`` and ``public_keys``; by default even if useless."""
+    """A plan of these options of ``PlanOptions``, and of ``nonce``, ``prior`` and ``public_keys``; by default even if useless.
+
+    Every plan is read back from its file as it was.
+    """
     beside = {name: options.pop(name) for name in BESIDE if name in options}
-    return make_plan(schema, epsilon, PlanOptions(**{"even_if_useless": True} | options), **beside)
+    plan = make_plan(schema, epsilon, PlanOptions(**{"even_if_useless": True} | options), **beside)
+    back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert back == plan
+    assert back.digest() == plan.digest()
+    return plan

@@ -77,15 +77,15 @@ def test_tables_are_of_every_pair_of_groups():
     ]
 
 
-@pytest.mark.parametrize("sizes", [(), (3, 0)])
-def test_nothing_to_count_is_refused(sizes):
+@pytest.mark.parametrize("sizes, capacity", [((), 10), ((3, 0), 10), ((2,), 0)])
+def test_nothing_to_count_is_refused(sizes, capacity):
     with pytest.raises(PlanError, match="need a row and a value"):
-        Layout(sizes, 10, 1.0)
+        Layout(sizes, capacity, 1.0)
 
 
-def test_a_capacity_without_rows_is_refused():
-    with pytest.raises(PlanError, match="capacity of at least 1"):
-        Layout((2,), 0, 1.0)
+def test_contrasts_of_more_values_are_refused():
+    with pytest.raises(ValueError, match="two values"):
+        Layout((3,), 10, 1.0, contrasts=(0,), signed=True)
 
 
 @pytest.mark.parametrize("sigma", [1e20, math.inf, math.nan, -1.0])

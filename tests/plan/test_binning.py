@@ -9,36 +9,6 @@ from hypothesis import strategies as st
 from vertimrf.plan.binning import choose_bins
 
 
-@given(
-    st.lists(st.floats(-100, 1e6), min_size=1, max_size=60),
-    st.integers(1, 60),
-    st.booleans(),
-)
-def test_bins_are_numbered_without_gaps_and_neighbours_stay_together(counts, bins, ordered):
-    bins = min(bins, len(counts))
-    mapping = choose_bins(np.array(counts), bins, ordered)
-    assert sorted(set(mapping)) == list(range(bins))
-    if ordered:
-        assert np.all(np.diff(mapping) >= 0)
-        assert np.all(np.diff(mapping) <= 1)
-
-
-def test_unordered_values_keep_the_heavy_ones_apart():
-    mapping = choose_bins(np.array([900.0, 1.0, 500.0, 2.0, 3.0]), 3, ordered=False)
-    assert mapping[1] == mapping[3] == mapping[4]
-    assert len({mapping[0], mapping[1], mapping[2]}) == 3
-
-
-def test_ordered_values_merge_light_neighbours():
-    np.testing.assert_array_equal(
-        choose_bins(np.array([5.0, 100.0, 1.0, 2.0, 90.0]), 4, ordered=True), [0, 1, 2, 2, 3]
-    )
-
-
-def test_as_many_bins_as_values_changes_nothing():
-    np.testing.assert_array_equal(choose_bins(np.ones(7), 7, ordered=False), np.arange(7))
-
-
 def merged_slowly(counts, bins, ordered):
     """Always the two lightest, looked for among all."""
     weights = [float(w) for w in np.maximum(counts, 0.0)]

@@ -1,11 +1,11 @@
 """Plans of encrypted counts: both totals meet the target, whoever colludes, and plans that cannot be are refused."""
 
 import itertools
-import json
 import math
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from tests.builders import schema_of
 from tests.planning import plan_with
@@ -89,10 +89,8 @@ def test_who_knows_one_noise_faces_the_other():
     assert entry.against(("elsewhere",)) == (entry,)
 
 
-def test_a_plan_is_read_back_and_an_edited_one_refused():
-    plan = plan_with(FOUR, **KNOWN)
-    data = json.loads(json.dumps(plan.to_json()))
-    assert Plan.from_json(data) == plan
+def test_an_edited_plan_is_refused():
+    data = plan_with(FOUR, **KNOWN).to_json()
     data["sketch"]["sigma"] *= 0.99
     with pytest.raises(PlanError, match="more than its target"):
         Plan.from_json(data)
@@ -101,21 +99,17 @@ def test_a_plan_is_read_back_and_an_edited_one_refused():
 def test_less_noise_in_tables_is_refused_even_where_the_server_alone_would_not_notice():
     """Local models with half their budget leave room in the server's view, and none in a coalition's."""
     plan = plan_with(TWO, **KNOWN)
-    quiet = [replace_local(plan, i) for i in range(2)]
+    quiet = tuple(
+        structs.replace(
+            local, one_way_sigma=1.5 * local.one_way_sigma, unit_sigma=1.5 * local.unit_sigma
+        )
+        for local in plan.local
+    )
     sketch = replace(plan.sketch, sigma=0.8 * plan.sketch.sigma)
-    edited = replace(plan, local=tuple(quiet), sketch=sketch)
+    edited = replace(plan, local=quiet, sketch=sketch)
     assert edited.ledger().epsilon < 0.8 < (edited.ledger().colluding_epsilon or 0)
     with pytest.raises(PlanError, match="more than its target"):
         Plan.from_json(edited.to_json())
-
-
-def replace_local(plan, party):
-    from msgspec.structs import replace as with_fields
-
-    local = plan.local[party]
-    return with_fields(
-        local, one_way_sigma=1.5 * local.one_way_sigma, unit_sigma=1.5 * local.unit_sigma
-    )
 
 
 @pytest.mark.parametrize("records", [100, 20_000, 10**6])

@@ -8,24 +8,17 @@ import subprocess
 import sys
 
 import pytest
+from builders import schema_of
 from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.party.local_model import choose_marginals
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.forecast import PROCESS_BYTES, forecast, measured_cells, model_cells
-from vertimrf.plan.schema import Schema
 
 
 def planned_for(records, keys, encoder="scheduled-pairs", values=12, attributes=3):
-    schema = Schema.of(
-        {
-            party: [Attribute.integer(f"{party}{i}", values) for i in range(attributes)]
-            for party in "abc"
-        }
-    )
     return plan_with(
-        schema,
+        schema_of(**{party: (values,) * attributes for party in "abc"}),
         delta=1e-6,
         expected_records=records,
         keys=keys,
@@ -77,9 +70,8 @@ def test_more_to_do_takes_longer(more):
 
 @pytest.mark.parametrize("encoder", ["grr", "published"])
 def test_encoders_for_comparison_have_none(encoder):
-    schema = Schema.of({party: [Attribute.integer(party, 3)] for party in "ab"})
     plan = plan_with(
-        schema,
+        schema_of(a=(3,), b=(3,)),
         expected_records=1000,
         encoder=encoder,
         claim_as_published=encoder == "published",
@@ -98,12 +90,7 @@ SIZES = {
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
     limit = 100_000
-    schema = Schema.of(
-        {
-            "a": [Attribute.integer(f"a{i}", n) for i, n in enumerate(sizes)],
-            "b": [Attribute.integer("b", 9)],
-        }
-    )
+    schema = schema_of(a=sizes, b=(9,))
     plan = plan_with(schema, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test")
     budget = CliqueBudget(sizes, limit)
     pairs = list(itertools.combinations(range(len(sizes)), 2))

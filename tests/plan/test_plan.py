@@ -42,22 +42,6 @@ def counted():
     return small_plan(keys=1 << 16).to_json()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"encoder": "scheduled-pairs"},
-        {"encoder": "grr"},
-        {"encoder": "published", "claim_as_published": True},
-    ],
-)
-def test_a_plan_is_read_back(options):
-    plan = small_plan(keys=1 << 16, **options)
-    back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
-    assert back == plan
-    assert back.digest() == plan.digest()
-
-
 @pytest.mark.parametrize("tau, free", [(4 * 3 * 4 * 2, True), (4 * 3 * 4 * 2 - 1, False)])
 def test_marginals_compete_for_cliques_unless_one_holds_the_attributes_of_all_parties(tau, free):
     assert [local.free for local in small_plan(keys=1 << 12, tau=tau).local] == [free, free]
@@ -172,10 +156,6 @@ def edit(content, *path, value):
     ],
 )
 def test_an_edited_plan_is_refused(content, path, value):
-    if path == ("nonce",):
-        with pytest.raises(PlanError):
-            Plan.from_json({name: part for name, part in content.items() if name != "nonce"})
-        return
     with pytest.raises(VertiMRFError):
         Plan.from_json(edit(content, *path, value=value))
 
@@ -227,7 +207,6 @@ def test_what_follows_from_a_count_spends_what_was_fixed_before_it(encoder):
         assert ledger.epsilon == pytest.approx(spent + rest, rel=1e-8)
         assert 0.95 < ledger.epsilon <= 1.0
         assert plan.delta == ledger.delta == 1e-9
-        assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 def test_a_count_that_is_not_purely_private_cannot_be_planned_with():

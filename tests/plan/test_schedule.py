@@ -94,15 +94,6 @@ def test_a_key_serves_two_parties(plan):
         Plan.from_json(content | {"sketch": content["sketch"] | {"pairs": pairs}})
 
 
-def test_a_pair_is_of_two_attributes(plan):
-    assert {len(group.attributes) for group in plan.groups} == {1}
-    assert len(plan.sketch.pairs) == 9
-    content = plan.to_json()
-    groups = [*content["groups"], {"attributes": [0, 1], "bins": [4, 3]}]
-    with pytest.raises(PlanError, match="is no parity"):
-        Plan.from_json(content | {"groups": groups})
-
-
 def test_nothing_in_a_message_of_sketches_is_trusted(plan, messages):
     whole = messages[0].to_bytes(plan)
     back = Message.from_bytes(whole, plan)

@@ -171,15 +171,6 @@ def test_the_domains_of_the_paper(paper_data):
     assert max(sizes["adult"]) == 41
 
 
-def test_one_value_is_a_domain():
-    attributes = [
-        Attribute.categorical("x", ["only"]),
-        Attribute.integer("y", 1),
-        Attribute.numeric("z", [0, 1]),
-    ]
-    assert Schema.of({"p": attributes}).sizes == (1, 1, 1)
-
-
 def attribute(**parts):
     return {"party": [{"name": "p", "attribute": [{"name": "x", **parts}]}]}
 

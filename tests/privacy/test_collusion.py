@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from oracles import half_integer_gaussian
 from planning import plan_with
 
 from vertimrf.plan.schema import Schema
@@ -27,20 +28,17 @@ TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 THREE = schema_of(left=(16, 7, 4, 2), middle=(5, 3, 4), right=(6,))
 
 
-def noise(variance):
-    """Half-integers and their probabilities, written down as they stand."""
-    values = np.arange(
-        -math.ceil(11 * math.sqrt(variance)) + 0.5, math.ceil(11 * math.sqrt(variance))
-    )
-    weights = np.exp(-(values**2) / (2 * variance))
-    return values, weights / weights.sum()
+EPSILONS = np.array([0.0, 0.3, 0.7, 1.1, 1.9])
 
 
-def curve(shifts, variances, epsilons):
-    """Delta at each epsilon, larger direction, of counters that move by known amounts: every combination of their noise."""
+def curve(moves):
+    """Delta at each epsilon when a record is added and removed: over every combination of the noise of counters.
+
+    A move has the counter's shift by the record, and the variance of its noise.
+    """
     laws = []
-    for shift, variance in zip(shifts, variances, strict=True):
-        values, p = noise(variance)
+    for shift, variance in moves:
+        values, p = half_integer_gaussian(variance)
         # With the record, noise + shift; without it, noise: both on the same values.
         grid = np.arange(values[0], values[-1] + shift + 1)
         without, with_it = np.zeros(len(grid)), np.zeros(len(grid))
@@ -48,42 +46,51 @@ def curve(shifts, variances, epsilons):
         laws.append((without, with_it))
     without = functools.reduce(np.multiply.outer, [law[0] for law in laws])
     with_it = functools.reduce(np.multiply.outer, [law[1] for law in laws])
-    added = [np.maximum(with_it - math.exp(e) * without, 0).sum() for e in epsilons]
-    removed = [np.maximum(without - math.exp(e) * with_it, 0).sum() for e in epsilons]
+    added = [np.maximum(with_it - math.exp(e) * without, 0).sum() for e in EPSILONS]
+    removed = [np.maximum(without - math.exp(e) * with_it, 0).sum() for e in EPSILONS]
     return np.array(added), np.array(removed)
 
 
-@pytest.mark.parametrize("weights", [(1, 1), (1, 3), (1, 1, 1, 1), (1, 3, 1, 1)])
-def test_the_law_is_that_of_all_combinations_of_noise(weights):
-    """Counters of some groups in some repetitions, an even number of unit moves in all: exact in both directions."""
-    variance, epsilons = max(4.0, float(sum(weights))), np.array([0.0, 0.3, 0.7, 1.1, 1.9])
-    added, removed = curve(weights, [w * variance for w in weights], epsilons)
-    event = CountSketchEvent(sum(weights), variance, 8, 1).known_hashes
-    priced = np.array([delta([event], float(e)) for e in epsilons])
+def weighed(kappa, *weights):
+    """A move by each weight, whose noise grows with it."""
+    return [(weight, weight * kappa) for weight in weights]
+
+
+@pytest.mark.parametrize(
+    "event, moves, priced_as",
+    [
+        # An even number of unit moves in all: exact.
+        *(
+            (
+                CountSketchEvent(sum(weights), kappa, 8, 1),
+                weighed(kappa, *weights),
+                weighed(kappa, *weights),
+            )
+            for weights in ((1, 1), (1, 3), (1, 1, 1, 1), (1, 3, 1, 1))
+            for kappa in (max(4.0, float(sum(weights))),)
+        ),
+        # An odd number, over groups and repetitions, is priced as one more.
+        *(
+            (
+                CountSketchEvent(groups, 4.0, 8, repetitions),
+                weighed(4.0, *ones),
+                weighed(4.0, 1, *ones),
+            )
+            for groups, repetitions in ((1, 1), (1, 3), (3, 1))
+            for ones in ((1,) * (groups * repetitions),)
+        ),
+        # Two records of a person in two groups, in one place with one sign, or in two places: no more than the former.
+        (CountSketchEvent(2, 6.0, 64, 1, 2), [(2, 6.0)] * 2, [(2, 6.0)] * 2),
+        (CountSketchEvent(2, 6.0, 64, 1, 2), [(1, 6.0)] * 4, [(2, 6.0)] * 2),
+    ],
+)
+def test_known_hashes_are_priced_by_all_combinations_of_noise(event, moves, priced_as):
+    priced = np.array([delta([event.known_hashes], float(e)) for e in EPSILONS])
+    added, removed = curve(moves)
     np.testing.assert_allclose(added, removed, rtol=1e-6)
     # Never below, but for double precision; and above by what the accountant's grid rounds up.
     assert (priced >= np.maximum(added, removed) * (1 - 1e-9)).all()
-    np.testing.assert_allclose(priced, added, rtol=5e-3)
-
-
-@pytest.mark.parametrize("groups, repetitions", [(1, 1), (1, 3), (3, 1)])
-def test_an_odd_number_of_moves_costs_no_more_than_it_is_priced_at(groups, repetitions):
-    variance = 4.0
-    epsilons = np.array([0.0, 0.5, 1.0, 2.0])
-    added, removed = curve(
-        (1,) * (groups * repetitions), [variance] * (groups * repetitions), epsilons
-    )
-    priced = np.array(
-        [
-            delta([CountSketchEvent(groups, variance, 8, repetitions).known_hashes], float(e))
-            for e in epsilons
-        ]
-    )
-    assert (priced >= np.maximum(added, removed)).all()
-    one_more = curve(
-        (1,) * (groups * repetitions + 1), [variance] * (groups * repetitions + 1), epsilons
-    )[0]
-    np.testing.assert_allclose(priced, one_more, rtol=5e-3)
+    np.testing.assert_allclose(priced, curve(priced_as)[0], rtol=5e-3)
 
 
 def test_repetitions_and_groups_count_alike():
@@ -94,20 +101,6 @@ def test_repetitions_and_groups_count_alike():
     many = CountSketchEvent(10_000, 10_000.0, 64, 1 << 20).known_hashes
     assert many.count > 1
     assert many.rho == pytest.approx(10_000 * 2**20 / 2 / 10_000.0, rel=1e-6)
-
-
-@pytest.mark.parametrize("shifts", [(2,), (1, 1)])
-def test_a_person_moves_no_more_than_when_records_share_everything(shifts):
-    """Two records: in one place with one sign, or in two places."""
-    variance, epsilons = 6.0, np.array([0.0, 0.4, 0.8, 1.5])
-    # Two groups with as much each, so that the number of unit moves is even.
-    added, removed = curve(shifts * 2, [variance] * (2 * len(shifts)), epsilons)
-    priced = np.array(
-        [delta([CountSketchEvent(2, variance, 64, 1, 2).known_hashes], float(e)) for e in epsilons]
-    )
-    assert (priced >= np.maximum(added, removed) * (1 - 1e-9)).all()
-    if len(shifts) == 1:
-        np.testing.assert_allclose(priced, added, rtol=5e-3)
 
 
 def moved(plan, groups, digests, codes):

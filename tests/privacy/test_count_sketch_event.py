@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from builders import event_from_json, schema_of
+from builders import schema_of
 from msgspec.structs import replace
-from oracles import by_pld
+from oracles import by_pld, half_integer_gaussian
 from planning import plan_with
 from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
-from vertimrf.files.convert import to_json
 from vertimrf.privacy.accountant import by_renyi
 from vertimrf.privacy.count_sketch import (
     _log_power,
@@ -25,15 +24,6 @@ from vertimrf.privacy.count_sketch import (
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
-
-
-def half_integer_gaussian(variance):
-    """Values and probabilities, written down as they stand."""
-    values = np.arange(
-        -math.ceil(12 * math.sqrt(variance)) + 0.5, math.ceil(12 * math.sqrt(variance))
-    )
-    weights = np.exp(-(values**2) / (2 * variance))
-    return values, weights / weights.sum()
 
 
 @pytest.mark.parametrize(
@@ -223,12 +213,6 @@ def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(
             ):
                 assert exact <= priced + lost + 1e-12
                 assert exact == pytest.approx(priced, rel=2e-3, abs=2e-5)
-
-
-def test_json_and_back():
-    event = CountSketchEvent(15, 22.5, 2048, 128)
-    assert to_json(event)["kind"] == "count-sketch"
-    assert event_from_json(to_json(event)) == event
 
 
 @pytest.mark.parametrize(

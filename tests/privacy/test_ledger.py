@@ -19,6 +19,11 @@ from vertimrf.privacy.events import (
 )
 from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
 
+
+def entry(event, party="clinic", released="a count", noise="noise", **more):
+    return LedgerEntry(event, party, released, noise, **more)
+
+
 ENTRIES = (
     LedgerEntry(GaussianEvent(40.0), "clinic", "record count", "discrete Gaussian, sigma 40.0"),
     LedgerEntry(
@@ -41,7 +46,7 @@ def ledger():
 
 def test_totals_and_shares(ledger):
     assert ledger.epsilon == pytest.approx(
-        epsilon([entry.event for entry in ENTRIES], 1e-5).epsilon, rel=1e-9
+        epsilon([one.event for one in ENTRIES], 1e-5).epsilon, rel=1e-9
     )
     assert ledger.method in ("pld", "renyi")
     assert sum(ledger.shares) == pytest.approx(1)
@@ -54,22 +59,18 @@ def test_totals_and_shares(ledger):
 
 def test_the_method_is_that_of_the_total_not_of_a_part():
     """In count sketches, what counts as an infinite loss exceeds so small a delta; the other entries have no such part."""
-    sketches = LedgerEntry(
-        CountSketchEvent(7, 60.0, 1024, 200), "all parties", "count sketches", "discrete Gaussian"
-    )
-    ledger = Ledger((*ENTRIES, sketches), 1e-24)
+    ledger = Ledger((*ENTRIES, entry(CountSketchEvent(7, 60.0, 1024, 200))), 1e-24)
     assert [spent.method for spent in ledger.spent] == ["pld"] * len(ENTRIES) + ["renyi"]
     assert ledger.method == "renyi"
 
 
 def test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records():
     """(e, d) for one record is (k e, d (1 + exp(e) + ... )) for k, at most d k exp((k - 1) e)."""
-    entry = LedgerEntry(ThresholdEvent(4.0, 90), "clinic", "values", "two-sided geometric, scale 4")
-    exposed = entry.event.exposed
-    one = LedgerEntry(GaussianEvent(900.0), "clinic", "a count", "discrete Gaussian")
+    values, one = entry(ThresholdEvent(4.0, 90)), entry(GaussianEvent(900.0))
+    exposed = values.event.exposed
     for k in (2, 5):
         least = exposed * k * math.exp((k - 1) * 0.25)
-        scarce, enough = (Ledger((entry, one), least * part, prior=1) for part in (1 - 1e-6, 1.2))
+        scarce, enough = (Ledger((values, one), least * part, prior=1) for part in (1 - 1e-6, 1.2))
         assert scarce.group_epsilon(k) == math.inf
         rest = group_epsilon([one.event], 0.2 * least, k)
         assert enough.group_epsilon(k) == pytest.approx(k * 0.25 + rest, rel=1e-6)
@@ -86,10 +87,10 @@ def test_a_ledger_survives_its_file(ledger):
 def test_an_entry_keeps_what_it_is_in_a_file():
     plain = ENTRIES[0]
     event = CountSketchEvent(7, 60.0, 1024, 200)
-    weighted = LedgerEntry(event, "all parties", "x", "y", kind=Kind.COUNT_SKETCHES, weights=(2, 5))
-    agreed = LedgerEntry(event, "a, b", "x", "y", kind=Kind.AGREEMENT, column="sex")
-    for entry in (plain, weighted, agreed):
-        assert LedgerEntry.from_json(json.loads(json.dumps(entry.to_json()))) == entry
+    weighted = entry(event, kind=Kind.COUNT_SKETCHES, weights=(2, 5))
+    agreed = entry(event, "a, b", kind=Kind.AGREEMENT, column="sex")
+    for one in (plain, weighted, agreed):
+        assert LedgerEntry.from_json(json.loads(json.dumps(one.to_json()))) == one
     assert LedgerEntry.from_json(weighted.to_json()).kind is Kind.COUNT_SKETCHES
     assert plain.to_json().keys() == {"party", "released", "noise", "event"}
     for change in (
@@ -134,11 +135,9 @@ def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change)
 
 
 def test_what_was_spent_beforehand_adds_up_whatever_followed_from_it():
-    count = LedgerEntry(
-        GeometricEvent(50.0, sensitivity=2), "clinic", "a count to plan with", "geometric, scale 50"
-    )
+    count = entry(GeometricEvent(50.0, sensitivity=2))
     ledger = Ledger((count, *ENTRIES), 1e-5, prior=1)
-    rest = epsilon([entry.event for entry in ENTRIES], 1e-5).epsilon
+    rest = epsilon([one.event for one in ENTRIES], 1e-5).epsilon
     assert ledger.spent[0].epsilon == pytest.approx(2 / 50)
     assert ledger.epsilon == pytest.approx(2 / 50 + rest, rel=1e-12)
     # Composing all losses would have hidden that the others' noise follows the count.
@@ -156,22 +155,20 @@ def test_only_pure_noise_can_be_spent_beforehand():
 
 
 def test_runs_over_the_same_people_add_up(ledger):
-    count = LedgerEntry(
-        GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50"
-    )
+    count = entry(GeometricEvent(50.0))
     planned = Ledger((count, *ENTRIES[:2]), 1e-6, ("noise was fixed",), ("seconds",), prior=1)
     total = Ledger.together([ledger, planned])
     assert total.delta == pytest.approx(1.1e-5)
     assert total.prior == 1
     assert total.entries == (count, *ENTRIES, *ENTRIES[:2])
-    both = epsilon([entry.event for entry in (*ENTRIES, *ENTRIES[:2])], 1.1e-5).epsilon
+    both = epsilon([one.event for one in (*ENTRIES, *ENTRIES[:2])], 1.1e-5).epsilon
     assert total.epsilon == pytest.approx(0.02 + both)
     # Composed as one they cost less than what each costs, summed, and more than either.
     assert max(ledger.epsilon, planned.epsilon) < total.epsilon < ledger.epsilon + planned.epsilon
     assert not total.private
     assert total.notes == ("seconds",)
     assert Ledger.together([ledger, planned], 1e-9).delta == 1e-9
-    replaced = Ledger((LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR"),), 1e-5)
+    replaced = Ledger((entry(GRREvent(0.5, (2, 3))),), 1e-5)
     with pytest.raises(PrivacyError, match="no total"):
         Ledger.together([ledger, replaced])
     with pytest.raises(PrivacyError, match="no ledgers"):
@@ -180,9 +177,7 @@ def test_runs_over_the_same_people_add_up(ledger):
 
 def test_a_person_with_several_records_pays_for_each_and_more():
     sigma = 20.0
-    ledger = Ledger(
-        (LedgerEntry(GaussianEvent(sigma), "clinic", "a count", "discrete Gaussian"),), 1e-6
-    )
+    ledger = Ledger((entry(GaussianEvent(sigma)),), 1e-6)
     once = ledger.group_epsilon(1)
     assert ledger.epsilon <= once < 1.1 * ledger.epsilon
     for records in (2, 3, 10):
@@ -190,12 +185,9 @@ def test_a_person_with_several_records_pays_for_each_and_more():
         exact = epsilon([GaussianEvent(sigma, records)], 1e-6).epsilon
         assert records * once < ledger.group_epsilon(records) < 3 * exact
         assert exact < ledger.group_epsilon(records)
-    counted = LedgerEntry(
-        GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50"
-    )
-    assert Ledger((counted, *ledger.entries), 1e-6, prior=1).group_epsilon(3) == pytest.approx(
-        3 / 50 + ledger.group_epsilon(3)
-    )
+    assert Ledger((entry(GeometricEvent(50.0)), *ledger.entries), 1e-6, prior=1).group_epsilon(
+        3
+    ) == pytest.approx(3 / 50 + ledger.group_epsilon(3))
     with pytest.raises(PrivacyError, match="at least 1 record"):
         ledger.group_epsilon(0)
 
@@ -206,7 +198,7 @@ def test_a_ledger_states_its_standing(ledger):
     assert ledger.not_private("a party fixed its noise").standing.reasons == (
         "a party fixed its noise",
     )
-    responses = Ledger((LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR"),), 1e-5)
+    responses = Ledger((entry(GRREvent(0.5, (2, 3))),), 1e-5)
     assert responses.standing.neighbours == "replace one record"
 
 
@@ -220,9 +212,9 @@ def test_what_is_no_ledger_is_refused(data):
 
 def test_the_table_shows_everything_once(ledger):
     text = ledger.not_private("a party fixed its noise").table()
-    for entry in ENTRIES:
-        assert entry.released in text
-        assert entry.noise in text
+    for one in ENTRIES:
+        assert one.released in text
+        assert one.noise in text
     assert f"epsilon {ledger.epsilon:.4f}" in text
     assert "NOT PRIVATE: a party fixed its noise." in text
     assert "NOT PRIVATE" not in ledger.table()

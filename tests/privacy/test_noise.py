@@ -197,24 +197,17 @@ def test_gaussian_noise_survives_large_values():
     assert (np.abs(SystemNoise().gaussian(values, 2.0) - values) < 40).all()
 
 
-def test_opendp_states_the_zcdp_that_the_ledger_does():
+def test_opendp_states_the_prices_that_the_ledger_does():
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
-    assert (space >> dp.m.then_gaussian(scale=7.0)).map(d_in=2) == pytest.approx(
-        GaussianEvent(7.0, 2).rho, rel=1e-9
-    )
-
-
-def test_opendp_states_the_epsilon_of_geometric_noise_that_the_ledger_does():
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
-    assert (space >> dp.m.then_laplace(scale=7.0)).map(d_in=2) == pytest.approx(
-        GeometricEvent(7.0, 2).pure_epsilon, rel=1e-9
-    )
+    numbers = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
+    number = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+    for mechanism, price in (
+        (numbers >> dp.m.then_gaussian(scale=7.0), GaussianEvent(7.0, 2).rho),
+        (number >> dp.m.then_laplace(scale=7.0), GeometricEvent(7.0, 2).pure_epsilon),
+    ):
+        assert mechanism.map(d_in=2) == pytest.approx(price, rel=1e-9)
 
 
 VALUES = np.arange(600).reshape(20, 30)

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from builders import event_from_json
 from oracles import by_pld
 
 from vertimrf.errors import PrivacyError
@@ -16,35 +15,31 @@ from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.privacy.person_sketch import person_excess, person_renyi, sharing
 
-
-def values_of(records, groups, pattern):
-    """Which value every record has in every group [shape=(records, groups)]."""
-    same, other = (
-        np.zeros((records, groups), int),
-        np.tile(np.arange(records)[:, None], (1, groups)),
-    )
-    half = same.copy()
-    half[:, groups // 2 :] = other[:, groups // 2 :]
-    return {"all the same": same, "all different": other, "half": half}[pattern]
+# What two records of a person add to the counters of their buckets, each times its sign: values of two groups, and a contrast.
+PATTERNS = {
+    "all the same": [[1, 0, 1, 0], [1, 0, 1, 0]],
+    "all different": [[1, 0, 1, 0], [0, 1, 0, 1]],
+    "half": [[1, 0, 1, 0], [1, 0, 0, 1]],
+    "either side of a contrast": [[1, 1, 0], [-1, 0, 1]],
+}
 
 
-def exact_ratio(values, variance, noise):
+def exact_ratio(adds, variance, noise):
     """The likelihood ratio of one repetition, over every bucket and sign of every record.
 
     Args:
-        values: of the records [shape=(records, groups)].
-        noise: of every group, value and bucket [shape=(draws, groups, values, buckets)].
+        adds: what records add to the counters of their buckets [shape=(records, counters)].
+        noise: of every counter and bucket [shape=(draws, counters, buckets)].
     """
-    records, groups = values.shape
-    buckets = noise.shape[-1]
+    records, buckets = len(adds), noise.shape[-1]
     total = np.zeros(len(noise))
     for places in itertools.product(range(buckets), repeat=records):
         for signs in itertools.product((1, -1), repeat=records):
             shift = np.zeros(noise.shape[1:])
-            for row, bucket, sign in zip(values, places, signs, strict=True):
-                shift[np.arange(groups), row, bucket] += sign
+            for row, bucket, sign in zip(adds, places, signs, strict=True):
+                shift[:, bucket] += sign * np.array(row)
             at = np.argwhere(shift)
-            inner = noise[:, at[:, 0], at[:, 1], at[:, 2]] @ shift[tuple(at.T)] if len(at) else 0.0
+            inner = noise[:, at[:, 0], at[:, 1]] @ shift[tuple(at.T)] if len(at) else 0.0
             total += np.exp((inner - (shift**2).sum() / 2) / variance)
     return total / (2 * buckets) ** records
 
@@ -77,32 +72,14 @@ def check_dominated(ratio, event, close):
             assert not (close and epsilon == 0) or true.mean() > 0.9 * price
 
 
-@pytest.mark.parametrize("pattern", ["all the same", "all different", "half"])
+@pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("variance", [4.0, 8.0])
 def test_the_priced_law_dominates_the_true_one_whatever_values_two_records_have(variance, pattern):
     """2000 draws of the noise, every way to place two records summed up."""
-    rng = np.random.default_rng(1)
-    values = values_of(2, 2, pattern)
-    ratio = exact_ratio(values, variance, discrete_noise(rng, variance, (2000, 2, 2, 64)))
+    adds = PATTERNS[pattern]
+    noise = discrete_noise(np.random.default_rng(1), variance, (2000, len(adds[0]), 64))
+    ratio = exact_ratio(adds, variance, noise)
     check_dominated(ratio, CountSketchEvent(2, variance, 64, 1, 2), pattern == "all the same")
-
-
-def test_the_priced_law_dominates_the_true_one_of_two_records_on_either_side_of_a_contrast():
-    """2000 draws: a number that both add to, with opposite signs, and one for each of their values."""
-    rng = np.random.default_rng(4)
-    variance, buckets = 4.0, 64
-    noise = discrete_noise(rng, variance, (2000, 3, buckets))
-    adds = np.array([[1, 1, 0], [-1, 0, 1]])
-    total = np.zeros(len(noise))
-    for places in itertools.product(range(buckets), repeat=2):
-        for signs in itertools.product((1, -1), repeat=2):
-            shift = np.zeros((3, buckets))
-            for row, bucket, sign in zip(adds, places, signs, strict=True):
-                shift[:, bucket] += sign * row
-            at = np.argwhere(shift)
-            inner = noise[:, at[:, 0], at[:, 1]] @ shift[tuple(at.T)]
-            total += np.exp((inner - (shift**2).sum() / 2) / variance)
-    check_dominated(total / (2 * buckets) ** 2, CountSketchEvent(2, variance, buckets, 1, 2), False)
 
 
 def test_the_priced_law_dominates_that_of_three_records_of_equal_values():
@@ -190,9 +167,7 @@ def test_how_records_share_buckets():
     )
 
 
-def test_the_events_parts_are_checked_and_kept():
-    event = CountSketchEvent(8, 60.0, 512, 60, 3)
-    assert event_from_json(to_json(event)) == event
+def test_the_events_parts_are_checked():
     assert "records" not in to_json(CountSketchEvent(8, 60.0, 512, 60))
     with pytest.raises(
         PrivacyError,
@@ -204,4 +179,4 @@ def test_the_events_parts_are_checked_and_kept():
     for records in (0, 65, 2.0, True):
         with pytest.raises(PrivacyError, match="records of a person"):
             CountSketchEvent(8, 60.0, 512, 60, records)
-    assert 0 < composed_delta([event], 1.0) < 1
+    assert 0 < composed_delta([CountSketchEvent(8, 60.0, 512, 60, 3)], 1.0) < 1

@@ -5,14 +5,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from builders import schema_of
 from msgspec.structs import replace
 from planning import plan_with
 
 from vertimrf.errors import PrivacyError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
 from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import ORDERS, by_renyi, delta, epsilon
 from vertimrf.privacy.events import (
     CountSketchEvent,
@@ -29,12 +28,6 @@ SIZES = {"one": (6, 5, 4, 7), "two": (5, 7, 6, 5, 3), "three": (4,)}
 
 
 def plan_of(**changes):
-    schema = Schema.of(
-        {
-            name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(sizes)]
-            for name, sizes in SIZES.items()
-        }
-    )
     settings = {
         "epsilon": 1.0,
         "delta": 1e-5,
@@ -43,7 +36,7 @@ def plan_of(**changes):
         "keys": 1 << 10,
         "tau": 3000,
     }
-    return plan_with(schema, **settings | changes)
+    return plan_with(schema_of(**SIZES), **settings | changes)
 
 
 @pytest.fixture(scope="module")

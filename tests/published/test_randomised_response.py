@@ -158,25 +158,6 @@ def test_counts_agree_across_orders_and_special_sizes():
     assert error.max() < 0.3
 
 
-def test_errors_of_an_even_table():
-    """sqrt(n (prod_i (K_i(v, v) + (u_i - 1) K_i(v, x)) / u_i - 1 / prod_i u_i)), as Theorem 3 has it."""
-    rng = np.random.default_rng(12)
-    plan = ResponsePlan(1.0, (4, 2, 3))
-    cells = np.arange(24 * 400) % 24
-    columns = [cells // 6, cells // 3 % 2, cells % 3]
-    responses = [respond_to(rng, plan, i, column) for i, column in enumerate(columns)]
-    _, sigma = count_marginal(plan, (0, 1, 2), responses)
-    second = 1.0
-    for size in plan.sizes:
-        kept, other = np.array([math.e, 1.0]) / (math.e + size - 1)
-        on, off = (1 - other) / (kept - other), -other / (kept - other)
-        same = on**2 * kept + off**2 * (1 - kept)
-        different = on**2 * other + off**2 * (1 - other)
-        second *= (same + (size - 1) * different) / size
-    expected = math.sqrt(9600 * (second - 1 / 24))
-    assert np.sqrt((sigma**2).mean()) == pytest.approx(expected, rel=1e-9)
-
-
 def test_the_ledger_is_about_replacing_a_record(plan):
     ledger = plan.ledger()
     assert ledger.neighbours == "replace one record"

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from builders import schema_of
 from commands import run
-from oracles import crossed
 from planning import plan_with
 from roles import run_server
 
@@ -22,12 +21,8 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import SketchEvent
-from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.published.shared_keys_estimate import published_estimates
 from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
-from vertimrf.sketches.parameters import SharedKeyPlan
 from vertimrf.tables.arrow import write_table
-from vertimrf.tables.ids import record_digests
 
 ROWS = 4000
 
@@ -96,35 +91,6 @@ def test_a_published_plan_survives_its_file_and_notices_edits(plan, tmp_path):
             Plan.from_json(replace(plan, sketch=replace(plan.sketch, **change)).to_json())
     with pytest.raises(PlanError, match="more than its target"):
         Plan.from_json(replace(plan, count_sigma=plan.count_sigma / 100).to_json())
-
-
-def test_estimates_are_those_of_the_sets():
-    """Cells of a pair, within five of the standard errors that the estimate states, phantoms included."""
-    rng = np.random.default_rng(2)
-    rows = 15_000
-    a = rng.integers(0, 3, rows)
-    b = np.where(rng.random(rows) < 0.7, a, rng.integers(0, 3, rows))
-    plan = SharedKeyPlan(phantoms=500, floor=5, ceiling=30, keys=10_000, sizes=(3, 3))
-    sides = []
-    for attribute, codes in enumerate((a, b)):
-        encoder = SharedKeyEncoder(plan, [attribute], bytes(32))
-        encoder.update(record_digests(bytes(16), np.arange(rows)), codes[None].astype(np.uint16))
-        sides.append(encoder.result(rng.bytes)[0])
-    (measured,) = published_estimates(plan, (0, 1), (None, None), sides, [(0, 1)], rows)
-    truth = crossed((a, b), (3, 3))
-    assert (measured.counts >= 0).all()
-    clipped = measured.counts == 0
-    assert (np.abs(measured.counts - truth) < 5 * measured.sigma)[~clipped].all()
-    assert (truth < 5 * measured.sigma)[clipped].all()
-    assert measured.sigma.max() < 0.02 * rows
-
-
-def test_an_attribute_of_one_value_has_no_others():
-    plan = SharedKeyPlan(phantoms=10, floor=2, ceiling=20, keys=1000, sizes=(1, 1))
-    tables = [SharedKeyEncoder(plan, [attribute], bytes(32)).result()[0] for attribute in (0, 1)]
-    (measured,) = published_estimates(plan, (0, 1), (None, None), tables, [(0, 1)], 50.0)
-    assert measured.counts.shape == (1, 1)
-    assert measured.counts[0, 0] == pytest.approx(50, abs=1)
 
 
 def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):

@@ -1,5 +1,6 @@
 """The streaming encoders: whatever the route, the same levels; whatever the input, one clear sentence."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -180,19 +181,18 @@ def test_shared_keys_give_one_level_to_a_record_in_all_attributes():
 
 
 def test_secret_and_encoder_kind_change_every_level():
-    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
-    rows = []
-    for secret in (SECRET, bytes(32), SECRET[:31] + b"\x00"):
-        encoder = SketchEncoder(plan, (0,), secret)
+    pairs = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
+    encoders = (
+        SketchEncoder(pairs, (0,), SECRET),
+        SketchEncoder(pairs, (0,), SECRET[:31] + b"\x00"),
+        SharedKeyEncoder(SharedKeyPlan(1, 1, 30, 500, (1,)), (0,), SECRET),
+    )
+    for encoder in encoders:
         encoder.update(DIGESTS[:100], np.zeros((1, 100), np.uint16))
-        rows.append(encoder.result(no_entropy)[0][0])
-    other = SharedKeyEncoder(SharedKeyPlan(1, 1, 30, 500, (1,)), (0,), SECRET)
-    other.update(DIGESTS[:100], np.zeros((1, 100), np.uint16))
-    rows.append(other.result(no_entropy)[0][0])
-    for i, a in enumerate(rows):
-        for b in rows[:i]:
-            # Independent levels of 100 records agree with probability 0.23; 500 keys: standard error 0.02.
-            assert (a == b).mean() < 0.35
+    rows = [encoder.result(no_entropy)[0][0] for encoder in encoders]
+    for a, b in itertools.combinations(rows, 2):
+        # Independent levels of 100 records agree with probability 0.23; 500 keys: standard error 0.02.
+        assert (a == b).mean() < 0.35
 
 
 def test_published_pair_has_the_joint_law():
@@ -298,23 +298,21 @@ def test_eight_threads_give_the_same_levels_as_one():
     assert len({line.split()[1] for line in lines[3:]}) == 1
 
 
-def test_keys_beyond_one_block_are_cut_and_independent():
+def test_keys_of_every_block_have_the_law_of_levels():
     keys = 150_001
     plan = SketchPlan(1, 1, 20, (ScheduledPair(0, 1, keys),), (2, 2))
-    encoder = SketchEncoder(plan, (0,), SECRET)
-    encoder.update(DIGESTS[:200], CODES[1:2, :200])
-    table = encoder.result(no_entropy)[0]
-    assert table.shape == (2, keys)
-    for value in (0, 1):
-        count = (CODES[1, :200] == value).sum()
-        law = np.diff(cdf(np.arange(0, 21), count, 20))
-        for third in np.array_split(table[value], 3):
-            assert chi_square(np.bincount(third, minlength=21)[1:], law) > ALPHA
-    wide = SharedKeyEncoder(SharedKeyPlan(1, 1, 20, keys, (2,)), (0,), SECRET)
-    for chunk in (slice(0, 90), slice(90, 200)):
-        wide.update(DIGESTS[chunk], CODES[1:2, chunk])
-    law = np.diff(cdf(np.arange(0, 21), (CODES[1, :200] == 0).sum(), 20))
-    assert chi_square(np.bincount(wide.result(no_entropy)[0][0], minlength=21)[1:], law) > ALPHA
+    for encoder in (
+        SketchEncoder(plan, (0,), SECRET),
+        SharedKeyEncoder(SharedKeyPlan(1, 1, 20, keys, (2,)), (0,), SECRET),
+    ):
+        for chunk in (slice(0, 90), slice(90, 200)):
+            encoder.update(DIGESTS[chunk], CODES[1:2, chunk])
+        (table,) = encoder.result(no_entropy)
+        assert table.shape == (2, keys)
+        for value, levels in enumerate(table):
+            law = np.diff(cdf(np.arange(0, 21), (CODES[1, :200] == value).sum(), 20))
+            for third in np.array_split(levels, 3):
+                assert chi_square(np.bincount(third, minlength=21)[1:], law) > ALPHA
 
 
 # --- inputs ---

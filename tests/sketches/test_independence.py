@@ -10,14 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import schema_of
 from oracles import ALPHA, cdf, chi_square, crossed
 from planning import plan_with
 from scipy import fft, stats
 
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.sketches.encoder import SketchEncoder
@@ -131,12 +130,7 @@ def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own():
 
 # --- through a party: plans and secrets ---
 
-SCHEMA = Schema.of(
-    {
-        "one": [Attribute.integer("a", 2), Attribute.integer("b", 2)],
-        "two": [Attribute.integer("x", 2), Attribute.integer("y", 2)],
-    }
-)
+SCHEMA = schema_of(one=(2, 2), two=(2, 2))
 
 
 @functools.cache

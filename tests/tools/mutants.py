@@ -1585,8 +1585,8 @@ NAMED = (
     Mutation(
         "answers of one file have their factor in common",
         "encrypted/counts.py",
-        "public = self._public\n        return as_bytes((public.add([*factors, public.encrypt(plaintext)])",
-        "public = self._public\n        zero = public.encrypt(0)\n        return as_bytes((public.add([*factors, zero * (1 + plaintext * public.n)])",
+        "return as_bytes((public.add([*factors, public.encrypt(plaintext)])",
+        "zero = public.encrypt(0)\n    return as_bytes((public.add([*factors, zero * (1 + plaintext * public.n)])",
         "encrypted/test_counts.py::test_answers_of_one_file_have_factors_of_their_own",
     ),
     Mutation(

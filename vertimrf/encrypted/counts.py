@@ -13,6 +13,7 @@ of the keyed digests of their ids (:mod:`vertimrf.encrypted.positions`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def sum_rows(
         (list(zip(*products, strict=True)), plaintexts)
         for *products, plaintexts in zip(*parts, added, strict=True)
     ]
-    answers = spread(_Answer, (public,), [sums[at] for at in _slices(len(sums), VALUES)])
+    answers = spread(partial, (_answered, public), [sums[at] for at in _slices(len(sums), VALUES)])
     return _collected(answers, len(sums), layout, progress, "sums")
 
 
@@ -192,22 +193,16 @@ class _Addition:
         return [self._public.add(row[k] for row in rows) for k in range(width)]
 
 
-class _Answer:
-    """Adds noise to sums by fresh ciphertexts, whose uniform factors hide which rows were added."""
-
-    def __init__(self, public: PublicKey) -> None:
-        self._public = public
-
-    def __call__(self, piece: Sequence[tuple[list[tuple[Any, ...]], list[int]]]) -> Bytes:
-        public = self._public
-        return as_bytes(
-            (
-                public.add([*factors, public.encrypt(plaintext)])
-                for products, plaintexts in piece
-                for factors, plaintext in zip(products, plaintexts, strict=True)
-            ),
-            public.ciphertext_bytes,
-        )
+def _answered(public: PublicKey, piece: Sequence[tuple[list[tuple[Any, ...]], list[int]]]) -> Bytes:
+    """Add noise to sums by fresh ciphertexts, whose uniform factors hide which rows were added."""
+    return as_bytes(
+        (
+            public.add([*factors, public.encrypt(plaintext)])
+            for products, plaintexts in piece
+            for factors, plaintext in zip(products, plaintexts, strict=True)
+        ),
+        public.ciphertext_bytes,
+    )
 
 
 def open_sums(
@@ -235,7 +230,7 @@ def open_sums(
     """
     cuts = _slices(len(answers), VALUES)
     counters: list[list[int]] = []
-    for some in spread(_Opening, (private, layout), [answers[at] for at in cuts]):
+    for some in spread(partial, (_opened, private, layout), [answers[at] for at in cuts]):
         counters += some
         progress.advance(len(counters), len(answers), "sums")
     if not all(counters):
@@ -245,17 +240,11 @@ def open_sums(
     return layout.tables(np.array(counters, np.int64), rows)
 
 
-class _Opening:
-    """Decrypts answers."""
-
-    def __init__(self, private: PrivateKey, layout: Layout) -> None:
-        self._private, self._layout = private, layout
-
-    def __call__(self, answers: Bytes) -> list[list[int]]:
-        return [
-            self._layout.unpack([self._private.decrypt(number) for number in numbers(answer)])
-            for answer in answers
-        ]
+def _opened(private: PrivateKey, layout: Layout, answers: Bytes) -> list[list[int]]:
+    """Decrypt answers."""
+    return [
+        layout.unpack([private.decrypt(number) for number in numbers(answer)]) for answer in answers
+    ]
 
 
 def check_ciphertexts(

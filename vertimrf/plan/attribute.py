@@ -493,18 +493,13 @@ class Attribute:
             )
         bounds, bins = parts.pop("bounds", None), parts.pop("bins", None)
         given = parts.get("edges", bounds)
-        if (
-            isinstance(given, Sequence)
-            and not isinstance(given, str)
-            and given
-            and calendar_of(given[0]) is not None
-        ):
+        if _is_list(given) and given and calendar_of(given[0]) is not None:
             parts.setdefault("calendar", calendar_of(given[0]))
         if parts.get("calendar") in CALENDARS:
             zone = parts.get("timezone")
             if bounds is not None or bins is not None:
                 parts["edges"] = calendar_edges(name, parts["calendar"], bounds, bins, zone)
-            elif isinstance(given, Sequence) and not isinstance(given, str):
+            elif _is_list(given):
                 parts["edges"] = _instants(name, parts["calendar"], given, zone)
         elif bounds is not None or bins is not None:
             parts["edges"] = equal_edges(name, bounds, bins)
@@ -517,10 +512,14 @@ class Attribute:
             )
         for key in ("values", "edges"):
             if key in parts:
-                if isinstance(parts[key], str) or not isinstance(parts[key], Sequence):
+                if not _is_list(parts[key]):
                     raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
                 parts[key] = tuple(parts[key])
         return cls(kind=kinds[domains[0]], **parts)  # type: ignore[arg-type]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def plain(value: Any) -> Any:
@@ -576,7 +575,7 @@ def calendar_edges(
 
 
 def _check_bounds(name: str, bounds: Any, remedy: str, kind: Any) -> None:
-    pair = isinstance(bounds, Sequence) and not isinstance(bounds, str) and len(bounds) == 2
+    pair = _is_list(bounds) and len(bounds) == 2
     if not pair or not all(isinstance(bound, kind) for bound in bounds):
         raise SchemaError(f"Attribute {name!r}: bounds is {bounds!r}; write {remedy}.")
 

@@ -20,8 +20,6 @@ from .schema import Schema
 
 __all__ = ["Group", "crossing_pairs", "cut_groups", "released_sizes"]
 
-BinMap = Integers
-
 
 @dataclass(frozen=True)
 class Group:
@@ -129,18 +127,15 @@ def _names(schema: Schema, attributes: Sequence[int]) -> str:
 def crossing_pairs(schema: Schema) -> list[tuple[int, int]]:
     """All pairs of attributes that no single party holds, without attributes of one value."""
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
-    parties = [set(holders) for holders in schema.holders]
-    return [
-        (a, b) for a, b in itertools.combinations(varying, 2) if parties[a].isdisjoint(parties[b])
-    ]
+    return [pair for pair in itertools.combinations(varying, 2) if not schema.at_one_party(pair)]
 
 
 def cut_groups(
     schema: Schema,
     groups: Sequence[Group],
     one_way: Mapping[int, Floats],
-    merged: Mapping[int, BinMap],
-) -> tuple[tuple[BinMap, ...], ...]:
+    merged: Mapping[int, Integers],
+) -> tuple[tuple[Integers, ...], ...]:
     """Choose the bins of groups from released one-way counts.
 
     Bins of an attribute with merged values are made of merged values, so that the model has no
@@ -157,7 +152,7 @@ def cut_groups(
         Per group and attribute, the map code -> bin [shape=(size,), int64].
     """
 
-    def cut(attribute: int, count: int) -> BinMap:
+    def cut(attribute: int, count: int) -> Integers:
         ordered = schema.attributes[attribute].ordered
         if attribute not in merged:
             return choose_bins(one_way[attribute], count, ordered)
@@ -176,7 +171,7 @@ def cut_groups(
 
 def released_sizes(
     groups: Sequence[Group],
-    bins: Sequence[Sequence[BinMap]],
+    bins: Sequence[Sequence[Integers]],
     one_way: Mapping[int, Floats],
 ) -> list[Floats]:
     """Estimate how many records have each value of groups, from released one-way counts alone.

@@ -147,7 +147,6 @@ class OpenSchema:
             schema,
             attributes=attributes,
             spent=(*schema.spent, *spent),
-            public=schema.public,
             impossible=(*schema.impossible, *self.impossible),
             rules=self.rules if self.wanted else schema.rules,
         )
@@ -173,17 +172,16 @@ class OpenSchema:
             return {"name": domain.name, "codes": 1}
 
         sections = SchemaSections.read(data)
-        # Conditions on private values are checked when the values are known.
-        later: list[Impossible] = []
         for party in sections.party:
             party.attribute = [read(attribute) for attribute in party.attribute]
-        if wanted:
-            sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
-            for party in sections.party:
-                party.impossible = _without(party.impossible, wanted, "of a party", later)
-        rules = tuple(map(parse_rule, sections.rules)) if wanted else ()
-        if wanted:
-            sections.rules = []
+        if not wanted:
+            return cls(Schema.of_sections(sections), wanted)
+        # Conditions on private values are checked when the values are known.
+        later: list[Impossible] = []
+        sections.impossible = _without(sections.impossible, wanted, "of the schema", later)
+        for party in sections.party:
+            party.impossible = _without(party.impossible, wanted, "of a party", later)
+        rules, sections.rules = tuple(map(parse_rule, sections.rules)), []
         schema = Schema.of_sections(sections)
         known = tuple(wanted[a.name].known if a.name in wanted else a for a in schema.attributes)
         check_rules(rules, known)
@@ -194,9 +192,8 @@ class OpenSchema:
                 raise SchemaError(
                     f"The impossible combination ({combination}) names {unknown[0]!r}, which the schema has not."
                 )
-        if wanted:
-            equations = tuple(rule for rule in rules if isinstance(rule, Equation))
-            schema = replace(schema, attributes=known, rules=equations)
+        equations = tuple(rule for rule in rules if isinstance(rule, Equation))
+        schema = replace(schema, attributes=known, rules=equations)
         return cls(schema, wanted, tuple(later), rules)
 
     @classmethod

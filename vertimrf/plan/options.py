@@ -23,7 +23,15 @@ from .defaults import (
     TAU,
 )
 
-__all__ = ["DEFAULT", "MIN_MESSAGE_BYTES", "PlanOptions", "Wanted", "check_population", "flag"]
+__all__ = [
+    "DEFAULT",
+    "MIN_MESSAGE_BYTES",
+    "PlanOptions",
+    "Wanted",
+    "check_persons",
+    "check_population",
+    "flag",
+]
 
 # One analysis as text; or analyses, or marginals as lists of columns, with weights or all of weight 1.
 Wanted = str | Mapping[str | tuple[str, ...], float] | Sequence[str | Sequence[str]] | None
@@ -54,6 +62,19 @@ def check_population(population: str) -> None:
     """
     if population not in POPULATIONS:
         raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {population!r}.")
+
+
+def check_persons(records: int) -> None:
+    """Check that a person may have so many records.
+
+    Raises:
+        PlanError: there is no price for them.
+    """
+    # Imported here because events import scipy, which slows the start of the command line.
+    from ..privacy.events import MAX_PERSON_RECORDS
+
+    if not 1 <= records <= MAX_PERSON_RECORDS:
+        raise PlanError(f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}.")
 
 
 def _option(default: Any, text: str) -> Any:
@@ -166,7 +187,7 @@ class PlanOptions:
                 "use 'count-sketch', or reproduce the paper with --claim-as-published."
             )
         if self.records_per_person != 1:
-            self._check_persons()
+            check_persons(self.records_per_person)
         if self.shares is not None and not (
             min(self.shares[:2]) > 0
             and self.shares[2] >= 0
@@ -194,16 +215,6 @@ class PlanOptions:
                 raise PlanError(
                     "The cap on epsilon if a party colludes chooses the message size: give the cap or a size, not both."
                 )
-
-    def _check_persons(self) -> None:
-        # Imported here because events import scipy, which slows the start of the command line.
-        from ..privacy.events import MAX_PERSON_RECORDS
-
-        records = self.records_per_person
-        if not 1 <= records <= MAX_PERSON_RECORDS:
-            raise PlanError(
-                f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
-            )
 
 
 DEFAULT = PlanOptions()

@@ -26,7 +26,6 @@ from ..files.convert import Number, from_json, to_json
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
-    MAX_PERSON_RECORDS,
     Event,
     GaussianEvent,
     GeometricEvent,
@@ -59,9 +58,9 @@ from .defaults import (
     MAX_TAU,
     MESSAGE_BYTES,
     OUTER,
-    POPULATIONS,
 )
 from .groups import Group
+from .options import check_persons, check_population
 from .schema import MAX_NAMED, Schema
 from .workload import Workload
 
@@ -251,11 +250,7 @@ class Plan:
         parties = self.group_parties
         if self.sketch is not None:
             self.sketch.check([group.size for group in self.groups], parties)
-        contrasted = (
-            self.sketch.contrasts
-            if isinstance(self.sketch, CountSketchPlan | EncryptedCountsPlan)
-            else ()
-        )
+        contrasted = () if self.sketch is None else self.sketch.contrasts
         if any(
             group.parity and number not in contrasted for number, group in enumerate(self.groups)
         ):
@@ -268,11 +263,7 @@ class Plan:
                     "Sketches of agreement have no price for persons with several records."
                 )
             holders = [len(self.schema.holders[attribute]) for attribute in self.schema.shared]
-            sizes_asked = [
-                sketch.sizes if isinstance(sketch, CountSketchPlan) else ()
-                for sketch in self.agreement
-            ]
-            if sizes_asked != [(1,) * count for count in holders]:
+            if [sketch.sizes for sketch in self.agreement] != [(1,) * count for count in holders]:
                 raise PlanError(
                     "The plan's sketches of agreement do not fit the attributes that several parties hold."
                 )
@@ -293,10 +284,7 @@ class Plan:
     def _check_persons(self) -> None:
         """Refuse releases that have no price for a person with several records."""
         records = self.records_per_person
-        if not 1 <= records <= MAX_PERSON_RECORDS:
-            raise PlanError(
-                f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}."
-            )
+        check_persons(records)
         if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
             raise PlanError(
                 f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one "
@@ -313,10 +301,7 @@ class Plan:
                 )
 
     def _check_population(self) -> None:
-        if self.population not in POPULATIONS:
-            raise PlanError(
-                f"A plan's population is {' or '.join(POPULATIONS)}, not {self.population!r}."
-            )
+        check_population(self.population)
         if self.population == OUTER and (self.sketch is None or not self.sketch.tells_matches):
             raise PlanError(
                 "The outer population needs sketches that tell how many people parties have in common: several parties, and "

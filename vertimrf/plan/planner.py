@@ -28,7 +28,6 @@ from ..sketches.parameters import (
     BUCKETS,
     COUNT_REACH,
     HIGHEST_CEILING,
-    KINDS,
     MAX_CAPACITY,
     MAX_ENCRYPTED_SIGMA,
     MIN_ENCRYPTED_SIGMA,
@@ -395,11 +394,6 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     """Choose the cross-party release; see :func:`make_plan`."""
     encoder = planning.encoder
     several = _publishing_parties(schema) > 1
-    if several and planning.records_per_person > 1 and not KINDS[encoder].prices_persons:
-        raise PlanError(
-            f"With {planning.records_per_person} records of a person there is no price for {encoder}: use count sketches, or one "
-            "record per person."
-        )
     if several and encoder == EncryptedCountsPlan.encoder:
         return _encrypted_counts(schema, planning, target)
     shares = _shares(schema, planning, target)

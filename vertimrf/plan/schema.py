@@ -179,26 +179,11 @@ class Schema:
             >>> schema.sizes
             (2, 2)
         """
-        return cls._of(
-            [(party, tuple(attributes)) for party, attributes in parties.items()],
-            public,
-            impossible,
-            rules,
-        )
-
-    @classmethod
-    def _of(
-        cls,
-        parties: Sequence[tuple[str, Sequence[Attribute]]],
-        public: bool,
-        impossible: Iterable[Impossible],
-        rules: Iterable[str | Rule],
-    ) -> Schema:
-        """As :meth:`of`, from parties whose names may repeat."""
+        columns_of = {party: tuple(attributes) for party, attributes in parties.items()}
         first: dict[str, tuple[Attribute, str]] = {}
         attributes = []
         clashes = []
-        for party, columns in parties:
+        for party, columns in columns_of.items():
             for attribute in columns:
                 known, where = first.get(attribute.name, (attribute, party))
                 if where == party:
@@ -213,7 +198,7 @@ class Schema:
         place = {name: position for position, name in enumerate(first)}
         named = [
             (party, sorted((a.name for a in columns), key=place.__getitem__))
-            for party, columns in parties
+            for party, columns in columns_of.items()
         ]
         # Several merged parts may state the same combination.
         stated = tuple(dict.fromkeys(impossible))
@@ -527,22 +512,18 @@ class Schema:
 
         A TOML schema file has the same fields.
         """
-        return {
-            "public": self.public,
-            **({} if self.ids is None else {"ids": self.ids}),
-            **({} if self.ids_source is None else {"ids_source": self.ids_source}),
+        sections = {
+            "ids": self.ids,
+            "ids_source": self.ids_source,
             "party": [
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name in self.party_names
             ],
-            **(
-                {"impossible": [combination.to_json() for combination in self.impossible]}
-                if self.impossible
-                else {}
-            ),
-            **({"rules": list(map(str, self.rules))} if self.rules else {}),
-            **({"spent": [entry.to_json() for entry in self.spent]} if self.spent else {}),
+            "impossible": [combination.to_json() for combination in self.impossible],
+            "rules": list(map(str, self.rules)),
+            "spent": [entry.to_json() for entry in self.spent],
         }
+        return {"public": self.public} | {key: part for key, part in sections.items() if part}
 
     @classmethod
     def from_json(cls, data: Any) -> Schema:
@@ -563,11 +544,14 @@ class Schema:
         Raises:
             SchemaError: as :meth:`from_json`.
         """
-        parties = []
+        parties: dict[str, list[Attribute]] = {}
         impossible = read_impossible(sections.impossible, "of the schema")
         for party in sections.party:
             attributes = [Attribute.from_json(attribute) for attribute in party.attribute]
-            parties.append((party.name, attributes))
+            if parties.setdefault(party.name, attributes) is not attributes:
+                raise SchemaError(
+                    f"Two parties are called {party.name!r}; give every party a name of its own."
+                )
             names = {attribute.name for attribute in attributes}
             for combination in read_impossible(party.impossible, f"of party {party.name!r}"):
                 if others := [
@@ -579,11 +563,11 @@ class Schema:
                     )
                 impossible.append(combination)
         schema = replace(
-            cls._of(
+            cls.of(
                 parties,
-                sections.public is not False,
-                impossible,
-                sections.rules,
+                public=sections.public is not False,
+                impossible=impossible,
+                rules=sections.rules,
             ),
             spent=sections.spent,
             ids=sections.ids,

@@ -150,11 +150,7 @@ class Workload:
 
     def across(self, schema: Schema) -> frozenset[int]:
         """The attributes of its pairs of which no party holds both."""
-        apart = (
-            pair
-            for pair in self.pairs
-            if set(schema.holders[pair[0]]).isdisjoint(schema.holders[pair[1]])
-        )
+        apart = (pair for pair in self.pairs if not schema.at_one_party(pair))
         return frozenset(itertools.chain(*apart))
 
     def in_words(self, schema: Schema) -> tuple[str, ...]:
@@ -164,12 +160,7 @@ class Workload:
             marginals = needed(text, schema)
             named = [_named(schema, attributes) for attributes in marginals[:MAX_NAMED]]
             more = [f"{len(marginals) - MAX_NAMED} more"] * (len(marginals) > MAX_NAMED)
-            split = [
-                some
-                for some in marginals
-                if len(some) > 2
-                and not set.intersection(*(set(schema.holders[attribute]) for attribute in some))
-            ]
+            split = [some for some in marginals if len(some) > 2 and not schema.at_one_party(some)]
             across = "; across parties, three and more columns come from their pairs" * bool(split)
             out.append(
                 f"Marginals that matter most: {', '.join(named + more)} (asked: {text}{across})."

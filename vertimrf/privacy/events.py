@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from scipy import special
 
 from ..arrays import Floats
@@ -496,16 +497,9 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a threshold event's sensitivity", self.sensitivity, 1 << 20)
-        _check_number(
-            "a threshold event's scale",
-            self.scale,
-            self.sensitivity * MIN_SCALE,
-            self.sensitivity * MAX_SCALE,
-        )
-        _check_whole(
-            "a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1
-        )
+        # The noise checks scale and sensitivity.
+        least = self.noise.sensitivity + 1
+        _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least)
 
     @property
     def noise(self) -> GeometricEvent:
@@ -615,15 +609,10 @@ def under_replacement(event: Event) -> Event:
     Raises:
         PrivacyError: the event is a sketch, for which there is no such price.
     """
-    match event:
-        case GaussianEvent(sigma=sigma, sensitivity=sensitivity, count=count):
-            return GaussianEvent(sigma, 2 * sensitivity, count)
-        case GeometricEvent(scale=scale, sensitivity=sensitivity, count=count):
-            return GeometricEvent(scale, 2 * sensitivity, count)
-        case ThresholdEvent(scale=scale, threshold=threshold, sensitivity=sensitivity):
-            return ThresholdEvent(scale, threshold, 2 * sensitivity)
-        case GRREvent():
-            return event
+    if isinstance(event, GaussianEvent | GeometricEvent | ThresholdEvent):
+        return structs.replace(event, sensitivity=2 * event.sensitivity)
+    if isinstance(event, GRREvent):
+        return event
     raise PrivacyError(
         f"A {type(event).__name__} has no price for replacing a record; use add or remove."
     )

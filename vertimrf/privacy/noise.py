@@ -49,22 +49,26 @@ class KeyedNoise:
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """Add independent discrete Gaussian noise to integers [any shape, int64]."""
-        exact = np.ascontiguousarray(values, np.int64)
-        drawn = discrete_gaussian(self._draw("gaussian", sigma, exact), exact.size, sigma)
-        return exact + drawn.reshape(exact.shape)
+        return self._added(discrete_gaussian, "gaussian", values, sigma)
 
     def geometrics(self, values: Integers, scale: float) -> Integers:
         """Add independent two-sided geometric noise to integers [any shape, int64].
 
         P(x) is proportional to exp(-|x| / scale).
         """
-        exact = np.ascontiguousarray(values, np.int64)
-        drawn = two_sided_geometric(self._draw("geometric", scale, exact), exact.size, scale)
-        return exact + drawn.reshape(exact.shape)
+        return self._added(two_sided_geometric, "geometric", values, scale)
 
     def stream(self, exact: bytes) -> Callable[[int], bytes]:
         """A function that returns random bytes for noise on values whose digest is ``exact``."""
         return self._draw("bytes", 0.0, np.frombuffer(exact, np.uint8)).take
+
+    def _added(
+        self, draw: Callable[..., Integers], law: str, values: Integers, parameter: float
+    ) -> Integers:
+        """Integers plus independent draws from a law."""
+        exact = np.ascontiguousarray(values, np.int64)
+        drawn = draw(self._draw(law, parameter, exact), exact.size, parameter)
+        return exact + drawn.reshape(exact.shape)
 
     def _draw(self, law: str, parameter: float, exact: npt.NDArray[np.integer]) -> Stream:
         """The random stream of the next draw."""

@@ -246,10 +246,8 @@ class _Curve:
 @functools.cache
 def code_curve(bits: int) -> _Curve:
     """Compute the curve for codes of a number of bits."""
-    half = 1 << (bits - 1)
-    code = 2.0 * np.arange(2 * half) + 1 - 2 * half
-    inner = STEPS[bits] * np.arange(1 - half, half)
-    cuts = np.concatenate([[-np.inf], inner, [np.inf]])
+    inner = STEPS[bits] * _cuts(bits)
+    code, edges, gains, powers = _quantised(bits, inner[None])
     x = np.linspace(-GAUSS_REACH, GAUSS_REACH, GAUSS_POINTS)
     # A point on a cut counts half on either side.
     weight = np.exp(-0.5 * x**2)
@@ -257,15 +255,38 @@ def code_curve(bits: int) -> _Curve:
     average = 0.5 * (
         code[np.searchsorted(inner, x, side="left")] + code[np.searchsorted(inner, x, side="right")]
     )
-    power = float((np.diff(special.ndtr(cuts)) * code**2).sum())
-    gain = float(2 * np.exp(-0.5 * inner**2).sum() / math.sqrt(2 * math.pi * power))
     of_codes = np.empty(len(CORRELATIONS))
     for i, rho in enumerate(CORRELATIONS):
         given = (
-            np.diff(special.ndtr((cuts - rho * x[:, None]) / math.sqrt(1 - rho**2)), axis=1) @ code
+            np.diff(special.ndtr((edges - rho * x[:, None]) / math.sqrt(1 - rho**2)), axis=1) @ code
         )
-        of_codes[i] = float((weight * average * given).sum()) / power
-    return _Curve(of_codes, gain)
+        of_codes[i] = float((weight * average * given).sum()) / float(powers[0])
+    return _Curve(of_codes, float(gains[0]))
+
+
+def _cuts(bits: int) -> Floats:
+    """Where one code ends and the next begins, in steps [shape=(codes - 1,), float64]."""
+    half = 1 << (bits - 1)
+    return np.arange(1 - half, half, dtype=np.float64)
+
+
+def _quantised(bits: int, cuts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """What codes keep of Gaussian counters.
+
+    Args:
+        bits: of a code.
+        cuts: between codes, in standard deviations [shape=(rows, codes - 1), float64].
+
+    Returns:
+        The codes as numbers [shape=(codes,)]; their edges [shape=(rows, codes + 1)]; and per row the
+        correlation of a counter with its code, and the mean square of the codes [both
+        shape=(rows,)] [all float64].
+    """
+    code = 2.0 * np.arange(1 << bits, dtype=np.float64) + 1 - (1 << bits)
+    edges = np.pad(cuts, ((0, 0), (1, 1)), constant_values=(-np.inf, np.inf))
+    power = (np.diff(special.ndtr(edges), axis=1) * code**2).sum(axis=1)
+    gain = 2 * np.exp(-0.5 * cuts**2).sum(axis=1) / np.sqrt(2 * math.pi * power)
+    return code, edges, gain, power
 
 
 def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Floats]:
@@ -282,16 +303,8 @@ def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Fl
         the mean square of its codes [both shape=(rows,), float64].
     """
     sigma = number_sigmas(plan, adding(group.sizes, group.contrasted), group.weight)[:, None]
-    half = 1 << (plan.bits - 1)
     steps = code_steps(plan, adding(group.released, group.contrasted), group.weight)[:, None]
-    cuts = np.ceil(steps * np.arange(1 - half, half) - 0.5) / sigma
-    code = 2.0 * np.arange(2 * half) + 1 - 2 * half
-    edges = np.concatenate(
-        [np.full_like(sigma, -np.inf), cuts, np.full_like(sigma, np.inf)], axis=1
-    )
-    share = np.diff(special.ndtr(edges), axis=1)
-    power = (share * code**2).sum(axis=1)
-    gain: Floats = 2 * np.exp(-0.5 * cuts**2).sum(axis=1) / np.sqrt(2 * math.pi * power)
+    *_, gain, power = _quantised(plan.bits, np.ceil(steps * _cuts(plan.bits) - 0.5) / sigma)
     return gain / code_curve(plan.bits).gain, power
 
 

@@ -86,8 +86,9 @@ class CrossPartyRelease(ABC):
             releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
+        kind: kind of the ledger's entries.
         sizes: number of values of every group, of all parties.
-        floor: lowest level in a table.
+        floor, ceiling: lowest and highest level in a table.
         bits: bits of every number of a table in a message.
         contrasts: groups of two values of which the contrast is published, in order.
     """
@@ -98,8 +99,10 @@ class CrossPartyRelease(ABC):
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[Kind]
     sizes: tuple[int, ...]
     floor: int
+    ceiling: int
     bits: int
     contrasts: tuple[int, ...] = ()
 
@@ -107,7 +110,6 @@ class CrossPartyRelease(ABC):
         """Number of counters of a group: one for each value, or one for its contrast."""
         return 1 if group in self.contrasts else self.sizes[group]
 
-    @abstractmethod
     def entries(
         self,
         parties: Mapping[str, Sequence[int]],
@@ -115,7 +117,7 @@ class CrossPartyRelease(ABC):
         delta: float,
         person: int = 1,
     ) -> list[LedgerEntry]:
-        """The ledger's entries of the release.
+        """The ledger's entries of the release: one of all parties.
 
         Args:
             parties: by party name, its groups by the plan's numbers.
@@ -123,6 +125,18 @@ class CrossPartyRelease(ABC):
             delta: the run's target.
             person: records of a person at most; above 1 only where :attr:`prices_persons`.
         """
+        said = ("all parties", *self.in_words(epsilon, delta))
+        parts = self.parts(parties, person)
+        return [LedgerEntry(self.event, *said, parts=parts, kind=self.kind)]
+
+    @property
+    def event(self) -> Event:
+        """The privacy event of the entry."""
+        raise NotImplementedError
+
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
+        """What the entry says is released, and how protected; arguments as :meth:`entries`."""
+        raise NotImplementedError
 
     def parts(self, parties: Mapping[str, Sequence[int]], person: int = 1) -> tuple[Part, ...]:
         """The parts of parties that have a price (:meth:`part`); arguments as :meth:`entries`."""
@@ -155,9 +169,9 @@ class CrossPartyRelease(ABC):
             (rows, columns) of each table.
         """
 
-    @abstractmethod
     def highest(self, groups: Sequence[int]) -> list[int]:
         """Highest level that is allowed in each of these tables."""
+        return [self.ceiling] * len(self.shapes(groups, 0))
 
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
         """Check that the parameters fit the plan's groups.
@@ -216,13 +230,13 @@ class SketchPlan(CrossPartyRelease):
     pairs: tuple[ScheduledPair, ...]
     sizes: tuple[int, ...]
     encoder = "scheduled-pairs"
+    kind = Kind.PAIR_SKETCHES
     tells_matches = True
     bits = 4
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
-        for group, size in enumerate(self.sizes):
-            _check_size(f"Group {group}", size)
+        _check_sizes(self.sizes)
         for number, pair in enumerate(self.pairs):
             for group in (pair.left, pair.right):
                 if not 0 <= group < len(self.sizes):
@@ -239,17 +253,10 @@ class SketchPlan(CrossPartyRelease):
         keys = sum(pair.keys for pair in self.pairs)
         return SketchEvent(self.phantoms, self.floor, self.ceiling, keys, attributes_per_key=2)
 
-    def entries(
-        self,
-        parties: Mapping[str, Sequence[int]],
-        epsilon: float,
-        delta: float,
-        person: int = 1,
-    ) -> list[LedgerEntry]:
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
         """See :class:`CrossPartyRelease`."""
-        noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
         released = f"sketches of {len(self.pairs)} pairs of attributes under {self.event.keys} keys"
-        return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.PAIR_SKETCHES)]
+        return released, f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table for each pair that a group is in."""
@@ -260,10 +267,6 @@ class SketchPlan(CrossPartyRelease):
             for group in (pair.left, pair.right)
             if group in wanted
         ]
-
-    def highest(self, groups: Sequence[int]) -> list[int]:
-        """See :class:`CrossPartyRelease`."""
-        return [self.ceiling] * len(self.shapes(groups))
 
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
         """See :class:`CrossPartyRelease`; the groups of a pair must belong to two parties."""
@@ -316,6 +319,7 @@ class CountSketchPlan(CrossPartyRelease):
     contrasts: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     encoder = "count-sketch"
+    kind = Kind.COUNT_SKETCHES
     prices_persons = True
     tells_matches = True
     floor = 0
@@ -333,8 +337,7 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError(f"Count sketches publish 1 to 4 bits of a number, not {self.bits}.")
         if not self.sizes:
             raise PlanError("A count sketch needs at least one group.")
-        for group, size in enumerate(self.sizes):
-            _check_size(f"Group {group}", size)
+        _check_sizes(self.sizes)
         _check_contrasts(self.contrasts, self.sizes)
         if self.weights and len(self.weights) != len(self.sizes):
             raise PlanError(
@@ -386,19 +389,21 @@ class CountSketchPlan(CrossPartyRelease):
         person: int = 1,
     ) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
+        (entry,) = super().entries(parties, epsilon, delta, person)
+        steps = (min(self.weights), max(self.weights)) if self.weights else None
+        return [replace(entry, event=replace(self.event, records=person), weights=steps)]
+
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
+        """See :class:`CrossPartyRelease`."""
         weights = self.weights
         per_weight = (
             f" for every 1 by which a record moves it ({min(weights)} to {max(weights)})"
             if weights
             else ""
         )
-        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{per_weight}, {self.bits} bits published"
         released = f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
-        steps = (min(weights), max(weights)) if weights else None
-        event = replace(self.event, records=person)
-        said = ("all parties", released, noise)
-        parts = self.parts(parties, person)
-        return [LedgerEntry(event, *said, parts=parts, kind=Kind.COUNT_SKETCHES, weights=steps)]
+        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{per_weight}, {self.bits} bits published"
+        return released, noise
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; who knows the secret knows the buckets and signs."""
@@ -452,8 +457,10 @@ class EncryptedCountsPlan(CrossPartyRelease):
     sizes: tuple[int, ...]
     contrasts: tuple[int, ...] = ()
     encoder = "encrypted"
+    kind = Kind.ENCRYPTED_COUNTS
     bits = 4
     floor = 0
+    ceiling = 0
 
     def __post_init__(self) -> None:
         if not MIN_ENCRYPTED_SIGMA <= self.sigma <= MAX_ENCRYPTED_SIGMA:
@@ -464,8 +471,7 @@ class EncryptedCountsPlan(CrossPartyRelease):
             raise PlanError(
                 f"Encrypted counts take 1 to {MAX_CAPACITY:,} rows, not {self.capacity:,}."
             )
-        for group, size in enumerate(self.sizes):
-            _check_size(f"Group {group}", size)
+        _check_sizes(self.sizes)
         _check_contrasts(self.contrasts, self.sizes)
 
     def layout(self, groups: Sequence[int]) -> Layout:
@@ -509,15 +515,11 @@ class EncryptedCountsPlan(CrossPartyRelease):
                 both = replace(single, sigma=math.sqrt(2) * self.sigma)
                 said = (f"{one} and {other}", f"{tables} tables of counts", noise)
                 parts = (Part(one, single), Part(other, single))
-                out.append(LedgerEntry(both, *said, parts=parts, kind=Kind.ENCRYPTED_COUNTS))
+                out.append(LedgerEntry(both, *said, parts=parts, kind=self.kind))
         return out
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a message has counts in place of levels."""
-        return []
-
-    def highest(self, groups: Sequence[int]) -> list[int]:
-        """See :class:`CrossPartyRelease`."""
         return []
 
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
@@ -556,6 +558,7 @@ class SharedKeyPlan(CrossPartyRelease):
     keys: int
     sizes: tuple[int, ...]
     encoder = "published"
+    kind = Kind.SHARED_KEY_SKETCHES
     bits = 4
     claimed_share = 0.5
     reasons = (
@@ -565,8 +568,7 @@ class SharedKeyPlan(CrossPartyRelease):
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
         _check_keys("The plan", self.keys)
-        for attribute, size in enumerate(self.sizes):
-            _check_size(f"Attribute {attribute}", size)
+        _check_sizes(self.sizes)
 
     @property
     def event(self) -> SketchEvent:
@@ -575,13 +577,7 @@ class SharedKeyPlan(CrossPartyRelease):
             self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes)
         )
 
-    def entries(
-        self,
-        parties: Mapping[str, Sequence[int]],
-        epsilon: float,
-        delta: float,
-        person: int = 1,
-    ) -> list[LedgerEntry]:
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
         """See :class:`CrossPartyRelease`."""
         claimed, at = epsilon * self.claimed_share, delta * self.claimed_share
         exact = composed_epsilon([self.event], at).epsilon
@@ -589,18 +585,14 @@ class SharedKeyPlan(CrossPartyRelease):
             f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}; claimed epsilon {claimed:g}, exactly {exact:.1f}, "
             f"at delta {at:.3g}"
         )
-        released = f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys"
-        return [
-            LedgerEntry(self.event, "all parties", released, noise, kind=Kind.SHARED_KEY_SKETCHES)
-        ]
+        return (
+            f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys",
+            noise,
+        )
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; one table for each attribute."""
         return [(self.sizes[group], self.keys) for group in groups]
-
-    def highest(self, groups: Sequence[int]) -> list[int]:
-        """See :class:`CrossPartyRelease`."""
-        return [self.ceiling] * len(groups)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
@@ -643,9 +635,10 @@ def _check_keys(where: str, keys: int) -> None:
         raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
 
 
-def _check_size(where: str, size: int) -> None:
-    if not 1 <= size <= MAX_VALUES:
-        raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
+def _check_sizes(sizes: Sequence[int], most: int = MAX_VALUES) -> None:
+    for group, size in enumerate(sizes):
+        if not 1 <= size <= most:
+            raise PlanError(f"Group {group} has {size} values; this encoder takes 1 to {most:,}.")
 
 
 @dataclass(frozen=True)
@@ -663,6 +656,7 @@ class ResponsePlan(CrossPartyRelease):
     epsilon: Number
     sizes: tuple[int, ...]
     encoder = "grr"
+    kind = Kind.RESPONSES
     bits = 4
     publishes_rows = True
     floor = 0
@@ -670,11 +664,7 @@ class ResponsePlan(CrossPartyRelease):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise PlanError(f"Randomised responses need an epsilon above 0, not {self.epsilon}.")
-        for attribute, size in enumerate(self.sizes):
-            if not 1 <= size <= 16:
-                raise PlanError(
-                    f"Attribute {attribute} has {size} values; randomised responses take 1 to 16."
-                )
+        _check_sizes(self.sizes, most=16)
 
     @property
     def event(self) -> GRREvent:
@@ -702,21 +692,11 @@ class ResponsePlan(CrossPartyRelease):
         d = len(self.sizes)
         return min(d * self.epsilon / 2, 2 * self.epsilon * math.sqrt(2 * d * math.log(1 / delta)))
 
-    def entries(
-        self,
-        parties: Mapping[str, Sequence[int]],
-        epsilon: float,
-        delta: float,
-        person: int = 1,
-    ) -> list[LedgerEntry]:
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
         """See :class:`CrossPartyRelease`."""
         claimed = self.claimed_epsilon(delta)
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
-        released = f"every row's {len(self.sizes)} attributes, and how many rows there are"
-        said = ("all parties", released, noise)
-        return [
-            LedgerEntry(self.event, *said, parts=self.parts(parties, person), kind=Kind.RESPONSES)
-        ]
+        return f"every row's {len(self.sizes)} attributes, and how many rows there are", noise
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; responses do not depend on the secret."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bytes", "Codes", "Flags", "Floats", "Int32s", "Integers", "Words"]
-
 Flags = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.uint16]

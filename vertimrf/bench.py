@@ -16,8 +16,6 @@ from .sketches.count_sketch import CountSketchEncoder
 from .sketches.encoder import SketchEncoder
 from .sketches.parameters import BUCKETS, CountSketchPlan, ScheduledPair, SketchPlan
 
-__all__ = ["bench_plan", "run_bench"]
-
 PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3
 # Count sketches: largest number of buckets of a repetition.

@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 
-__all__ = ["Clock"]
-
 
 class Clock:
     """Wall time per phase, summed over all times that the phase runs, also at the same time.

@@ -20,8 +20,6 @@ from .plan.schema import Schema
 from .server.rows import Span, shares_inside
 from .tables.table import coded, column_encoder, parse
 
-__all__ = ["allowed", "read_conditions"]
-
 LIMITS = {">=": "from", ">": "above", "<=": "to", "<": "below"}
 
 

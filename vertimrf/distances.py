@@ -13,9 +13,6 @@ from .errors import PlanError
 from .kernels.contingency import contingency
 from .kernels.jit import for_each
 
-__all__ = ["FEW_CELLS", "distance", "occupied_counts", "random_marginals", "tvd", "usual_ways"]
-
-
 # Marginals with at most this many cells, or at most one per record, are counted cell by cell.
 # Larger ones go record by record.
 FEW_CELLS = 1 << 16

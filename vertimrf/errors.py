@@ -4,23 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = [
-    "MALFORMED",
-    "ExchangeError",
-    "MessageError",
-    "ModelError",
-    "NoMassError",
-    "ObstacleError",
-    "PlanError",
-    "PrivacyError",
-    "RunError",
-    "SchemaError",
-    "TableError",
-    "UnmatchedError",
-    "VertiMRFError",
-    "some",
-]
-
 # What reading a malformed JSON value raises.
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 # Longer messages lose their middle, because they may quote text of any length.

@@ -41,8 +41,6 @@ from .tables.table import (
 )
 from .utility.figures import utility
 
-__all__ = ["EvaluationOptions", "evaluate"]
-
 LOG = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from .privacy.ledger import Ledger
 from .privacy.standing import Standing
 from .tables.arrow import SUFFIXES, open_pieces, read_standing
 
-__all__ = ["describe"]
-
 # Columns of a table that are listed.
 MAX_LISTED = 40
 

@@ -31,8 +31,6 @@ import numpy.typing as npt
 from .arrays import Floats
 from .errors import ModelError
 
-__all__ = ["Combined", "combine"]
-
 
 @dataclass(frozen=True, eq=False)
 class Combined:

@@ -40,22 +40,6 @@ from .files import sealed
 from .files.atomic import MAX_KEY, read_json, write_text
 from .files.convert import from_json, to_json
 
-__all__ = [
-    "Envelopes",
-    "Head",
-    "KeyRing",
-    "Offer",
-    "PrivateKey",
-    "PublicKeys",
-    "called",
-    "check_name",
-    "hkdf",
-    "open_sealed",
-    "read_head",
-    "seal",
-    "to_base64",
-]
-
 REMEDY = "`vertimrf inspect` shows what it is"
 SIZE = 32
 LONGEST_NAME = 200

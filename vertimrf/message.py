@@ -31,8 +31,6 @@ from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
 from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan, packed_bytes
 
-__all__ = ["LocalMarginal", "Message", "largest_message"]
-
 KIND = "party message"
 # Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of
 # the plan's expected records.

@@ -13,8 +13,6 @@ from .arrays import Codes, Floats
 from .plan.attribute import Attribute
 from .tables.table import column_numbers
 
-__all__ = ["compare_correlations", "compare_numbers", "original_numbers"]
-
 Numbers = Mapping[str, Floats]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from .server.server import Result
 
-__all__ = ["Model", "Trust"]
-
 KIND = "model"
 # A Gaussian is within so many standard deviations in 95 % of cases.
 NORMAL_95 = 1.96

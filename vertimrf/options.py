@@ -13,8 +13,6 @@ from .plan.defaults import INNER
 from .plan.options import check_population
 from .progress import Logged, Progress
 
-__all__ = ["EvaluationOptions", "RunOptions"]
-
 
 @dataclass(frozen=True)
 class RunOptions:

@@ -12,17 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import click
 
-__all__ = [
-    "SILENT",
-    "Logged",
-    "Progress",
-    "Silent",
-    "TerminalProgress",
-    "fitting",
-    "for_terminal",
-    "towards",
-]
-
 LOG = logging.getLogger("vertimrf")
 
 # Seconds before a step gets a progress bar, and between two log lines of one step.

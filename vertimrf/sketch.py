@@ -17,8 +17,6 @@ from .kernels.intersections import joint_histograms, solve_intersections
 from .sketches.encoder import GUESS_MARGIN, cut_blocks
 from .tables.ids import record_digests
 
-__all__ = ["Sketch"]
-
 KEY_BYTES, MARK_BYTES = 32, 8
 # Levels lie in 1 .. CEILING, which serves sets of up to some 2^CEILING records.
 CEILING, MAX_KEYS = 30, 1 << 24

@@ -37,8 +37,6 @@ from .trial import read_and_plan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Synthesizer"]
-
 # Options of a plan that only matter with several parties.
 ACROSS = (
     "encoder",

@@ -61,8 +61,6 @@ TIMED = "how many seconds a phase takes that reads tables follows the data, and 
 
 LOG = logging.getLogger(__name__)
 
-__all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trial:

@@ -23,16 +23,6 @@ from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import UNMEASURED, Measurement
 from ..model.sample import sample
 
-__all__ = [
-    "FRONT_END",
-    "EngineModel",
-    "NotOurs",
-    "Observation",
-    "fell_back",
-    "fitted",
-    "warm_model",
-]
-
 # Largest ratio of standard deviations that our fit can handle. It would raise the smallest of them.
 SIGMA_RANGE = 1e3
 

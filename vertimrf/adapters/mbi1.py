@@ -15,8 +15,6 @@ import numpy as np
 from ..model.fit import FitOptions
 from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
 
-__all__ = ["Model", "estimate"]
-
 if not hasattr(mbi.estimation, "mirror_descent"):
     raise ImportError(
         "vertimrf.adapters.mbi1 is for mbi 1.1, and here is mbi 2: use vertimrf.adapters.mbi2."

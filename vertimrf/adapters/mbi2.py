@@ -19,8 +19,6 @@ from ..model.markov_random_field import Factor
 from ..model.structural_zeros import allowing
 from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
 
-__all__ = ["Estimator", "Model"]
-
 if not hasattr(mbi.estimation, "MirrorDescent"):
     raise ImportError(
         "vertimrf.adapters.mbi2 is for mbi 2; here is mbi 1: use vertimrf.adapters.mbi1."

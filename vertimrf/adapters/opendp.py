@@ -13,8 +13,6 @@ import mbi
 
 from .mbi1 import estimate
 
-__all__ = ["estimator"]
-
 
 def estimator(domain: mbi.Domain, loss_fn: Any, *, potentials: Any = None) -> mbi.MarkovRandomField:
     """Fit a model as ``opendp.extras.mbi.mirror_descent`` does.

@@ -17,8 +17,6 @@ from ..plan.options import PlanOptions
 from ..plan.schema import Schema
 from ..synthesizer import Synthesizer
 
-__all__ = ["VertiMRFSynthesizer"]
-
 
 class VertiMRFSynthesizer(snsynth.Synthesizer):
     """A SmartNoise synthesizer of categorical and ordinal columns (:class:`vertimrf.Synthesizer`).

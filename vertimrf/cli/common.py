@@ -12,14 +12,6 @@ import click
 from ..errors import PlanError, RunError
 from ..progress import for_terminal
 
-__all__ = [
-    "compile_kernels",
-    "party_run",
-    "print_dropped",
-    "print_findings",
-    "print_warnings",
-]
-
 
 def compile_kernels(*wanted: str) -> None:
     """Compile the kernels of these roles and encoders, if this machine has not compiled them."""

@@ -14,8 +14,6 @@ import click
 
 from ..errors import VertiMRFError
 
-__all__ = ["main"]
-
 # Errors of the file system that are no errors of this program.
 UNWRITABLE = {
     errno.EACCES,

@@ -16,8 +16,6 @@ from .group import main
 from .options import runs
 from .outputs import check_writable, write_json
 
-__all__ = ["bench", "demo", "warmup"]
-
 
 @main.command()
 @click.option("--rows", type=int, default=1_000_000, help="Records.")

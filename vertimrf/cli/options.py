@@ -19,8 +19,6 @@ from ..plan.options import PlanOptions, flag
 from ..progress import for_terminal
 from ..tables.read_options import ReadOptions
 
-__all__ = ["compares", "makes_plan", "missing_options", "parse_numbers", "reads_tables", "runs"]
-
 # Settings of click for attributes of options whose default does not say their type.
 SETTINGS: dict[str, dict[str, Any]] = {
     "delimiter": {"show_default": "the header's"},

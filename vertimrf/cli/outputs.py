@@ -15,15 +15,6 @@ import click
 from ..errors import PlanError
 from ..plan.defaults import SCHEMA_FILE
 
-__all__ = [
-    "Outputs",
-    "check_new",
-    "check_schema_file",
-    "check_writable",
-    "write_json",
-    "writes_results",
-]
-
 
 @dataclass(frozen=True)
 class Outputs:

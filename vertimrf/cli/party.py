@@ -14,8 +14,6 @@ from .group import main
 from .options import missing_options, reads_tables
 from .outputs import check_writable, write_json
 
-__all__ = ["align", "check"]
-
 
 @main.command()
 @click.argument("table", metavar="FOLDER|TABLE")

@@ -15,8 +15,6 @@ from .group import main
 from .options import makes_plan, missing_options
 from .outputs import check_new, check_writable, write_json
 
-__all__ = ["plan"]
-
 
 @main.command()
 @click.argument("plans", nargs=-1, metavar="[PLAN...]")

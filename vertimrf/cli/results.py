@@ -15,8 +15,6 @@ from .group import main
 from .options import reads_tables
 from .outputs import check_writable
 
-__all__ = ["inspect", "report", "sample"]
-
 
 @main.command()
 @click.argument("model_file", metavar="MODEL")

@@ -18,8 +18,6 @@ from .group import main
 from .options import begins_run, makes_plan, reads_tables, runs
 from .outputs import check_writable, write_json
 
-__all__ = ["accept", "run", "run_party", "run_server", "status"]
-
 LOG = logging.getLogger("vertimrf")
 
 EXCHANGE = (

@@ -13,8 +13,6 @@ from .group import main
 from .options import reads_tables
 from .outputs import check_schema_file
 
-__all__ = ["domains", "draft", "merge", "schema"]
-
 
 @main.group()
 def schema() -> None:

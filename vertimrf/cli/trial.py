@@ -26,8 +26,6 @@ from .group import main
 from .options import compares, makes_plan, reads_tables, runs
 from .outputs import Outputs, check_writable, write_json, writes_results
 
-__all__ = ["evaluate", "synthesize"]
-
 
 @main.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")

@@ -40,8 +40,6 @@ from ..tables.table import Columns, Encoded
 from . import work
 from .work import Quiet
 
-__all__ = ["ClusterRecords", "encode_partitions"]
-
 E = TypeVar("E", bound=Encoder)
 Client = Any  # distributed.Client
 Future = Any  # distributed.Future: a result in a worker's memory

@@ -29,27 +29,6 @@ from ..tables.ids import repeated, shown
 from ..tables.read_options import ReadOptions
 from ..tables.table import Columns, Encoded, one_per_id
 
-__all__ = [
-    "Part",
-    "Quiet",
-    "account",
-    "cells",
-    "count",
-    "encode",
-    "fold",
-    "further",
-    "hashed",
-    "in_range",
-    "keep",
-    "left_out",
-    "merge",
-    "original",
-    "possible",
-    "run",
-    "those_of",
-    "twice",
-]
-
 T = TypeVar("T")
 
 

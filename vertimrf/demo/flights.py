@@ -20,8 +20,6 @@ from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.schema import Schema
 
-__all__ = ["FLIGHT_ID", "flight_schema", "flights"]
-
 FLIGHT_ID = "flight_id"
 
 # Every domain is public knowledge: codes of airlines and airports, timetables, ranges of

@@ -31,8 +31,6 @@ from ..tables.arrow import write_table
 from ..trial import Trial, open_tables, run_protocol
 from .flights import FLIGHT_ID, flights
 
-__all__ = ["check_installed", "run_demo"]
-
 # Approximate number of flights from New York in a year, a public figure. The plan only needs the
 # order of magnitude.
 EXPECTED_RECORDS = 300_000

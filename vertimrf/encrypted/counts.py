@@ -25,8 +25,6 @@ from .packing import Layout, counters_of
 from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
 from .processes import spread
 
-__all__ = ["check_ciphertexts", "encrypt_rows", "open_sums", "sum_rows"]
-
 # Work that a process gets at a time, a quarter of a second of it.
 ROWS_ENCRYPTED, ROWS_ADDED, VALUES = 512, 4096, 4
 # Cells of groups that are added together. Rows of ROWS_ADDED then outnumber the cells.

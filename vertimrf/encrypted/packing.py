@@ -20,8 +20,6 @@ import numpy.typing as npt
 from ..arrays import Integers
 from ..errors import PlanError, PrivacyError
 
-__all__ = ["MODULUS_BITS", "Layout", "counters_of"]
-
 # Bits of a Paillier modulus with a security of 128 bits (NIST SP 800-57, part 1, table 2).
 MODULUS_BITS = 3072
 # A discrete Gaussian exceeds 12 standard deviations on either side with a probability below

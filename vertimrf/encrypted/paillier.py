@@ -43,8 +43,6 @@ from ..errors import MessageError, RunError
 from ..files import container
 from .packing import MODULUS_BITS
 
-__all__ = ["Masks", "PrivateKey", "PublicKey", "as_bytes", "numbers"]
-
 KIND = "private Paillier key"
 # A modulus with a prime factor below this is refused.
 SMALL = 1 << 16

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from ..arrays import Int32s, Words
 from ..kernels.multiset import record_sum
 
-__all__ = ["place", "population_digest"]
-
 
 def place(values: npt.NDArray[np.integer], digests: Words, capacity: int) -> Int32s:
     """Values by position: in the order of the records' digests, -1 where there is no record.

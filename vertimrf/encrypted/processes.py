@@ -20,8 +20,6 @@ from typing import Any
 
 from ..errors import RunError
 
-__all__ = ["spread"]
-
 # Pieces of work that are worth the start of a process.
 WORTH = 4
 

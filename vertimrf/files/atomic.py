@@ -16,23 +16,6 @@ from typing import Any, BinaryIO
 from ..errors import VertiMRFError
 from .canonical import json_of
 
-__all__ = [
-    "DRAFT",
-    "MAX_JSON",
-    "MAX_KEY",
-    "check_space",
-    "draft_of",
-    "kind_of",
-    "open_regular",
-    "parse_json",
-    "read_bytes",
-    "read_json",
-    "replacing",
-    "sync",
-    "write_bytes",
-    "write_text",
-]
-
 # Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas
 # and reports, which list values. A file from somebody else must not fill the reader's memory.
 MAX_KEY = 1 << 20

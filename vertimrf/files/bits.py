@@ -9,8 +9,6 @@ import numpy as np
 
 from ..arrays import Bytes
 
-__all__ = ["pack_bits", "packed_size", "unpack_bits"]
-
 
 def packed_size(count: int, bits: int) -> int:
     """Bytes needed for ``count`` numbers of ``bits`` bits."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from ..errors import MessageError
 
-__all__ = ["canonical", "check_depth", "fingerprint", "json_digest", "json_of", "same_fingerprint"]
-
 # Crockford's base 32 has no I, L, O or U, which are misread most often.
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GROUP, GROUPS = 4, 7

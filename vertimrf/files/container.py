@@ -21,8 +21,6 @@ from ..errors import MessageError
 from .atomic import read_bytes, write_bytes
 from .canonical import json_of
 
-__all__ = ["pack", "peek", "read", "unpack", "write"]
-
 MAGIC = b"VMRF"
 VERSION = 1
 DIGEST = 32

@@ -10,8 +10,6 @@ import msgspec
 
 from ..errors import VertiMRFError
 
-__all__ = ["Number", "check_types", "from_json", "to_json"]
-
 T = TypeVar("T")
 # A number that is written as it was read: 10 and 10.0 give a plan two digests.
 Number = int | float

@@ -22,8 +22,6 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from ..errors import MessageError
 from .canonical import json_of
 
-__all__ = ["MAGIC", "most_bytes", "open_chunks", "pack_head", "peek", "seal_chunks"]
-
 MAGIC = b"VMRS"
 VERSION = 1
 PREFIX = struct.Struct("<4sHI")

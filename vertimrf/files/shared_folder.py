@@ -18,8 +18,6 @@ from pathlib import Path
 from ..errors import ObstacleError
 from .atomic import DRAFT, kind_of, open_regular, replacing
 
-__all__ = ["SharedFolder"]
-
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # Errors about one name that cannot be used as a file or folder. All other errors concern the whole
 # folder.

@@ -9,8 +9,6 @@ import platformdirs
 
 from .atomic import sync
 
-__all__ = ["STATE", "make_folder", "state_folder"]
-
 # Environment variable that sets another folder.
 STATE = "VERTIMRF_STATE"
 

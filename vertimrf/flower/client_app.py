@@ -34,8 +34,6 @@ from ..runs.exchange import Exchange
 from ..runs.state import DONE
 from .parcel import Parcel
 
-__all__ = ["app"]
-
 FAILED, CARRIED = "failed", "carried"
 # Seconds that an answer waits for files of the party's process, and between two checks. The next
 # question comes seconds later.

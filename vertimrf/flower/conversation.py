@@ -24,8 +24,6 @@ from ..runs.server_run import ServerRun
 from ..runs.state import RunState
 from .parcel import Parcel
 
-__all__ = ["EXCHANGE", "Conversation", "Pace"]
-
 EXCHANGE = "query.exchange"
 log = logging.getLogger("flwr")
 

@@ -15,8 +15,6 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from ..errors import MessageError
 
-__all__ = ["Parcel"]
-
 NOTE, FILES = "vertimrf", "files"
 KIND = "vertimrf.file"
 # Files are called by words and numbers, and steps by words.

@@ -17,8 +17,6 @@ from ..errors import RunError
 from ..runs.server_run import ServerRun
 from .conversation import Conversation, Pace
 
-__all__ = ["app"]
-
 PACE = {
     "pause": "pause",
     "longest-pause": "longest",

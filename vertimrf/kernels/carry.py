@@ -15,8 +15,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["carry", "collect", "multiply_onto", "sum_onto"]
-
 # Sums may be reassociated for vectorisation; nothing else is relaxed.
 VECTOR = {"reassoc", "contract", "nsz"}
 

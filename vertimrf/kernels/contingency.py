@@ -21,9 +21,6 @@ import numpy as np
 from ..arrays import Codes, Integers
 from .jit import for_each, in_slices, kernel
 
-__all__ = ["all_pairs", "contingency", "joints", "pair_tables"]
-
-
 # Most cells of a joint table: two copies of 4 bytes per cell stay in the second-level cache.
 JOINT_CELLS = 1 << 15
 # Records per chunk of cell numbers, and fewest records worth a thread.

@@ -32,19 +32,6 @@ from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Words
 from .jit import for_each, in_slices, kernel
 from .prf import fill_words, tail
 
-__all__ = [
-    "UNSETTLED",
-    "NoiseTable",
-    "add_noise",
-    "add_products",
-    "add_records",
-    "cross_products",
-    "noise_table",
-    "quantise",
-    "settle_noise",
-    "words_needed",
-]
-
 # Records per tile; their words and places stay in the second-level cache.
 TILE = 1 << 14
 WORD_BITS = 64

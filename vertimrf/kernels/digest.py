@@ -25,8 +25,6 @@ from ..arrays import Bytes, Words
 from .jit import in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
-__all__ = ["KEY_BYTES", "digest_integers", "digest_strings"]
-
 U64 = np.uint64
 KEY_BYTES = 16
 LONGEST_INTEGER = 20

@@ -13,8 +13,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["HEURISTICS", "fewest_cells", "forest"]
-
 # Costs of a vertex. All but the first differ from it in the main criterion among vertices that need
 # fill edges.
 FILL, CELLS, WEIGHT, DEGREE, RELATIVE = range(5)

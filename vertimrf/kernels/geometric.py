@@ -33,8 +33,6 @@ from ..arrays import Bytes, Codes, Floats, Integers, Words
 from .jit import for_each, in_slices, kernel
 from .prf import fill_words, tail
 
-__all__ = ["count_values", "encode_rows", "encode_shared", "group_by_value", "hazards"]
-
 # Records per tile; the work arrays of a tile stay in the first-level cache.
 TILE = 512
 # Fewest records worth a thread if each needs little work.

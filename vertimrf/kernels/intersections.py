@@ -11,8 +11,6 @@ import numpy as np
 from ..arrays import Bytes, Floats, Int32s
 from .jit import in_slices, kernel
 
-__all__ = ["joint_histograms", "solve_intersections"]
-
 # Within this many standard errors of the start, one scoring step gives the estimate.
 NEAR = 3.0
 # Fewest cells worth a thread.

@@ -42,8 +42,6 @@ import numba
 
 from .read_only import ReadOnlyCache, read_only_folder
 
-__all__ = ["for_each", "in_order", "in_slices", "kernel", "parallel_kernel", "threads"]
-
 T = TypeVar("T")
 
 # Slices per thread: on a busy machine some threads are slower.

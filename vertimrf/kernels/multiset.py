@@ -18,8 +18,6 @@ from ..arrays import Codes, Words
 from .jit import in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
-__all__ = ["MODULUS", "record_sum"]
-
 U64 = np.uint64
 MODULUS = 1 << 128
 # Fewest records worth a thread.

@@ -13,8 +13,6 @@ import numpy as np
 from ..arrays import Bytes, Words
 from .jit import kernel
 
-__all__ = ["phantom_table", "phantom_thresholds", "raise_by_phantoms", "raise_unsettled"]
-
 UNSETTLED = np.uint8(0)
 
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["fill_words", "keyed_word", "tail"]
-
 U64 = np.uint64
 LENGTH = np.uint64(15 << 56)
 INIT0 = np.uint64(0x736F6D6570736575)

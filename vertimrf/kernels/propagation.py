@@ -34,13 +34,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = [
-    "absorb",
-    "expected_counts",
-    "potentials",
-    "run_passes",
-]
-
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of
 # rows; vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past
 # the last.

@@ -12,9 +12,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["direction", "dot", "regularised", "root_mean_square"]
-
-
 # Sums may be reassociated for vectorisation; nothing else is relaxed.
 VECTOR = {"reassoc", "contract", "nsz"}
 

@@ -13,8 +13,6 @@ from typing import Any
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-__all__ = ["ReadOnlyCache", "read_only_folder"]
-
 # Numba looks first in the folder that NUMBA_CACHE_DIR names. (Its class has had two names.)
 _Given: Any = CompileResultCacheImpl._locator_classes[0]
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["add_logs", "count_rows", "pick", "weighed_counts"]
-
 # Rows per block; their columns stay in the first-level cache for all tables.
 BLOCK = 1024
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["assign", "number_groups", "share_out"]
-
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)

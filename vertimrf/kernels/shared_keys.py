@@ -25,8 +25,6 @@ from numba import prange
 
 from .jit import kernel, parallel_kernel
 
-__all__ = ["invert_shares", "largest_two", "union_shares"]
-
 # Keys at a time; the work arrays of a strip stay in the cache of the core.
 STRIP = 512
 # A key's view of an attribute in one word, ordered by level: level, second level, offset from "any

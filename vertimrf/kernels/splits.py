@@ -12,8 +12,6 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["cheapest"]
-
 # Relative costs: a cell in a contiguous loop, and one gathered or scattered through an index map.
 # Measured on x86-64.
 STREAM, GATHER = 1.0, 1.5

@@ -40,8 +40,6 @@ from . import (
     splits,
 )
 
-__all__ = ["JOBS", "PARTY", "SERVER", "Job", "compile_missing", "missing", "warmup"]
-
 PARTY, SERVER = "party", "server"
 # Encoders by their names in plans. Party and server both need their kernels.
 PAIRS, COUNTS = "scheduled-pairs", "count-sketch"

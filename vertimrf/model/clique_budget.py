@@ -21,8 +21,6 @@ from .junction_tree import (
     spanning_forest,
 )
 
-__all__ = ["CliqueBudget"]
-
 # Attributes of a component that is cheap to triangulate as a whole.
 SMALL_COMPONENT = 32
 

@@ -17,8 +17,6 @@ from ..errors import ModelError
 from .measurement import BinMap, Measurement, bin_table, binned_sizes
 from .pair_marginals import merge_maps
 
-__all__ = ["Compression", "compress", "compressed_sizes", "compression_maps", "value_shares"]
-
 # Least records of a value. Its noisy count may be negative, but a condition on it must have mass.
 MIN_RECORDS = 1e-3
 

@@ -16,8 +16,6 @@ import numpy as np
 from ..arrays import Flags, Floats
 from .measurement import Measurement
 
-__all__ = ["stand_out"]
-
 # Expected share of marginals of mere noise among those that are taken.
 NOISE_AMONG = 0.5
 

@@ -41,8 +41,6 @@ from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, by_measurement, one_way_margins
 from .proximal_step import Dual, LogFactors
 
-__all__ = ["FitOptions", "fit"]
-
 # Least weight of a marginal that shows no more than independent attributes do.
 MIN_FOLLOWED = 0.02
 # Noise moves a step in fewer directions than there are cells, because marginals share margins.

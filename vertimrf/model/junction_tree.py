@@ -17,8 +17,6 @@ from ..arrays import Flags
 from ..errors import ModelError
 from ..kernels import eliminate as kernels
 
-__all__ = ["JunctionTree", "checked_tree", "junction_tree"]
-
 Edge = tuple[int, int]
 
 
@@ -165,6 +163,7 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
 
 
 def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The sizes as integers; raises ModelError if there is none, or one below 1."""
     sizes = tuple(int(s) for s in sizes)
     if not sizes or min(sizes) < 1:
         raise ModelError(f"Attribute sizes must be 1 or more, one per attribute; got {sizes}.")
@@ -172,6 +171,7 @@ def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_edge(a: int, b: int, count: int) -> None:
+    """Raise ModelError unless an edge joins two different attributes below ``count``."""
     if a == b or not (0 <= a < count and 0 <= b < count):
         raise ModelError(
             f"Edge ({a}, {b}) must join two different attributes among 0 .. {count - 1}."
@@ -179,6 +179,7 @@ def check_edge(a: int, b: int, count: int) -> None:
 
 
 def bits(mask: int) -> Iterator[int]:
+    """Positions of the ones of a bit mask, lowest first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

@@ -22,8 +22,6 @@ from .pair_marginals import Merged, merge_maps, pair_marginals, summed
 from .propagation import Propagation
 from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 
-__all__ = ["Factor", "MarkovRandomField", "Summary"]
-
 # Most cells of one table: half a gibibyte.
 MAX_CELLS = 1 << 26
 # Bounds on a file's cells of all cliques, records and logs of cells. No fitted model reaches them.
@@ -530,6 +528,7 @@ def _transposed(table: Floats, names: Sequence[int], wanted: Sequence[int]) -> F
 
 
 def summary_of(tree: JunctionTree) -> Summary:
+    """Size of a model on a tree, and the cost of fitting it."""
     # A fit takes about 300 propagations.
     seconds = 0.02 + 300 * (1.5e-9 * tree.cells + 1e-5 * len(tree.cliques))
     return Summary(

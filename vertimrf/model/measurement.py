@@ -11,19 +11,6 @@ import numpy as np
 from ..arrays import Floats, Integers
 from ..errors import ModelError
 
-__all__ = [
-    "UNMEASURED",
-    "BinMap",
-    "Measurement",
-    "best_measured",
-    "bin_table",
-    "binned_sizes",
-    "by_measurement",
-    "contrasted",
-    "one_way_margins",
-    "padded",
-]
-
 BinMap = Integers
 # A cell is unmeasured if its standard deviation is at least this multiple of the record count.
 UNMEASURED = 1e3

@@ -29,9 +29,6 @@ from .proximal_step import StepDual
 from .row_tables import RowTables
 from .sample import propose
 
-__all__ = ["fit_off_tree"]
-
-
 # Rows drawn from the tree: a multiple of the records, and its bounds. With fewer rows, weights
 # follow the rows' sampling error.
 ROWS, MIN_ROWS, MAX_ROWS = 3.0, 1 << 17, 1 << 18

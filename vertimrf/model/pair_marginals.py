@@ -25,8 +25,6 @@ from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
 from .propagation import axis_map, merged_axes
 
-__all__ = ["Merged", "merge_maps", "pair_marginals", "summed"]
-
 Pair = tuple[int, int]
 Link = tuple[int, int]
 

@@ -26,8 +26,6 @@ from ..kernels.carry import multiply_onto
 from ..kernels.jit import in_order
 from .junction_tree import JunctionTree
 
-__all__ = ["Propagation", "axis_map", "merged_axes"]
-
 Attributes = tuple[int, ...]
 
 # Cost of a row, in cells of a contiguous loop; measured on x86-64.

@@ -25,8 +25,6 @@ from .junction_tree import JunctionTree
 from .measurement import UNMEASURED, Measurement
 from .propagation import Propagation
 
-__all__ = ["Dual", "LogFactors", "StepDual", "cell_terms"]
-
 Attributes = tuple[int, ...]
 
 NO_PROBABILITY = "The model's factors give no combination a probability; fit it again."

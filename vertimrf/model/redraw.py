@@ -35,8 +35,6 @@ from .off_tree import fit_off_tree
 from .sample import draw_people, sample
 from .trust import ACROSS
 
-__all__ = ["Noise"]
-
 # The second fit goes to least squares. A fit that ends early follows noise only in part, and its
 # spread is too small.
 REFIT = FitOptions(proximal_weight=1.0, min_improvement=0.01, tolerance=0.05)

@@ -26,8 +26,6 @@ from .measurement import Measurement, by_measurement
 from .pair_marginals import Merged, merge_maps
 from .proximal_step import cell_terms
 
-__all__ = ["RowTables", "lookups"]
-
 # Number of 16-bit codes. A group grows up to MAX_GROUP cells, which the caches keep.
 CODES, MAX_GROUP = 1 << 16, 1 << 13
 # Rows that :meth:`RowTables.marginals` counts at once.

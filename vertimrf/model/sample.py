@@ -30,17 +30,6 @@ from .measurement import BinMap, Measurement, binned_sizes
 from .propagation import axis_map
 from .row_tables import RowTables, lookups
 
-__all__ = [
-    "draw_people",
-    "expected_marginals",
-    "expected_records",
-    "marginals_of_rows",
-    "propose",
-    "sample",
-    "stems_of",
-]
-
-
 # Most and least rows of a batch, and most rows of which each is picked from several candidates: from
 # CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
 # weighted, because resampling from fewer is inaccurate.

@@ -13,8 +13,6 @@ from .junction_tree import junction_tree
 from .markov_random_field import Factor
 from .proximal_step import FORBIDDEN
 
-__all__ = ["allowing", "budget_holding", "ruling_out"]
-
 
 def allowing(attributes: Sequence[int], allowed: Flags) -> Factor:
     """A factor under which only some combinations of values can occur.

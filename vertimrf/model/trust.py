@@ -24,8 +24,6 @@ from .markov_random_field import MarkovRandomField
 from .measurement import Measurement, contrasted, padded
 from .sample import MARGINAL_ROWS, expected_marginals
 
-__all__ = ["IMPLIED", "MEASURED", "UNKNOWN", "Evidence", "size_beneath_noise"]
-
 Pair = tuple[int, int]
 # Columns of whole numbers.
 WHOLE = ("first", "second", "cells")

@@ -40,8 +40,6 @@ from ..tables.ids import digested, format_ids
 from ..tables.read_options import FORMATS
 from .secret import Secret, derive, id_keys
 
-__all__ = ["Match", "best_match", "open_sample", "sample_ids", "seal_sample"]
-
 KIND = "id sample"
 # Entries of every list of a sample.
 SAMPLED = 10_000

@@ -29,8 +29,6 @@ from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded, column_numbers, extra_columns
 from .persons import beyond, unnamed
 
-__all__ = ["Check", "check_memory", "check_table"]
-
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
 # chosen for the plan's number.
 FEW_OR_MANY = 2.0

@@ -42,8 +42,6 @@ from ..privacy.ledger import LedgerEntry
 from ..tables.ids import written_out
 from .private_domains import Finding
 
-__all__ = ["DomainRecord", "Search", "cells_digest"]
-
 KIND = "domains"
 KEY_BYTES = 32
 

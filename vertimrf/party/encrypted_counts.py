@@ -30,8 +30,6 @@ from ..progress import SILENT, Progress
 from ..sketches.parameters import EncryptedCountsPlan
 from .secret import Secret, derive
 
-__all__ = ["Steps", "noisy_count", "opened"]
-
 ROWS, ANSWERS = "encrypted rows", "encrypted answers"
 Tables = tuple[Integers, ...]
 

@@ -30,8 +30,6 @@ from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise
 from ..progress import SILENT, Progress
 
-__all__ = ["release_local_model"]
-
 # Exact counts of marginals in turn, with some attributes' values merged by their maps.
 Marginals = Callable[
     [Sequence[tuple[int, ...]], Mapping[int, Integers]],

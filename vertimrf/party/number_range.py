@@ -19,8 +19,6 @@ import numpy as np
 from ..arrays import Floats, Integers
 from ..tables.edges import merge_cells
 
-__all__ = ["PARTS", "find_edges"]
-
 # Returns noisy counts of the k cells between edges [shape=(k + 1,)] for a part of the budget, and
 # the scale of their noise.
 Histogram = Callable[[Floats, float], tuple[Integers, float]]

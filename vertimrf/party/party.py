@@ -53,8 +53,6 @@ from .records import Composite, InMemory, Records
 from .releases import MESSAGE, Release, Releases, table_digest
 from .secret import Secret, derive, id_keys
 
-__all__ = ["Party"]
-
 BinMaps = tuple[Integers, ...]
 A = TypeVar("A")
 R = TypeVar("R")

@@ -21,8 +21,6 @@ from ..kernels.prf import fill_words, tail
 from ..tables.ids import IdKeys, digested
 from ..tables.table import Table, without_column
 
-__all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
-
 # A block of the pseudorandom function that sketches do not use.
 PERSON_BLOCK = np.uint64(0xFFFFFFFF)
 # Approximate number of records that are sorted at a time.

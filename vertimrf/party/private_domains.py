@@ -30,8 +30,6 @@ from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, is_missing
 from .number_range import find_edges
 
-__all__ = ["Finding", "close", "find_domains", "unfit"]
-
 LOG = logging.getLogger(__name__)
 
 

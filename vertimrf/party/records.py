@@ -26,8 +26,6 @@ from ..tables.impossible import possible
 from ..tables.table import Table
 from .persons import limited
 
-__all__ = ["Composite", "InMemory", "Records", "count_marginals", "take_in"]
-
 # Values of groups that are computed at a time: 128 MB. Fewer pieces make the encoding of scheduled
 # pairs faster.
 CELLS_AT_ONCE = 1 << 26

@@ -31,8 +31,6 @@ from ..files.state import STATE, make_folder, state_folder
 from ..keys import PrivateKey
 from .records import Records
 
-__all__ = ["MESSAGE", "Release", "Releases", "record_name", "table_digest"]
-
 KIND = "release record"
 MESSAGE = "message"
 REMEDY = (

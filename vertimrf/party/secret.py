@@ -26,8 +26,6 @@ from ..keys import Envelopes, PrivateKey, PublicKeys, called, hkdf, open_sealed,
 if TYPE_CHECKING:
     from ..tables.ids import IdKeys
 
-__all__ = ["Secret", "derive", "id_keys", "open_envelope", "seal_secret"]
-
 SIZE = 32
 KIND, ENVELOPES = "secret", "envelopes"
 

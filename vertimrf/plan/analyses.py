@@ -25,8 +25,6 @@ from ..errors import PlanError
 from .names import QUOTED, unquoted, written
 from .schema import Schema
 
-__all__ = ["listed", "needed"]
-
 Marginal = tuple[int, ...]
 
 # No two neighbours match the same characters, or text of a stranger takes cubic time.

@@ -12,18 +12,6 @@ from zoneinfo import ZoneInfo
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
-__all__ = [
-    "DRAFTED",
-    "MAX_SIZE",
-    "MISSING_TEXT",
-    "PRIVATE",
-    "Attribute",
-    "Value",
-    "folded",
-    "is_text",
-    "plain",
-]
-
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535

@@ -10,8 +10,6 @@ import numpy as np
 
 from ..arrays import Floats, Integers
 
-__all__ = ["choose_bins", "merge_light"]
-
 
 def choose_bins(counts: Floats, bins: int, ordered: bool) -> Integers:
     """Merge the two bins with the lowest counts again and again, until ``bins`` bins remain.

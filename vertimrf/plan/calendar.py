@@ -13,8 +13,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
-__all__ = ["CALENDARS", "UNITS", "Calendar", "calendar_of", "to_number", "to_text", "unit_edges"]
-
 Calendar = Literal["date", "time", "timestamp"]
 CALENDARS: tuple[Calendar, ...] = get_args(Calendar)
 # Units of calendar bins. Weeks start on Monday.

@@ -9,8 +9,6 @@ from ..errors import PlanError
 from ..sketches.parameters import CountSketchPlan
 from .plan import Plan
 
-__all__ = ["within_cap"]
-
 # Share of the cap that may be left unused; calibration leaves as much of a plan's epsilon.
 UNUSED = 2e-3
 MAX_PLANS = 60

@@ -2,31 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "DELTA_HELP",
-    "DOMAIN_DELTA",
-    "DOMAIN_SHARE",
-    "ENCODER",
-    "ENCODERS",
-    "ENCRYPTED",
-    "HOLDERS_COLUMN",
-    "INNER",
-    "MAX_DELTA",
-    "MAX_MESSAGE",
-    "MAX_RECORDS",
-    "MAX_TAU",
-    "MESSAGE_BYTES",
-    "OUTER",
-    "PAIRS_BYTES",
-    "POPULATIONS",
-    "PUBLISHED",
-    "SCHEMA_FILE",
-    "SHARES",
-    "TAU",
-    "UNCOUNTED_DELTA",
-    "default_delta",
-]
-
 # Largest clique of the global model, in cells. The paper takes 10^5 to 5 * 10^6. Ten times as many
 # cells gain little (benchmarks/results/constants.md).
 TAU = 500_000

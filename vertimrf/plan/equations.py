@@ -17,8 +17,6 @@ from ..errors import SchemaError
 from .attribute import Attribute
 from .names import written
 
-__all__ = ["Equation", "Rule", "check_numbers", "decimals", "has_numbers"]
-
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
 

@@ -12,8 +12,6 @@ import numpy as np
 from ..sketches.parameters import BLOCK_KEYS, CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .plan import LocalPlan, Plan
 
-__all__ = ["Forecast", "WholeForecast", "forecast", "least_memory", "measured_cells", "model_cells"]
-
 # Core seconds, fitted to runs of the paper's tables, a payroll, PISA, and generated tables (two
 # cores of a server).
 START = 2.5  # the interpreter, libraries, and compiled kernels from the cache

@@ -18,8 +18,6 @@ from ..files.convert import from_json
 from .binning import choose_bins
 from .schema import Schema
 
-__all__ = ["Group", "crossing_pairs", "cut_groups", "released_sizes"]
-
 
 @dataclass(frozen=True)
 class Group:

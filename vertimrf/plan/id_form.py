@@ -21,8 +21,6 @@ import re
 
 from ..errors import SchemaError
 
-__all__ = ["LONGEST_FORM", "check_form", "form_pattern"]
-
 LONGEST_FORM = 100
 CLASSES = {
     "0": r"\p{N}",

@@ -17,8 +17,6 @@ from ..errors import SchemaError
 from .attribute import Attribute, Value, plain
 from .calendar import to_number
 
-__all__ = ["Combination", "Condition", "Impossible", "contradiction", "interval", "never"]
-
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null
 # alone always means one.
 MISSING = "missing"

@@ -20,8 +20,6 @@ from ..arrays import Floats, Integers
 from .binning import merge_light
 from .schema import Schema
 
-__all__ = ["kept_apart", "merged_values", "merging"]
-
 # Domains with more values are compressed.
 LONG_DOMAIN = 64
 # Values with fewer standard deviations of a one-way count's noise are merged.

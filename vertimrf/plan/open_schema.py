@@ -11,12 +11,10 @@ from typing import Any
 from ..errors import SchemaError
 from ..privacy.ledger import LedgerEntry
 from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
-from .equations import Equation
+from .equations import Equation, Rule
 from .impossible import Impossible
-from .rules import Rule, check_rules, parse_rule
+from .rules import check_rules, parse_rule
 from .schema import Schema, SchemaSections, read_impossible, read_schema
-
-__all__ = ["OTHER", "OpenSchema", "PrivateDomain"]
 
 # Default of `most`: bins and values of a private domain.
 BINS, VALUES = 16, 256

@@ -23,16 +23,6 @@ from .defaults import (
     TAU,
 )
 
-__all__ = [
-    "DEFAULT",
-    "MIN_MESSAGE_BYTES",
-    "PlanOptions",
-    "Wanted",
-    "check_persons",
-    "check_population",
-    "flag",
-]
-
 # One analysis as text; or analyses, or marginals as lists of columns, with weights or all of weight 1.
 Wanted = str | Mapping[str | tuple[str, ...], float] | Sequence[str | Sequence[str]] | None
 

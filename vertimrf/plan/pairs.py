@@ -14,8 +14,6 @@ from .groups import Group, crossing_pairs
 from .schema import Schema
 from .workload import Workload
 
-__all__ = ["KEY_COST", "schedule_pairs"]
-
 NOTHING = Workload()
 # N² χ²(Q ‖ P) of one key at the planner's ceiling, for the first guess of the phantoms N. The
 # accountant computes the exact cost.

@@ -67,8 +67,6 @@ from .workload import Workload
 if TYPE_CHECKING:
     from .verdict import Verdict
 
-__all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
-
 KIND, FORMAT = "plan", 7
 REMEDY = "have it made again"
 # Fields that a plan file leaves out if they have these values.

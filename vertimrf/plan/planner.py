@@ -52,8 +52,6 @@ from .verdict import useful
 from .weights import choose_weights, least_weights
 from .workload import Workload
 
-__all__ = ["make_plan"]
-
 # Released levels of a sketch, around the level of the phantoms. Lower levels have no information; a
 # higher one would single out one record.
 FLOOR_BELOW_PHANTOMS = 4

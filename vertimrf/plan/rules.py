@@ -21,18 +21,6 @@ from .equations import Equation, Rule, check_numbers, decimals
 from .impossible import Combination
 from .names import QUOTED, unquoted, written
 
-__all__ = [
-    "Order",
-    "Rule",
-    "check_rules",
-    "ends",
-    "in_order",
-    "nearest",
-    "parse_rule",
-    "ruled_out",
-    "times",
-]
-
 # Limits of rules: characters of one, chains of them, pairs of bins of two columns, and combinations
 # that are ruled out in all.
 MAX_LENGTH, MAX_CHAINS, MAX_CELLS, MAX_COMBINATIONS = 400, 1000, 1 << 22, 10_000

@@ -27,14 +27,12 @@ from ..files.canonical import check_depth, json_digest, json_of
 from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
-from .equations import Equation
+from .equations import Equation, Rule
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
-from .rules import Order, Rule, parse_rule, ruled_out
+from .rules import Order, parse_rule, ruled_out
 from .sdv import VERSION, metadata_of, sections_of
 from .value_files import read_lists, take_lists_out
-
-__all__ = ["Schema", "SchemaSections", "read_schema"]
 
 REMEDY = (
     "write [[party]] sections with a name and [[party.attribute]] sections, or {attribute: size}"

@@ -14,8 +14,6 @@ from typing import Any
 from ..errors import SchemaError
 from .attribute import PRIVATE, Attribute
 
-__all__ = ["VERSION", "metadata_of", "sections_of"]
-
 # The field that SDV's metadata has, and the version that is written.
 VERSION, SINGLE_TABLE = "METADATA_SPEC_VERSION", "SINGLE_TABLE_V1"
 ISO = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "timestamp": "%Y-%m-%d %H:%M:%S"}

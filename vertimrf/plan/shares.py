@@ -25,20 +25,6 @@ from ..arrays import Floats
 from ..sketches.parameters import MAX_CAPACITY
 from .defaults import SHARES
 
-__all__ = [
-    "ONE_WAY_OF_CONTRASTS",
-    "ONE_WAY_SHARE",
-    "SCORE_SHARE",
-    "USUAL",
-    "Distances",
-    "Outlook",
-    "Shares",
-    "distances",
-    "error",
-    "left",
-]
-
-
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
 # limited.
 ONE_WAY_SHARE = 0.08

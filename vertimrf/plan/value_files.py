@@ -14,8 +14,6 @@ from typing import Any
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, read_bytes
 
-__all__ = ["read_lists", "take_lists_out"]
-
 # Longer lists of texts go to files; and the ending of these files.
 LONG_LIST, ENDING = 100, ".txt"
 

@@ -23,8 +23,6 @@ from .defaults import MESSAGE_BYTES, PAIRS_BYTES
 from .plan import SCORE_SENSITIVITY, Plan
 from .shares import Outlook, Shares, distances, left
 
-__all__ = ["Errors", "Verdict", "useful", "verdict"]
-
 # The verdict is by the distance of three columns together, the part of the records that would have
 # to change: good up to GOOD, rough up to ROUGH. Above that it is useless, and also if it is not
 # below that of noisy independent columns by WORTH_IT.

@@ -13,8 +13,6 @@ from collections.abc import Collection, Sequence
 from ..sketches.parameters import MAX_WEIGHT
 from .groups import Group
 
-__all__ = ["choose_weights", "least_weights"]
-
 # Weights grow with this power of the number of counters that a group publishes, and the group with
 # the fewest counters has this weight.
 EXPONENT, MIN_WEIGHT = 1 / 3, 5

@@ -21,8 +21,6 @@ from .analyses import listed, needed
 from .options import Wanted
 from .schema import MAX_NAMED, Schema
 
-__all__ = ["Workload"]
-
 # Relevance of a marginal that shares no pair of attributes with the workload. It keeps the
 # remaining columns usable. Not tuned.
 MIN_RELEVANCE = 0.1

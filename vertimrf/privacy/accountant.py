@@ -32,16 +32,6 @@ from ..arrays import Floats, Integers
 from ..errors import PrivacyError
 from .events import Event, LossGrid
 
-__all__ = [
-    "Spent",
-    "by_renyi",
-    "calibrate",
-    "cumulative",
-    "delta",
-    "epsilon",
-    "group_epsilon",
-]
-
 Complex = npt.NDArray[np.complex128]
 
 # Rényi orders: dense near the usual optimum, and wide enough for tiny and for huge budgets.

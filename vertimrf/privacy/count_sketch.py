@@ -30,9 +30,6 @@ from scipy import fft, special
 from ..arrays import Floats, Integers
 from ..errors import PrivacyError
 
-__all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "log_sum", "ratio_law"]
-
-
 # Grid steps per standard deviation of a bucket's ratio (its variance is overstated by less than one
 # part in ten thousand), and per standard deviation of the mean over buckets, for few buckets.
 STEPS_PER_SPREAD, STEPS_PER_MEAN = 50.0, 1000.0

@@ -29,19 +29,6 @@ from .person_sketch import (
     person_renyi,
 )
 
-__all__ = [
-    "CountSketchEvent",
-    "Event",
-    "GRREvent",
-    "GaussianEvent",
-    "GeometricEvent",
-    "LossGrid",
-    "SketchEvent",
-    "ThresholdEvent",
-    "under_replacement",
-]
-
-
 # A Gaussian with up to this many noise values on either side is computed value by value; a wider
 # one in blocks.
 MAX_NOISE_POINTS = 1 << 13

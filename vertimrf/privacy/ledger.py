@@ -31,17 +31,6 @@ from .events import (
 )
 from .standing import REPLACE, Standing, neighbours_of
 
-__all__ = [
-    "Kind",
-    "Ledger",
-    "LedgerEntry",
-    "Part",
-    "coalitions",
-    "distinct_releases",
-    "spent_beforehand",
-    "worst_coalitions",
-]
-
 P = TypeVar("P")
 REMEDY = "use the file that the run wrote"
 # Discrete Gaussian events of nearly the same weight may differ in the order of their epsilons.

@@ -28,8 +28,6 @@ import numpy.typing as npt
 from ..arrays import Integers
 from .sampler import Stream, discrete_gaussian, two_sided_geometric
 
-__all__ = ["FixedNoise", "KeyedNoise", "SystemNoise"]
-
 
 class KeyedNoise:
     """Noise under a key: the source of the privacy noise of a party.

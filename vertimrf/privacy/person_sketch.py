@@ -52,16 +52,6 @@ from .count_sketch import (
     reach_of,
 )
 
-__all__ = [
-    "MIN_BUCKETS",
-    "MIN_VARIANCE_PER_VALUE",
-    "person_excess",
-    "person_law",
-    "person_renyi",
-    "sharing",
-]
-
-
 # Grid of products of ratios: points per standard deviation, up to NEAR deviations; then the growth
 # factor of the steps.
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03

@@ -28,9 +28,6 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from ..arrays import Integers, Words
 from ..errors import PrivacyError
 
-__all__ = ["DISTANCE", "Stream", "discrete_gaussian", "two_sided_geometric"]
-
-
 # Total variation distance of one draw from the exact law.
 DISTANCE = 2.0**-230
 FIRST_BITS, FURTHER_BYTES = 64, 24

@@ -15,8 +15,6 @@ import msgspec
 from ..errors import PrivacyError
 from ..files.convert import from_json, to_json
 
-__all__ = ["ADD_OR_REMOVE", "EXACT", "REPLACE", "UNSTATED", "Standing", "neighbours_of"]
-
 ADD_OR_REMOVE = "add or remove one record"
 PERSON = "add or remove one person with up to {} records"
 REPLACE = "replace one record"

@@ -16,8 +16,6 @@ from ..arrays import Bytes, Codes, Floats, Words
 from ..kernels.prf import fill_words, tail
 from ..sketches.parameters import ResponsePlan
 
-__all__ = ["count_marginal", "respond"]
-
 
 def respond(
     plan: ResponsePlan,

@@ -18,8 +18,6 @@ from ..progress import Progress
 from ..sketches.encoder import LevelEncoder, cut_blocks, guess_stops
 from ..sketches.parameters import SharedKeyPlan
 
-__all__ = ["SharedKeyEncoder"]
-
 
 class SharedKeyEncoder(LevelEncoder):
     """Sketches of one party's attributes under shared keys (VertiMRF, Algorithms 1 and 3).

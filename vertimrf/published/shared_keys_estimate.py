@@ -32,8 +32,6 @@ from ..kernels.shared_keys import invert_shares, largest_two, union_shares
 from ..model.measurement import Measurement
 from ..sketches.parameters import SharedKeyPlan
 
-__all__ = ["estimate_cells", "published_estimates"]
-
 Bins = Integers | None
 # Grid points per unit of the logarithm of the number of items. The relative error of interpolation
 # is below 1e-4, far below that of the sketches.

@@ -23,8 +23,6 @@ from ..plan.schema import Schema
 from ..utility.figures import utility
 from .run import Released, Run
 
-__all__ = ["Column", "Content", "Dependence", "Series", "classes_of", "content"]
-
 # Codes of the real tables by attribute, or of those attributes that a party has.
 Truth = Mapping[int, Codes]
 

@@ -14,9 +14,6 @@ import numpy as np
 from ..arrays import Floats
 from .content import Dependence
 
-__all__ = ["Graph", "attribute_graph", "labels", "map_of_edges", "shades", "shown"]
-
-
 # Radius of the graph's circle. Its text is at most FONT high, and lower if attributes are many.
 RADIUS, FONT, CROWDED = 100.0, 6.5, 500.0
 # Approximate width of a letter, in heights of the text. It is rather too large, because the

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..synthesizer import Synthesizer
     from ..trial import Trial
 
-__all__ = ["page", "write_page", "write_report"]
-
 # Largest number of lines of a table of pairs.
 MAX_LINES = 20
 # Marginals by which it is judged what a model is useful for, and the largest of them, cells.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..synthesizer import Synthesizer
     from ..trial import Trial
 
-__all__ = ["Released", "Report", "Run"]
-
 REMEDY = "give the JSON file that the run wrote"
 # Figures are finite. Counts have a decimal form and fit into 64 bits.
 LARGEST = 1e300

@@ -23,8 +23,6 @@ from ..privacy.standing import REPLACE, Standing
 if TYPE_CHECKING:
     from ..named_model import Trust
 
-__all__ = ["Step", "guarantee", "odds", "one_in", "rests_on", "steps", "useful_for"]
-
 # Judgements of an epsilon: (largest epsilon, sentence). They agree with ``plan.target_in_words``.
 JUDGED = (
     (1.0, "Usual are targets like this one, ε of 1 and below."),

@@ -28,8 +28,6 @@ from .files import SERVER, file_name
 if TYPE_CHECKING:
     from .steps import Run
 
-__all__ = ["Exchange", "by_hand", "check_apart", "make_place", "take_turn"]
-
 LOG = logging.getLogger("vertimrf")
 DIGEST = 32
 # The server's list of parties. No party's file name has a dot.

@@ -25,28 +25,6 @@ from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head,
 from ..plan.plan import Plan
 from ..sketches.parameters import EncryptedCountsPlan
 
-__all__ = [
-    "ANSWERS",
-    "ENVELOPES",
-    "MATCH",
-    "MESSAGE",
-    "OFFER",
-    "PLAN",
-    "RESULT",
-    "ROWS",
-    "SERVER",
-    "Between",
-    "between",
-    "check_envelopes",
-    "file_name",
-    "match_in_words",
-    "match_of",
-    "read_match",
-    "read_offer",
-    "read_plan",
-    "tells_match",
-]
-
 SERVER = "the server"
 # Folder of the results in the server's run folder.
 RESULT = "result"

@@ -25,8 +25,6 @@ from ..files.convert import from_json
 from ..files.state import make_folder
 from ..keys import PrivateKey
 
-__all__ = ["RunFolder", "create", "read_settings", "settings_as"]
-
 LOG = logging.getLogger("vertimrf")
 T = TypeVar("T")
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from ..party.releases import Releases
     from ..tables.table import Table
 
-__all__ = ["PartyRun", "PartySettings"]
-
 SECRET, ACCEPTANCE, ACCEPTED = "secret", "acceptance", "accepted"
 COUNTING_KEY = "counting-key"
 

@@ -52,8 +52,6 @@ from .steps import FileIn, FileOut, Run, Step
 if TYPE_CHECKING:
     from ..server.server import Result
 
-__all__ = ["ServerRun", "ServerSettings"]
-
 LOG = logging.getLogger("vertimrf")
 
 # Size of a value in a text table, bytes. Most values take less.

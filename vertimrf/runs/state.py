@@ -10,8 +10,6 @@ from typing import Any
 
 from ..files.convert import to_json
 
-__all__ = ["DONE", "LATER", "READY", "WAITS", "RunState", "StepState"]
-
 # A step is done, can be done by this role now, waits for somebody else, or needs other steps first.
 DONE, READY, WAITS, LATER = "done", "ready", "waits", "later"
 

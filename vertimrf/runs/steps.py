@@ -20,8 +20,6 @@ from .files import SERVER
 from .folder import OTHERS, RECEIVED, RunFolder
 from .state import DONE, LATER, READY, WAITS, RunState, StepState
 
-__all__ = ["FileIn", "FileOut", "Run", "Step"]
-
 # Records that no release of a party contains. The file is for the party's operator only.
 LEFT_OUT = "left-out"
 

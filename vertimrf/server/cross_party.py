@@ -36,15 +36,6 @@ from ..sketches.parameters import (
     SketchPlan,
 )
 
-__all__ = [
-    "CommonRecords",
-    "CrossParty",
-    "RecordCount",
-    "cell_variance",
-    "cross_party_marginals",
-    "one_axis",
-]
-
 BinMaps = tuple[Integers, ...]
 
 

@@ -39,8 +39,6 @@ from ..plan.plan import Plan
 from ..progress import SILENT, Progress, towards
 from .shared_columns import local_tree
 
-__all__ = ["GlobalGraph", "combine_graphs", "used_in"]
-
 # A marginal's misfit is divided by its cells to this power, because wide marginals use up the
 # cliques.
 CELL_PRICE = 0.2

@@ -11,8 +11,6 @@ from ..arrays import Flags, Floats
 from ..plan.attribute import Attribute
 from ..plan.rules import Order, ends, in_order, nearest
 
-__all__ = ["coded_numbers", "keep_order"]
-
 # Values of a record are drawn so often. Only then does their distribution inside the bins differ
 # from the one under the condition that they keep the rules.
 TRIES = 100

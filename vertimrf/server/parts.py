@@ -29,9 +29,6 @@ from ..plan.schema import Schema
 from .cross_party import one_axis
 from .population import Overlap, proportional
 
-__all__ = ["PartModel", "Parts", "of_common_people", "sample_parts"]
-
-
 # Rounds of raking; the remaining error is far below the noise.
 RAKING = 30
 # Least factor of a count's standard deviation.

@@ -25,18 +25,6 @@ from ..plan.defaults import INNER
 from ..plan.plan import Plan
 from .cross_party import CommonRecords, RecordCount
 
-__all__ = [
-    "Overlap",
-    "estimate_total",
-    "few_in_common",
-    "find_overlap",
-    "proportional",
-    "record_counts",
-    "same_people",
-    "same_sizes",
-]
-
-
 # Differences within this many standard errors count as none; a false difference then occurs once in
 # a million runs.
 ERRORS = 5.0

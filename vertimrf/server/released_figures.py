@@ -17,8 +17,6 @@ from ..model.trust import Evidence
 from ..plan.plan import Plan
 from ..plan.schema import Schema
 
-__all__ = ["ReleasedFigures", "dropped_pairs", "released_by"]
-
 # Pairs with a dropped dependence that are named.
 MAX_NAMED = 5
 

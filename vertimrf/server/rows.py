@@ -14,12 +14,10 @@ from ..arrays import Flags, Floats, Integers
 from ..errors import TableError
 from ..plan.attribute import Attribute
 from ..plan.defaults import HOLDERS_COLUMN
-from ..plan.equations import Equation
-from ..plan.rules import Order, Rule, times
+from ..plan.equations import Equation, Rule
+from ..plan.rules import Order, times
 from ..plan.schema import Schema
 from .ordered import coded_numbers, keep_order
-
-__all__ = ["Span", "decode_pieces", "decode_rows", "shares_inside", "with_holders"]
 
 # Rows that are decoded at a time.
 PIECE_ROWS = 1 << 18

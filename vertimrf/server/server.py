@@ -60,8 +60,6 @@ from .shared_columns import Disagreement, disagreements, local_tree
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Estimates", "Result", "Server"]
-
 # A structural zero is reported as contradicted if more than this share of the records has it, by so
 # many standard errors.
 DOUBTFUL = 0.01

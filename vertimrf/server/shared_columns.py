@@ -22,8 +22,6 @@ from ..model.structural_zeros import budget_holding
 from ..plan.plan import Plan
 from ..sketches.agreement import agreeing
 
-__all__ = ["Disagreement", "disagreements", "local_tree"]
-
 # A disagreement is significant above this many standard errors.
 SIGNIFICANT = 4.0
 

@@ -34,8 +34,6 @@ from .count_intersections import (
 )
 from .parameters import CountSketchPlan
 
-__all__ = ["agreeing", "value_words"]
-
 
 def value_words(secret: bytes, values: int) -> Words:
     """Derive a secret word for each value; a digest of id and value is the id's xor this word.

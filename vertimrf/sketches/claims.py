@@ -12,8 +12,6 @@ import math
 
 from ..errors import PrivacyError
 
-__all__ = ["claimed_floor", "claimed_phantoms"]
-
 
 def claimed_phantoms(epsilon: float, delta: float, keys: int, attributes: int) -> int:
     """Number of phantoms of a sketch for which the paper claims (epsilon, delta).

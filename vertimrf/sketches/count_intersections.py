@@ -43,14 +43,6 @@ from ..progress import SILENT, Progress
 from .count_sketch import STEPS, adding, code_steps, number_sigmas
 from .parameters import CONTRAST_SIGNS, CountSketchPlan
 
-__all__ = [
-    "Cells",
-    "CountedGroup",
-    "SharedRecords",
-    "estimate_cells",
-    "estimate_overlapping",
-]
-
 # A SciPy matrix in row format; SciPy's matrices have no types.
 Sparse = Any
 

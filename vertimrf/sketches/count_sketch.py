@@ -35,15 +35,6 @@ from ..progress import Progress
 from .encoder import Encoder
 from .parameters import CountSketchPlan
 
-__all__ = [
-    "COUNTING_VERSION",
-    "STEPS",
-    "CountSketchEncoder",
-    "adding",
-    "code_steps",
-    "number_sigmas",
-]
-
 # Version of the hash and of the layout of the codes. The tests' golden fingerprint belongs to it.
 COUNTING_VERSION = 1
 # Width of a code in standard deviations, by bits: the best uniform quantisers of a Gaussian (Max,

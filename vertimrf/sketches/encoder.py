@@ -33,8 +33,6 @@ from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phant
 from ..progress import SILENT, Progress
 from .parameters import BLOCK_KEYS, SharedKeyPlan, SketchPlan
 
-__all__ = ["ENCODING_VERSION", "SketchEncoder"]
-
 # Version of the hash and of the layout of the levels. The tests' golden fingerprint belongs to it.
 ENCODING_VERSION = 1
 # A row's final minimum is guessed. The chance that it must be encoded again is about

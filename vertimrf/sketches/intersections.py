@@ -24,8 +24,6 @@ from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "outer_measurement"]
-
 # Keys times cells that are worth another thread: a millisecond or two. Waking a thread on a busy
 # machine takes longer.
 THREAD_WORK = 1 << 21

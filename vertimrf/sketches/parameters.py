@@ -33,22 +33,6 @@ from ..privacy.events import (
 from ..privacy.ledger import Kind, LedgerEntry, Part
 from .claims import claimed_phantoms
 
-__all__ = [
-    "BLOCK_KEYS",
-    "CONTRAST_SIGNS",
-    "MAX_CAPACITY",
-    "CountSketchPlan",
-    "CrossPartyRelease",
-    "EncryptedCountsPlan",
-    "ResponsePlan",
-    "ScheduledPair",
-    "SharedKeyPlan",
-    "SketchPlan",
-    "packed_bytes",
-    "release_from_json",
-    "release_to_json",
-]
-
 REMEDY = "have the plan made again"
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31

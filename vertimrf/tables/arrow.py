@@ -25,21 +25,6 @@ from ..privacy.standing import UNSTATED, Standing
 from .formats import header_delimiter
 from .read_options import DEFAULT, ReadOptions
 
-__all__ = [
-    "Pieces",
-    "Source",
-    "check_output",
-    "csv_delimiter",
-    "csv_head",
-    "file_kind",
-    "name_of",
-    "open_pieces",
-    "read_arrow",
-    "read_standing",
-    "several",
-    "write_table",
-]
-
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.

@@ -18,8 +18,6 @@ from .dropped import Tally
 from .read_options import DEFAULT, ReadOptions
 from .table import column_numbers
 
-__all__ = ["breaking", "differ", "numbers_of", "with_derived"]
-
 # Numbers are equal if they differ by no more than this, or by this part of them: the error of
 # floating point.
 ABSOLUTE, RELATIVE = 1e-9, 1e-12

@@ -10,8 +10,6 @@ import numpy as np
 from ..arrays import Flags
 from ..errors import SchemaError, TableError
 
-__all__ = ["EXAMPLES", "NONE", "Dropped", "Kind", "Reason", "Tally"]
-
 # Number of examples of faulty records in messages.
 EXAMPLES = 3
 

@@ -8,9 +8,6 @@ import numpy as np
 
 from ..arrays import Floats, Integers
 
-__all__ = ["decimals_of", "drafted_edges", "merge_cells"]
-
-
 # Candidate edges are this many quantiles, and the quantiles of the tails, halved repeatedly.
 QUANTILES = 96
 MAX_DECIMALS = 6

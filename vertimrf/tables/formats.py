@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from ..errors import SchemaError
 from ..plan.calendar import Calendar, to_number
 
-__all__ = ["DateOrder", "dates_written", "encoding_of", "header_delimiter", "plain_numbers"]
-
 DateOrder = Literal["day-first", "month-first"]
 DATES = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),

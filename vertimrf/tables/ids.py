@@ -21,20 +21,6 @@ from ..plan.id_form import LONGEST_FORM
 from .dropped import EXAMPLES, Tally
 from .read_options import check_formats
 
-__all__ = [
-    "IdKeys",
-    "cell_value",
-    "digested",
-    "few_ids",
-    "format_ids",
-    "id_form",
-    "id_shapes",
-    "record_digests",
-    "repeated",
-    "shown",
-    "without_id",
-]
-
 # Kinds of characters in shapes of ids. A zero that other digits follow in a number is a Z.
 KINDS = (
     (r"\p{Ll}", "a"),

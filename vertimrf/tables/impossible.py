@@ -11,8 +11,6 @@ from ..arrays import Codes, Flags
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 
-__all__ = ["breaking", "possible", "ruled_out"]
-
 
 def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
     """Impossible combinations of one party's attributes, by their text in the schema.

@@ -30,8 +30,6 @@ from .offers import offers
 from .read_options import DEFAULT, ReadOptions
 from .table import is_missing, without_column
 
-__all__ = ["Draft", "Flag", "draft_schema"]
-
 LOG = logging.getLogger(__name__)
 
 # Columns with at most this many numbers are listed; others are binned.

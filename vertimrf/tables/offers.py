@@ -13,8 +13,6 @@ from ..plan.attribute import Attribute
 from ..plan.equations import Equation, has_numbers
 from .derived import differ, numbers_of
 
-__all__ = ["offers"]
-
 # Records that a sum is tried in before all of them, and the fewest that a table must have.
 TRIED = 64
 # Largest difference of two dates, as a part of the range of the earlier one.

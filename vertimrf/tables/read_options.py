@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from ..errors import TableError
 from ..files.convert import check_types
 
-__all__ = ["DEFAULT", "FORMATS", "ReadOptions", "check_formats"]
-
 # Formats of ids, applied in this order: drop surrounding spaces; lower case; 123.0 becomes 123;
 # drop leading zeros.
 FORMATS = ("strip", "lower", "whole", "unpad")

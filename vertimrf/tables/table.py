@@ -39,20 +39,6 @@ from .ids import (
 from .impossible import possible
 from .read_options import DEFAULT, ReadOptions
 
-__all__ = [
-    "Columns",
-    "Encoded",
-    "Table",
-    "cell_values",
-    "check_joined",
-    "column_numbers",
-    "encode_columns",
-    "encode_table",
-    "extra_columns",
-    "one_per_id",
-    "warn_of_strangers",
-]
-
 LOG = logging.getLogger(__name__)
 
 # Codes of cells that have no value in the domain.

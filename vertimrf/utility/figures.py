@@ -12,9 +12,6 @@ from ..errors import SchemaError, TableError
 from ..plan.attribute import Attribute
 from .trees import learner, predict, propensity
 
-__all__ = ["utility"]
-
-
 # Largest number of values of a label, and of records that trees are trained or tested on.
 MAX_CLASSES = 50
 MAX_ROWS = 100_000

@@ -17,8 +17,6 @@ from ..arrays import Codes, Floats
 from ..errors import PlanError
 from ..plan.attribute import Attribute
 
-__all__ = ["Learner", "learner", "predict", "propensity"]
-
 # Makes an unfitted classifier from the positions of categories among the inputs, and a seed.
 Learner = Callable[[Sequence[int], int], Any]
 

@@ -142,14 +142,14 @@ def test_bins_contrasts_and_off_tree_factors_come_back():
     table = np.zeros((4, 4))
     np.add.at(table, (codes[0], codes[2]), 1)
     alone = [Measurement((a,), (None,), np.bincount(codes[a]) * 1.0, 9.0) for a in range(3)]
-    inside = Measurement((0, 1), (None, halves), np.full((4, 2), 2500.0), 9.0, "", (0,), True)
+    inside = Measurement((0, 1), (None, halves), np.full((4, 2), 2500.0), 9.0, "", (0,), True, True)
     outside = Measurement((0, 2), (None, None), table, np.full((4, 4), 9.0))
     field = fit((4, 4, 4), [*alone, inside], 20_000, tree=junction_tree((4, 4, 4), [(0, 1)]))
     field, _ = fit_off_tree(field, [*alone, inside, outside])
     noise = Noise.of(field, [*alone, inside], [outside])
     back = Noise.of_parts(field, noise.parts())
     for one, other in zip(noise.measurements, back.measurements, strict=True):
-        for name in ("attributes", "sigma", "contrasts", "completed"):
+        for name in ("attributes", "sigma", "contrasts", "completed", "asked"):
             assert getattr(one, name) == getattr(other, name)
         assert one.counts.shape == other.counts.shape
     again = {f.attributes for f in back.redrawn(field, (), rng).off_tree}
@@ -175,6 +175,7 @@ def test_a_file_whose_noise_does_not_fit_is_refused(tmp_path, monkeypatch):
         {"noise.axes": parts["noise.axes"] + [0, 0, 1, 0]},
         {"noise": -parts["noise"]},
         {"noise": parts["noise"][:1]},
+        {"noise.asked": np.array([len(parts["noise"])])},
         {"noise": np.repeat(parts["noise"][:, None], 2, axis=1)},
         {"noise.axes": parts["noise.axes"] - 1, "noise.bins0": np.zeros(2, np.int64)},
     ]

@@ -14,9 +14,11 @@ from vertimrf.errors import PlanError, SchemaError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.options import RunOptions
 from vertimrf.party.local_model import ASKED_SHARE, choose_marginals
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import plan_local
+from vertimrf.plan.planner import MIN_ASKED_BINS, plan_local
+from vertimrf.plan.schema import Schema
 from vertimrf.plan.weights import ASKED
 from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
 from vertimrf.sketches.parameters import MAX_WEIGHT
@@ -127,6 +129,43 @@ def test_columns_of_asked_pairs_across_parties_weigh_more():
     long = schema_of(one={"a": 250, "b": 2}, two={"x": 2}, three={"y": 2})
     plan = plan_with(long, expected_records=10**5, keys=64, workload=["x vs a"])
     assert max(plan.sketch.weights) == MAX_WEIGHT
+
+
+def test_asked_for_numbers_have_fewer_bins_across_parties():
+    """A cell's error hardly depends on the records: with ten times as many there are 10^(2/5) times as many bins."""
+    names = [Attribute.categorical(name, range(40)) for name in ("z", "w")]
+    numbers = [Attribute.integer(name, 40) for name in ("a", "b", "x")]
+    schema = Schema.of({"one": [*numbers[:2], names[0]], "two": [numbers[2], names[1]]})
+
+    def bins(records, *workload):
+        plan = plan_with(schema, expected_records=records, workload=workload)
+        return {schema.names[g.attributes[0]]: g.size for g in plan.groups}
+
+    few, many = (bins(records, "a ~ x + w") for records in (10**5, 10**6))
+    for found in (few, many):
+        # Nobody asks for b and z, and w has no order.
+        assert found["b"] == found["z"] == found["w"] == 40
+        assert found["a"] == found["x"]
+    # Delta falls with the records, and bins are whole numbers of about 16.
+    assert many["a"] / few["a"] == pytest.approx(10**0.4, rel=0.1)
+    # Pairs of one party are counted there.
+    assert bins(10**5, "a ~ b + z") == bins(10**5) == dict.fromkeys("abxzw", 40)
+    small = schema_of(one={"a": 10, "b": 3}, two={"x": 2})
+    plan = plan_with(small, expected_records=300, workload=["a ~ x"])
+    assert [group.size for group in plan.groups] == [MIN_ASKED_BINS, 3, 2]
+
+
+def test_fits_and_draws_know_the_numbers_that_are_asked_for_across_parties():
+    """Of b and x, y, which has no order; nobody asks for a and x."""
+    rng = np.random.default_rng(0)
+    letters = [Attribute.categorical(name, "klmn") for name in "by"]
+    numbers = [Attribute.integer(name, 4) for name in "ax"]
+    schema = Schema.of({"one": [numbers[0], letters[0]], "two": [numbers[1], letters[1]]})
+    tables = dealt(schema, rng.integers(0, 4, (4, 4000)))
+    plan = plan_with(schema, expected_records=4000, keys=1 << 12, workload=["b vs x, y"])
+    measured = run_protocol(plan, tables, RunOptions(seed=0)).result.figures.noise.measurements
+    assert {m.attributes for m in measured if m.asked} == {(1, 2)}
+    assert {(0, 2), (1, 3)} <= {m.attributes for m in measured}
 
 
 def test_keys_of_scheduled_pairs_go_to_what_matters():

@@ -34,6 +34,7 @@ class Measurement:
         source: what was measured and by whom, for messages ("age × smoker, by party hospital").
         contrasts: axes along which contrasts were measured.
         completed: whether ``counts`` includes the mean along contrasted axes.
+        asked: whether a workload needs means of it. Fits follow it more closely.
 
     Raises:
         ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or
@@ -47,6 +48,7 @@ class Measurement:
     source: str = ""
     contrasts: tuple[int, ...] = ()
     completed: bool = False
+    asked: bool = False
 
     def __post_init__(self) -> None:
         where = self.where

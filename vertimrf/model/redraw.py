@@ -74,7 +74,8 @@ class Noise:
                 if across and inside:
                     kind = tuple(range(m.counts.ndim)), False
                 # Four digits are enough.
-                out.append(_blank(field, m.attributes, m.bins, float(f"{sigma:.4g}"), *kind))
+                blank = _blank(field, m.attributes, m.bins, float(f"{sigma:.4g}"), *kind)
+                out.append(replace(blank, asked=m.asked))
         return cls(tuple(out))
 
     def redrawn(
@@ -120,9 +121,11 @@ class Noise:
             for i, m in enumerate(self.measurements)
             for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True))
         ]
+        asked = np.flatnonzero([m.asked for m in self.measurements])
         return {
             "noise": np.array([m.sigma for m in self.measurements], np.float64),
             "noise.axes": np.array(axes, np.int64).reshape(-1, 4),
+            **({"noise.asked": asked} if asked.size else {}),
         } | {f"noise.bins{i}": bins for i, bins in enumerate(maps.values())}
 
     @classmethod
@@ -133,15 +136,19 @@ class Noise:
             ModelError, KeyError, ValueError: the parts are not the noise of this model.
         """
         axes, sigma = arrays["noise.axes"].reshape(-1, 4), arrays["noise"].reshape(-1).tolist()
+        asked = arrays["noise.asked"].reshape(-1).tolist() if "noise.asked" in arrays else []
+        if not set(asked) <= set(range(len(sigma))):
+            raise ModelError("A workload needs a measurement that the model does not have.")
         ends = np.searchsorted(axes[:, 0], np.arange(len(sigma)), side="right")
         out, (*groups, beyond) = [], np.split(axes, ends)
         if beyond.size:
             raise ModelError("The model's noise has axes of no measurement.")
-        for rows, error in zip(groups, sigma, strict=True):
+        for i, (rows, error) in enumerate(zip(groups, sigma, strict=True)):
             names = tuple(rows[:, 1].tolist())
-            bins = tuple(None if i < 0 else arrays[f"noise.bins{i}"] for i in rows[:, 2].tolist())
+            bins = tuple(None if b < 0 else arrays[f"noise.bins{b}"] for b in rows[:, 2].tolist())
             contrasts = tuple(np.flatnonzero(rows[:, 3]).tolist())
-            out.append(_blank(field, names, bins, error, contrasts, bool((rows[:, 3] > 1).any())))
+            blank = _blank(field, names, bins, error, contrasts, bool((rows[:, 3] > 1).any()))
+            out.append(replace(blank, asked=i in asked))
         return cls(tuple(out))
 
 

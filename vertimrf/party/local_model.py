@@ -227,7 +227,7 @@ def _outside(
 def _with_part(marginals: Sequence[tuple[int, ...]], weights: Floats, wanted: Workload) -> Floats:
     """Shares of the budget: by weight, and :data:`ASKED_SHARE` or more for what the workload needs."""
     share: Floats = weights / weights.sum()
-    asked = np.array([m in wanted.asked_for or m in wanted.pairs for m in marginals], bool)
+    asked = np.array([wanted.needs(m) for m in marginals], bool)
     part = float(share[asked].sum())
     if 0 < part < ASKED_SHARE:
         share *= np.where(asked, ASKED_SHARE / part, (1 - ASKED_SHARE) / (1 - part))

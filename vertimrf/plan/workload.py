@@ -140,6 +140,10 @@ class Workload:
         """The marginals, without their weights."""
         return frozenset(attributes for attributes, _ in self.marginals)
 
+    def needs(self, attributes: tuple[int, ...]) -> bool:
+        """Whether attributes are one of the marginals, or a pair within one."""
+        return attributes in self.asked_for or attributes in self.pairs
+
     def in_order(self) -> Iterator[tuple[int, ...]]:
         """What enters a graph first: each marginal, and then its pairs, for where it does not fit."""
         for attributes, _ in self.marginals:

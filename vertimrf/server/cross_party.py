@@ -204,7 +204,11 @@ def _scheduled_marginals(
 def _named(plan: Plan, measured: Measurement, what: str) -> Measurement:
     """A measurement that says what it is of and from, without empty bins."""
     names = " × ".join(plan.schema.names[a] for a in measured.attributes)
-    return replace(measured, source=f"{names}, from {what}").trimmed()
+    # A mean takes all cells of a number together. Shares of rare values need the fit's caution.
+    asked = plan.workload.needs(measured.attributes) and any(
+        plan.schema.attributes[a].ordered and plan.schema.sizes[a] > 2 for a in measured.attributes
+    )
+    return replace(measured, source=f"{names}, from {what}", asked=asked).trimmed()
 
 
 def scheduled_matches(

@@ -187,21 +187,17 @@ def fewest_cells(neighbours, logs, limit, cliques, cells):  # type: ignore[no-un
 
 
 @kernel
-def forest(masks, logs, links):  # type: ignore[no-untyped-def]
-    """Maximum spanning forest of cliques (Prim, 1957).
-
-    The weight of a separator is its number of vertices and, of as many, the fewest cells.
+def forest(masks, links):  # type: ignore[no-untyped-def]
+    """Maximum spanning forest of cliques by the number of shared vertices (Prim, 1957).
 
     Args:
         masks: the cliques as bit masks [shape=(m, w), uint64].
-        logs: log size of every vertex, scaled so that their sum is far below 1 [shape=(n,),
-            float64].
         links: the neighbour by which each clique was joined, or -1, written [shape=(m,), int64].
             The clique joined first has none.
     """
     one = np.uint64(1)
     m = links.size
-    weights = np.zeros(m)
+    weights = np.zeros(m, np.int64)
     near = np.zeros(m, np.int64)
     waiting = np.arange(m)
     links[0] = -1
@@ -213,27 +209,21 @@ def forest(masks, logs, links):  # type: ignore[no-untyped-def]
         left -= 1
         for k in range(place, left):
             waiting[k] = waiting[k + 1]
-        most = -1.0
+        most = np.int64(-1)
         added = last
         for k in range(left):
             i = waiting[k]
-            weight = 0.0
-            shared = 0
+            shared = np.int64(0)
             for word in range(masks.shape[1]):
                 both = masks[i, word] & masks[added, word]
-                vertex = word * 64
                 while both:
-                    if both & one:
-                        shared += 1
-                        weight += logs[vertex]
-                    both >>= one
-                    vertex += 1
-            weight = shared - weight
-            if weight > weights[i]:
-                weights[i] = weight
+                    both &= both - one
+                    shared += 1
+            if shared > weights[i]:
+                weights[i] = shared
                 near[i] = added
             if weights[i] > most:
                 most = weights[i]
                 last = i
                 place = np.int64(k)
-        links[last] = near[last] if most > 0.0 else np.int64(-1)
+        links[last] = near[last] if most > 0 else np.int64(-1)

@@ -154,7 +154,7 @@ JOBS = (
         {PARTY, SERVER},
         (
             (eliminate.fewest_cells, (boolean[:, ::1], F1, float64, boolean[:, ::1], F1)),
-            (eliminate.forest, (U2, F1, I1)),
+            (eliminate.forest, (U2, I1)),
         ),
     ),
 )

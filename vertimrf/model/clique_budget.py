@@ -109,7 +109,7 @@ class CliqueBudget:
         """Replace the cliques, and link them in a forest."""
         self._cliques = cliques
         self._cells = [self._size(c) for c in cliques]
-        self._tree = spanning_forest(self._sizes, cliques)
+        self._tree = spanning_forest(cliques)
         # By attribute, the places of its cliques, as a bit mask.
         self._places = [0] * len(self._sizes)
         for i, clique in enumerate(cliques):

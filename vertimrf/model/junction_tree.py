@@ -245,20 +245,19 @@ def _as_rows(masks: Sequence[int], count: int) -> Flags:
     return np.unpackbits(packed, axis=1, count=count, bitorder="little").astype(np.bool_)
 
 
-def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[int]]:
-    """A junction forest: neighbours of every clique in the maximum spanning forest by shared
-    attributes.
+def spanning_forest(cliques: Sequence[int]) -> list[set[int]]:
+    """A junction forest: neighbours of every clique in the maximum spanning forest by the number of
+    shared attributes.
+
+    All such forests have the same separators.
 
     Args:
-        sizes: domain size of every attribute.
         cliques: maximal cliques of a chordal graph, as bit masks.
     """
-    # Scaled logs of cells are far below 1.
-    logs = np.array([math.log(size) * 1e-6 for size in sizes])
-    words = -(-len(sizes) // 64)
+    words = -(-max(c.bit_length() for c in cliques) // 64)
     masks = np.frombuffer(b"".join(c.to_bytes(8 * words, "little") for c in cliques), "<u8")
     links = np.empty(len(cliques), np.int64)
-    kernels.forest(masks.reshape(-1, words).astype(np.uint64), logs, links)
+    kernels.forest(masks.reshape(-1, words).astype(np.uint64), links)
     forest: list[set[int]] = [set() for _ in cliques]
     for i, j in enumerate(links.tolist()):
         if j >= 0:
@@ -271,7 +270,7 @@ def rooted(sizes: tuple[int, ...], cliques: Sequence[int]) -> JunctionTree:
     """A junction tree of cliques (bit masks), rooted at each component's largest clique, with
     parents first.
     """
-    forest = spanning_forest(sizes, cliques)
+    forest = spanning_forest(cliques)
     cells = [math.prod(sizes[i] for i in bits(c)) for c in cliques]
     order: list[int] = []
     parents: list[int] = []

@@ -12,11 +12,11 @@ from vertimrf.kernels import eliminate
 def graph(seed):
     """A random graph, and the log sizes of its vertices."""
     rng = random.Random(seed)
-    n = rng.randint(1, 12)
+    n = rng.randint(1, 20)
     joined = np.zeros((n, n), bool)
     for a in range(n):
         for b in range(a):
-            joined[a, b] = joined[b, a] = rng.random() < 0.4
+            joined[a, b] = joined[b, a] = rng.random() < 0.3
     return joined, np.log([rng.choice([1, 2, 3, 5, 9, 300]) for _ in range(n)])
 
 

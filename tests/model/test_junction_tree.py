@@ -141,6 +141,31 @@ def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way(
     assert budget.largest == 200
 
 
+def test_small_components_are_triangulated_afresh_before_an_edge_is_refused(monkeypatch):
+    more = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        sizes = [rng.choice([2, 3, 4]) for _ in range(24)]
+        budgets = {small: CliqueBudget(sizes, 2000) for small in (0, 32)}
+        for _ in range(80):
+            edge, fits = rng.sample(range(24), 2), {}
+            for small, budget in budgets.items():
+                monkeypatch.setattr("vertimrf.model.clique_budget.SMALL_COMPONENT", small)
+                fits[small] = budget.try_edge(*edge)
+            if fits[0] != fits[32]:
+                more += fits[32]
+                break
+    assert more > 5
+
+
+def test_a_clique_one_cell_above_the_limit_is_refused():
+    size = (
+        46_341  # Logs of these numbers of cells differ by less than their rounding is allowed to.
+    )
+    assert not CliqueBudget([size, size], size**2 - 1).try_edge(0, 1)
+    assert CliqueBudget([size, size], size**2).try_edge(0, 1)
+
+
 def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(
     monkeypatch,
 ):

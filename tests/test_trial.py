@@ -1,7 +1,9 @@
 """The whole protocol through messages: shapes, privacy bookkeeping, roles, and what it is for, cross-party correlation."""
 
+import threading
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -170,6 +172,29 @@ def test_the_trial_goes_through_sealed_files(plan, parts, tmp_path):
             Message.load(tmp_path / f"{name}.message", agreed, key)
     # Without a ring everyone gets fresh keys, and the plan of the result has them.
     assert run_protocol(plan, parts, RunOptions(rows=10)).result.plan.public_keys is not None
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS == 1, reason="Numba has one thread")
+def test_parties_run_at_the_same_time(plan, parts, monkeypatch):
+    together, run = threading.Barrier(2, timeout=60), Party.run
+
+    def meeting(self, *given):
+        together.wait()
+        return run(self, *given)
+
+    monkeypatch.setattr(Party, "run", meeting)
+    trial = run_protocol(plan, parts, RunOptions(rows=10))
+    assert set(trial.message_bytes) == {"one", "two"}
+    assert trial.seconds["LocEnc"] > 0
+
+
+def test_a_party_that_fails_ends_the_trial(plan, parts, monkeypatch):
+    def failing(self, table, answers=None):
+        raise TableError("The disk is gone.")
+
+    monkeypatch.setattr(Party, "run", failing)
+    with pytest.raises(TableError, match=r"The disk is gone\."):
+        run_protocol(plan, parts, RunOptions(rows=10))
 
 
 def test_a_file_larger_than_any_message_is_not_read(plan, tmp_path):

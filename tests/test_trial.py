@@ -183,7 +183,7 @@ def test_parties_run_at_the_same_time(plan, parts, monkeypatch):
         return run(self, *given)
 
     monkeypatch.setattr(Party, "run", meeting)
-    trial = run_protocol(plan, parts, RunOptions(rows=10))
+    trial = run_protocol(plan, parts, RunOptions(rows=10, num_threads=2))
     assert set(trial.message_bytes) == {"one", "two"}
     assert trial.seconds["LocEnc"] > 0
 

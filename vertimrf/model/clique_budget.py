@@ -162,6 +162,7 @@ class CliqueBudget:
             return neighbours, [
                 c for i, c in enumerate(self._cliques) if i not in affected
             ] + replaced
+        # Mostly a component is too large before the edges join it to others.
         if any(self._whole(a).bit_count() > SMALL_COMPONENT for a in bits(touched)):
             return None
         whole = [part for part in components(neighbours) if part & touched]

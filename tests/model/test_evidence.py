@@ -32,6 +32,25 @@ def test_of_noise_alone_a_share_of_the_runs_takes_any():
     assert any_taken < NOISE_AMONG + 4.5 * math.sqrt(NOISE_AMONG * (1 - NOISE_AMONG) / 400)
 
 
+def test_noise_in_the_interaction_alone_is_not_taken_for_dependence():
+    """As in estimates across parties: margins are known, and cells have the standard error that they state.
+
+    The 16 cells have 7 degrees of freedom. The bound is that of the test above, for 100 runs.
+    """
+    rng = np.random.default_rng(2)
+
+    def estimate():
+        noise = rng.normal(size=(2, 8))
+        noise -= noise.mean(axis=0)
+        noise -= noise.mean(axis=1, keepdims=True)
+        errors = SIGMA * math.sqrt(7 / 16)
+        return Measurement((0, 1), (None, None), 100.0 + SIGMA * noise, errors)
+
+    even = [np.full((2, 8), 100.0)] * 300
+    any_taken = np.mean([stand_out([estimate() for _ in even], even).any() for _ in range(100)])
+    assert any_taken < NOISE_AMONG + 4.5 * math.sqrt(NOISE_AMONG * (1 - NOISE_AMONG) / 100)
+
+
 def test_what_is_far_from_the_model_is_taken_among_noise():
     rng = np.random.default_rng(1)
     taken = seen(pairs(rng, 5, 3.0) + pairs(rng, 95, 0.0))
@@ -55,10 +74,13 @@ def test_none_of_none():
 
 @pytest.mark.parametrize("squares", [10.0, 16.0, 30.0, 60.0])
 def test_chances_are_those_of_chi_square(squares):
-    """Wilson and Hilferty's root is within 2 % of the exact tail above 0.01, with 16 cells."""
+    """Wilson and Hilferty's root is within 2 % of the exact tail above 0.01.
+
+    Noise of the interaction alone has 9 degrees of freedom in 16 cells.
+    """
     from scipy.stats import chi2
 
     from vertimrf.model.evidence import _chance
 
     m = Measurement((0, 1), (None, None), EVEN + SIGMA * math.sqrt(squares / 16), SIGMA)
-    assert _chance(m, EVEN) == pytest.approx(chi2.sf(squares, 16), rel=0.02, abs=2e-4)
+    assert _chance(m, EVEN) == pytest.approx(chi2.sf(squares * 9 / 16, 9), rel=0.02, abs=2e-4)

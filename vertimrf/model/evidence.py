@@ -42,7 +42,12 @@ def stand_out(measurements: Sequence[Measurement], expected: Sequence[Floats]) -
 def _chance(m: Measurement, expected: Floats) -> float:
     """Probability that noise alone is so far from a model: the upper tail of chi-square, by the
     cube root that is nearly Gaussian (Wilson and Hilferty, 1931).
+
+    The sum of squares has the mean of a chi-square of as many degrees of freedom as there are cells,
+    but the spread of fewer: (u - 1) (v - 1) for a pair. Cells of an estimate across parties have no
+    noise besides that of the interaction, because they are adjusted to known margins. Noise of a
+    counted pair's margins is shared with the model.
     """
-    spread = 2 / (9 * m.dimensions)
+    spread = 2 / (9 * math.prod(max(count - 1, 1) for count in m.counts.shape))
     root = (m.squares(expected) / m.dimensions) ** (1 / 3)
     return 0.5 * math.erfc((root - 1 + spread) / math.sqrt(2 * spread))

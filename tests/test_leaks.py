@@ -22,7 +22,7 @@ from planning import plan_with
 
 from benchmarks.plain_counts import without_encryption
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
-from vertimrf.message import Message
+from vertimrf.message import Message, first_one_way
 from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
 from vertimrf.party.local_model import release_local_model
@@ -368,7 +368,7 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     assert event.groups == sum(weights) > len(weights)
     assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
     noise = np.arange(-400, 400) + 0.5
-    one_way = [m for one in releases for m in one.message.marginals if len(m.attributes) == 1]
+    one_way = [m for one in releases for m in first_one_way(one.message.marginals).values()]
     half = 1 << (plan.sketch.bits - 1)
     for table, marginal, weight in zip(published, one_way, weights, strict=True):
         law = np.exp(-(noise**2) / (2 * weight * event.variance))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -350,7 +350,7 @@ def _marginals(
                 f"marginal {i} is of attributes that are not the party's own, or not in order."
             )
         if i == len(varying) and [m.attributes for m in marginals] == [(a,) for a in varying]:
-            one_way = {m.attributes[0]: m.counts for m in marginals}
+            one_way = {a: m.counts for a, m in first_one_way(marginals).items()}
             merged = merged_values(
                 one_way, plan.local[party].one_way_sigma, merging(plan.schema, name)
             )
@@ -375,16 +375,16 @@ def _check_marginals(
 
     More measurements, or more accurate ones, would void the guarantee.
     """
-    one_way, larger = marginals[: len(varying)], marginals[len(varying) :]
-    if [m.attributes for m in one_way] != [(a,) for a in varying] or any(
-        len(m.attributes) < 2 for m in larger
+    first, others = marginals[: len(varying)], marginals[len(varying) :]
+    if [m.attributes for m in first] != [(a,) for a in varying] or not all(
+        m.attributes for m in others
     ):
         raise MessageError(
-            "its marginals are not those that the plan asks for: one-way marginals first, then larger ones."
+            "its marginals are not those that the plan asks for: one-way marginals first, then others."
         )
-    stated = [m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in one_way]
-    stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
-    if not all(stated) or sum(m.units for m in larger) > local.units:
+    stated = [m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in first]
+    stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in others]
+    if not all(stated) or sum(m.units for m in others) > local.units:
         raise MessageError("its marginals are not those of the plan's ledger.")
     for i, m in enumerate(marginals):
         least, most = float(m.counts.min()), float(m.counts.max())
@@ -470,3 +470,16 @@ class LocalMarginal:
         # equals that of the contrast.
         sigma = self.error / 2 ** (len(self.contrasts) / 2)
         return Measurement(self.attributes, bins, counts, sigma, source, self.contrasts)
+
+
+def first_one_way(marginals: Iterable[LocalMarginal]) -> dict[int, LocalMarginal]:
+    """By attribute, a party's first one-way marginal of it.
+
+    Bins, merged values and steps of counters follow from these marginals. Later ones measure the
+    same attributes again.
+    """
+    out: dict[int, LocalMarginal] = {}
+    for m in marginals:
+        if len(m.attributes) == 1:
+            out.setdefault(m.attributes[0], m)
+    return out

@@ -15,7 +15,7 @@ from oracles import crossed
 from planning import plan_with
 
 from vertimrf.errors import MessageError
-from vertimrf.message import Message
+from vertimrf.message import LocalMarginal, Message, first_one_way
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.party.local_model import SCORE_ERRORS, choose_marginals, release_local_model
 from vertimrf.party.party import Party
@@ -23,6 +23,7 @@ from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import MIN_UNIT_SIGMA, SCORE_GRID, LocalPlan
 from vertimrf.plan.planner import UNITS, plan_local
+from vertimrf.plan.workload import Workload
 from vertimrf.privacy.noise import FixedNoise
 
 
@@ -135,6 +136,45 @@ def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_wor
     without = dict(choose_marginals(tree, 1e5, plan))
     assert all(chosen[attributes] < units for attributes, units in without.items())
     assert sum(chosen.values()) <= plan.units
+
+
+def wide(scores, workload=None):
+    """What a party of 20 attributes measures after its first one-way marginals."""
+    sizes = (4,) * 20
+    plan = plan_of(sizes, 0.005, largest_clique=4**5)
+    tree = junction_tree(sizes, [(a, a + 1) for a in range(19)])
+    pairs = itertools.combinations(range(20), 2)
+    noisy = {pair: 1e4 * one for pair, one in zip(pairs, scores, strict=True)}
+    chosen = dict(choose_marginals(tree, 1e4, plan, workload, noisy))
+    assert sum(chosen.values()) <= plan.units
+    assert {(a, a + 1) for a in range(19)} <= chosen.keys()
+    return plan, {marginal: units for marginal, units in chosen.items() if len(marginal) == 1}
+
+
+def test_one_way_marginals_are_measured_again_if_scores_show_little_dependence():
+    plan, again = wide(np.full(190, 0.01))
+    assert list(again) == [(a,) for a in range(20)]
+    assert sum(again.values()) > 0.9 * plan.units
+    noise = plan.score_sigma / SCORE_GRID / 1e4
+    noisy = noise * np.random.default_rng(0).normal(size=190)
+    assert sum(wide(noisy)[1].values()) > 0.5 * plan.units
+    # Many weak dependences, and a few strong ones among noise.
+    assert not wide(np.full(190, 0.5))[1]
+    noisy[:9] += 20 * noise
+    assert not wide(noisy)[1]
+
+
+def test_a_workload_keeps_its_budget_if_scores_show_little_dependence():
+    assert not wide(np.zeros(190), Workload((((0, 1), 1.0),)))[1]
+
+
+def test_bins_and_steps_follow_from_the_first_one_way_marginal():
+    first, again = (
+        LocalMarginal((0,), np.array([3, 4]), 1.0),
+        LocalMarginal((0,), np.array([60, 70]), 9.0, 20),
+    )
+    pair = LocalMarginal((0, 1), np.ones((2, 2), np.int64), 2.0, 2)
+    assert first_one_way([first, pair, again]) == {0: first}
 
 
 def test_a_score_within_noise_takes_no_units():

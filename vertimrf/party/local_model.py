@@ -3,7 +3,8 @@
 1. Release all one-way marginals. 2. If cliques are limited, release the R-scores of all pairs, and
 build a graph of the highest within the limit. 3. Choose pairs and larger marginals within the
 graph's cliques, and significant pairs outside. 4. Release them, with measurement weights that
-minimise the sum of their errors.
+minimise the sum of their errors. If R-scores show little dependence, one-way marginals are measured
+again with most of the weights.
 
 PrivMRF instead picks the worst fitted marginal again and again. Measuring many marginals at once
 has more noise in each, but they overlap and the fit averages them, and no budget is spent on
@@ -26,6 +27,7 @@ from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
 from ..plan.merging import merged_values
 from ..plan.plan import SCORE_GRID, LocalPlan
+from ..plan.shares import EQUAL
 from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise
 from ..progress import SILENT, Progress
@@ -45,6 +47,10 @@ SCORE_ERRORS, SCORE_PART = 4.0, 0.3
 ASKED_SHARE = 0.25
 # Weight of a counter of three-way contrasts relative to one of a pair.
 CONTRAST_WEIGHT = 0.15
+# Shares of the budget of larger marginals that may go to one-way marginals, and the number of standard
+# errors by which the sum of squared R-scores must exceed their noise to show dependence.
+AGAIN = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
+SHOWN = 2.0
 # If cliques are not limited, marginals of every order are measured up to this number.
 ENOUGH_MARGINALS = 500
 
@@ -133,13 +139,14 @@ def choose_marginals(
     workload: Workload | None = None,
     scores: Mapping[tuple[int, int], float] | None = None,
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Choose the larger marginals to measure, and their measurement weights.
+    """Choose the marginals to measure after the first one-way marginals, and their weights.
 
     All pairs in cliques are chosen; then three-way marginals, smallest first, while the average
     count exceeds the noise (larger ones too, if cliques are not limited); then pairs outside the
     cliques whose R-score is worth the cost (:mod:`vertimrf.model.off_tree`). The sum of L1 errors
     is least with weights proportional to counters^(2/3). A contrast also enters the error of larger
-    marginals that do not measure it again.
+    marginals that do not measure it again. One-way marginals come first, if they are measured again
+    (:func:`_part_of_one_way`).
 
     Args:
         tree: junction tree of the local attribute graph.
@@ -198,8 +205,84 @@ def choose_marginals(
         itertools.islice((more | outside).items(), plan.units - count)
     )
     share = _with_part(list(kept), np.array(list(kept.values())), wanted)
+    # What a workload asks for keeps its budget.
+    seen = {} if wanted.asked_for else scores or {}
+    part = _part_of_one_way(sizes, total, plan, dict(zip(kept, share, strict=True)), seen)
+    if part:
+        alone = {(a,): part * one for a, one in enumerate(_one_way_shares(sizes))}
+        kept, share = alone | kept, np.append(list(alone.values()), (1 - part) * share)
     units = 1 + ((plan.units - len(kept)) * share).astype(int)
     return [(marginal, int(u)) for marginal, u in zip(kept, units, strict=True)]
+
+
+def _one_way_shares(sizes: Sequence[int]) -> Floats:
+    """Shares of one-way marginals among themselves [shape=(attributes,), float64]."""
+    weights = np.array(sizes, np.float64) ** (2 / 3)
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def _part_of_one_way(
+    sizes: Sequence[int],
+    total: float,
+    plan: LocalPlan,
+    chosen: Mapping[tuple[int, ...], float],
+    scores: Mapping[tuple[int, int], float],
+) -> float:
+    """Share of the budget of larger marginals that one-way marginals get.
+
+    It is the share with the least forecast of the error (:mod:`vertimrf.plan.shares`), where the
+    dependence is what the R-scores show. It is 0 if the dependence exceeds the noise of the pairs.
+
+    Args:
+        sizes: numbers of measured values.
+        total: approximate number of records.
+        plan: the sum of the weights, and their noise.
+        chosen: the larger marginals, and their shares of the budget.
+        scores: noisy R-scores of all pairs, in records. Without them the part is 0.
+    """
+    pairs = {marginal: share for marginal, share in chosen.items() if len(marginal) == 2}
+    if not (scores and pairs) or plan.units <= len(sizes) + len(chosen):
+        return 0.0
+    dependence = _dependence(np.array(list(scores.values())) / total, len(pairs), plan, total)
+    u, alone, shares = np.array(sizes, np.float64), _one_way_shares(sizes), list(pairs.values())
+    first, second = np.array(list(pairs)).T
+    counters = np.ones(len(pairs)) if plan.contrasts else u[first] * u[second]
+    # Variance of a count that has all of the budget; squared distance by a unit of variance.
+    least, scale = plan.unit_sigma**2 / plan.units, 1 / (2 * math.pi * total**2)
+    noise = scale * np.square(counters) * least / np.array(shares)
+    if dependence > noise.mean():
+        return 0.0
+
+    def error(part: float) -> float:
+        precision = plan.one_way_sigma**-2 + part * alone / least
+        if not plan.contrasts:
+            cells = (1 - part) * np.array(shares) / least
+            np.add.at(precision, first, cells / u[second])
+            np.add.at(precision, second, cells / u[first])
+        left = dependence / (1 + (1 - part) * dependence / noise)
+        return math.sqrt((scale * np.square(u) / precision).mean() + left.sum() / len(scores))
+
+    errors = {part: error(part) for part in AGAIN}
+    best = min(errors, key=errors.__getitem__)
+    return best if errors[0.0] > (1 + EQUAL) * errors[best] else 0.0
+
+
+def _dependence(scores: Floats, chosen: int, plan: LocalPlan, total: float) -> float:
+    """Squared distance of a chosen pair from independence, by the noisy scores of all pairs.
+
+    It is the larger of two estimates. The square of the mean score sees many weak dependences. The
+    sum of squared scores beyond their noise sees few strong ones, which are in the chosen pairs.
+
+    Args:
+        scores: R-scores as shares of the records [shape=(pairs,), float64].
+        chosen: number of chosen pairs.
+        plan: the noise of the scores.
+        total: approximate number of records.
+    """
+    noise = (plan.score_sigma / SCORE_GRID / total) ** 2
+    beyond = np.square(scores).sum() - noise * (scores.size + SHOWN * math.sqrt(2 * scores.size))
+    return max(max(float(scores.mean()), 0.0) ** 2, float(beyond) / chosen)
 
 
 def _outside(

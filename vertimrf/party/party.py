@@ -22,7 +22,7 @@ from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
-from ..message import LocalMarginal, Message
+from ..message import LocalMarginal, Message, first_one_way
 from ..model.measurement import BinMap
 from ..options import RunOptions
 from ..plan.groups import Group, cut_groups, released_sizes
@@ -477,9 +477,8 @@ class Party:
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, Floats]:
         """Released counts of each attribute's values."""
         return {
-            self._varying[m.attributes[0]]: m.counts.astype(np.float64)
-            for m in released
-            if len(m.attributes) == 1
+            self._varying[a]: m.counts.astype(np.float64)
+            for a, m in first_one_way(released).items()
         }
 
     def _bins(self, one_way: Mapping[int, Floats]) -> tuple[BinMaps, ...]:

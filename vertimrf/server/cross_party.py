@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError, PlanError
-from ..message import Message
+from ..message import Message, first_one_way
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..plan.groups import crossing_pairs, released_sizes
@@ -261,10 +261,10 @@ def _counted_groups(
     waiting = [iter(message.sketches) for message in messages]
     # A group's steps follow from the one-way marginals that its party released.
     one_way = {
-        m.attributes[0]: m.counts.astype(np.float64)
+        a: m.counts.astype(np.float64)
         for message in messages
-        for m in message.marginals
-        if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == message.party
+        for a, m in first_one_way(message.marginals).items()
+        if plan.schema.party_of(a) == message.party
     }
     released = released_sizes(plan.groups, bins, one_way)
     return [

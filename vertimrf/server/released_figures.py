@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..message import LocalMarginal, Message
+from ..message import LocalMarginal, Message, first_one_way
 from ..model.redraw import Noise
 from ..model.trust import Evidence
 from ..plan.plan import Plan
@@ -44,7 +44,7 @@ class ReleasedFigures:
 
         Returns:
             - ``"records"``: the model's number of records.
-            - ``"one_way"``: per released marginal its ``"attribute"``, its ``"party"``, the
+            - ``"one_way"``: per first one-way marginal its ``"attribute"``, its ``"party"``, the
               standard deviation ``"error"`` of a count, and the noisy ``"counts"`` by code.
             - ``"pairs"``: columns of :class:`~vertimrf.model.trust.Evidence`, with an entry for
               every measured pair that is not noise alone.
@@ -84,12 +84,11 @@ def dropped_pairs(schema: Schema, evidence: Evidence) -> tuple[str, ...]:
 
 
 def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
-    """The one-way marginals of some messages, each with its party's position."""
+    """The first one-way marginals of some messages, each with its party's position."""
     return tuple(
         (message.party, m)
         for message in messages
-        for m in message.marginals
-        if len(m.attributes) == 1
+        for m in first_one_way(message.marginals).values()
     )
 
 

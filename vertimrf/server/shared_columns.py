@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..message import Message
+from ..message import Message, first_one_way
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree, junction_tree
 from ..model.markov_random_field import Factor
@@ -89,11 +89,7 @@ def disagreements(
         for attributes, message in zip(columns, messages, strict=True)
     ]
     released = [
-        {
-            m.attributes[0]: float(m.counts.sum())
-            for m in message.marginals
-            if len(m.attributes) == 1
-        }
+        {a: float(m.counts.sum()) for a, m in first_one_way(message.marginals).items()}
         for message in messages
     ]
     out = []

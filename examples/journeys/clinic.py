@@ -1,8 +1,8 @@
-"""A clinic and a pharmacy that know different people: what cannot be, what nobody knows beforehand, and who is at both.
+"""A clinic and a pharmacy that know different people: impossible combinations, a private domain, and an overlap of people.
 
-The tables are generated. A cancelled visit has no waiting time, and one that took place has one; nobody knows which of many
-diagnoses are frequent, so the clinic finds that out with noise; and six in ten of either's people are at the other too. Two
-tables come of it: of the people whom both know, and of everybody.
+The tables are generated. A cancelled visit has no waiting time, and every other visit has one. Nobody knows which of many
+diagnoses are frequent, so the clinic finds this out with noise. Six in ten of either's people are also at the other. The
+results are two tables: of the people whom both know, and of everybody.
 
     python examples/journeys/clinic.py [FOLDER]
 
@@ -81,7 +81,7 @@ COMMON = 0.6  # of either party's people
 
 
 def people(records: int, seed: int) -> dict[str, pd.DataFrame]:
-    """The parties' tables, each of so many people, whom they have in common in part: the elder rather than the young."""
+    """The parties' tables, each of so many people. Some people are in both, older ones more often."""
     rng = np.random.default_rng(seed)
     everybody = round(records * (2 - COMMON))
     age = rng.integers(0, 100, everybody)
@@ -102,7 +102,7 @@ def people(records: int, seed: int) -> dict[str, pd.DataFrame]:
         }
     )
     table.loc[cancelled, "waited"] = pd.NA
-    # The elder are more often at both: the order in which people are dealt out leans on age.
+    # Older people are more often at both, because the order in which people are dealt depends on age.
     table = table.iloc[np.argsort(age / 100 + rng.normal(0, 1, everybody))[::-1]]
     both = round(records * COMMON)
     alone = records - both
@@ -122,7 +122,7 @@ def people(records: int, seed: int) -> dict[str, pd.DataFrame]:
 
 
 def impossible(rows: pd.DataFrame) -> int:
-    """Rows of visits that cannot be."""
+    """Number of rows with an impossible visit."""
     cancelled = rows["cancelled"].astype("boolean")
     return int(
         (cancelled & rows["waited"].notna()).sum() + (~cancelled & rows["waited"].isna()).sum()
@@ -137,7 +137,7 @@ def protocol(folder: Path, population: str, agreed: str) -> tuple[pd.DataFrame, 
     )
     result = released(base, PARTS)
     real = " ".join(f"--real {folder}/{name}.csv" for name in PARTS)
-    step("Were the tables ever in one place, as here: how near is it to the truth?")
+    step("Here the tables are in one place, so that the result can be compared with the truth.")
     evaluating = f"--synthetic {result}/synthetic.parquet --id person --schema {folder}/schema.toml --population {population}"
     type_in(f"evaluate {real} {evaluating} --marginals 50 --json {base}.quality.json", most=30)
     report = json.loads((result / "report.json").read_text())
@@ -162,7 +162,7 @@ def main(
         (folder / f"{name}.toml").write_text(PARTS[name])
 
     step(
-        "The clinic finds out which diagnoses are frequent, for a quarter of the budget; the price is in what it writes."
+        "The clinic finds out which diagnoses are frequent, for a quarter of the budget. The file that it writes has the cost."
     )
     finding = (
         f"--schema {folder}/clinic.toml --epsilon {epsilon / 4} --out {folder}/clinic.found.toml"
@@ -198,7 +198,7 @@ def main(
     for population, found in figures.items():
         print(
             f"  {population}: {found['people']:,} people, estimated {found['estimated']:,.0f} ± {found['error']:,.0f}; "
-            f"{found['impossible']} of {found['rows']:,} rows that cannot be; {found['diagnoses']} diagnoses;"
+            f"{found['impossible']} of {found['rows']:,} rows are impossible; {found['diagnoses']} diagnoses;"
         )
         print(
             "    three-way distance {tvd:.3f} (records drawn from the truth {tvd_resampled:.3f}, independent columns "

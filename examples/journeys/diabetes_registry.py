@@ -1,11 +1,11 @@
 """A hospital and an insurer who know the same diabetes patients: from two CSV files to a model that finds a rare outcome.
 
-The tables are generated, and look like such a registry: long tails (BMI, blood pressure), dates, a column that both hold, ids
-that each writes in its own way, and an outcome that one patient in sixteen has. Every command is shown, and its answer:
+The tables are generated and look like such a registry: long tails (BMI, blood pressure), dates, a column that both hold, ids
+written in two ways, and an outcome that one patient in sixteen has. Every command is shown with its answer:
 
     python examples/journeys/diabetes_registry.py [FOLDER]
 
-Trees are trained on the synthetic rows, and tested on real patients whom nobody has seen; it needs `pip install
+Trees are trained on the synthetic rows, and tested on real patients who are not in the tables. The script needs `pip install
 'vertimrf[experiments]' pandas`.
 """
 
@@ -37,7 +37,7 @@ READ = {"hospital": "--id person --id-format unpad", "insurer": "--id person"}
 
 
 def patients(records: int, seed: int) -> pd.DataFrame:
-    """A registry's look-alike, one row a patient."""
+    """A generated registry, one row a patient."""
     rng = np.random.default_rng(seed)
     age = np.clip(np.round(rng.normal(63, 13, records)), 18, 100).astype(int)
     severe = rng.normal(0, 1, records) + (age - 63) / 26
@@ -77,8 +77,8 @@ def patients(records: int, seed: int) -> pd.DataFrame:
     )
 
 
-# What is known about the columns whatever the tables hold: classes that physicians and tariffs use, and the calendar. A draft
-# reads its edges off the data, so the owners put these in their place.
+# Public knowledge about the columns: classes that physicians and tariffs use, and the calendar. A draft takes its edges from the
+# data, so the owners replace them by these.
 DAY = np.datetime64("2021-01-01")
 KNOWN: dict[str, list[Any]] = {
     "age": [18, 30, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 101],
@@ -96,7 +96,7 @@ MOMENTS = ("age", "bmi", "systolic", "hba1c", "cost")
 
 
 def review(part: Path) -> None:
-    """Put public knowledge where a draft has what it read off the data, and say that it was done."""
+    """Replace what a draft took from the data by public knowledge, and mark it as public."""
     draft = tomllib.loads(part.read_text())
     for attribute in draft["party"][0]["attribute"]:
         if attribute["name"] in KNOWN:
@@ -121,23 +121,23 @@ def draft(folder: Path, name: str, options: str) -> None:
 def protocol(folder: Path, base: Path, agreed: str) -> Path:
     """One plan carried out by both parties and the server; returns the folder of the result."""
     step(
-        "Each role has a folder. The server makes the plan of everybody's offers; parties check their tables, and accept it."
+        "Each role has a folder. The server makes the plan from everybody's offers. The parties check their tables and accept it."
     )
     exchanged(folder, base, agreed, READ)
 
     step(
-        "Before anything is released: do the ids of one person match? One draws the secret that this takes, the server relays it."
+        "Before anything is released, the parties check whether the ids of one person match. One draws the secret, and the server relays it."
     )
     type_in(f"align {base}.hospital --out {base}.ids")
     type_in(f"run server {base}.server")
     type_in(f"align {base}.insurer --with {base}.ids")
 
-    step("Each party makes its one message; the server makes the table and the model.")
+    step("Each party makes its one message. The server makes the table and the model.")
     return released(base, HELD)
 
 
 def features(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the trees see: numbers as they are, days as numbers, and the rest as indicators."""
+    """The inputs of the trees: numbers, days as numbers, and the rest as indicators."""
     known = rows.drop(columns=OUTCOME).assign(
         admitted=(pd.to_datetime(rows["admitted"]) - pd.Timestamp(DAY)).dt.days
     )
@@ -157,7 +157,7 @@ def features(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def area_under_curve(train: pd.DataFrame, test: pd.DataFrame) -> float:
-    """AUC on ``test`` of gradient-boosted trees trained on ``train``; 0.5 tells nothing."""
+    """AUC on ``test`` of gradient-boosted trees trained on ``train``; 0.5 is guessing."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from threadpoolctl import threadpool_limits
@@ -192,24 +192,28 @@ def main(
         own.sample(frac=1, random_state=1).to_csv(folder / f"{name}.csv", index=False)
 
     step(
-        "Each party drafts its own part of the schema, and puts public knowledge where the draft read its own table."
+        "Each party drafts its own part of the schema, and replaces what comes from its table by public knowledge."
     )
     for name in HELD:
         draft(folder, name, "--id person")
-    step("The parts make one schema. The hospital pads its ids with zeros, and that stops it.")
+    step(
+        "The parts are merged to one schema. This fails, because the hospital pads its ids with zeros."
+    )
     merge = f"schema merge {folder}/hospital.toml {folder}/insurer.toml --out {folder}/schema.toml"
     type_in(merge, answer=2)
-    step("So the hospital takes the zeros off. Sex is in both tables: one column, which both hold.")
+    step(
+        "So the hospital removes the zeros. Sex is in both tables, and becomes one column that both hold."
+    )
     draft(folder, "hospital", READ["hospital"])
     type_in(merge)
 
-    step("The price, as everybody agrees on it before any data is touched.")
+    step("Everybody agrees on the cost before any data is read.")
     agreed = f"--epsilon {epsilon} --expected-records {records} --message-mb {megabytes}"
     type_in(f"plan --schema {folder}/schema.toml {agreed}", most=30)
     plain = protocol(folder, folder / "plain", agreed)
 
     step(
-        "For comparison, one more plan that says what matters: the outcome with every other column. Over the same people it is a"
+        "For comparison, one more plan names what matters: the outcome with every other column. Over the same people it is a"
     )
     print("# second release, and the two add up.")
     workload = " ".join(f"--workload {OUTCOME},{name}" for name in real.columns if name != OUTCOME)
@@ -219,12 +223,10 @@ def main(
         wanted = protocol(folder, folder / "wanted", f"{agreed} {workload}")
     type_in(f"plan {folder}/plain.server/plan {folder}/wanted.server/plan", most=20)
 
-    step(
-        "One party looks at how well its own columns came out; that figure is exact, so it stays there."
-    )
+    step("One party compares its own columns. The figures are exact, so it keeps them.")
     evaluating = f"--real {folder}/hospital.csv --synthetic {wanted}/synthetic.parquet --id person --schema {folder}/schema.toml"
     type_in(f"evaluate {evaluating} --name hospital --marginals 50", most=30)
-    step("Patients with the outcome alone, from the model: exact conditionals, at no price.")
+    step("The model also gives rows of patients with the outcome only, at no further epsilon.")
     type_in(
         f"sample {wanted}/model --rows 2000 --where {OUTCOME}=yes --seed 1 --out {folder}/ill.parquet"
     )
@@ -270,7 +272,7 @@ def main(
         )
     )
     auc = figures["auc"]
-    step("AUC on patients whom nobody has seen, of trees trained on")
+    step("AUC on patients who are not in the tables, of trees trained on")
     print(
         f"  real rows {auc['real']:.3f}; synthetic rows {auc['plain']:.3f}, with the outcome as workload {auc['wanted']:.3f}"
     )

@@ -1,4 +1,4 @@
-"""What a user types at the command line, and what is answered, as a journey tells it."""
+"""Show the commands that a user types, and their answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vertimrf.cli import main
 
 
 def step(told: str) -> None:
-    """Say what comes next."""
+    """Print what the next commands do."""
     print(f"\n# {told}")
 
 
@@ -22,9 +22,9 @@ def exchanged(folder: Path, base: Path, agreed: str, tables: dict[str, str], see
 
     Args:
         folder: has the schema, and a table of every party.
-        base: beginning of the names of the run folders and of the place where they exchange files.
+        base: beginning of the names of the run folders and of the exchange.
         agreed: options of the server's run.
-        tables: the options that every party's run takes beside its table.
+        tables: further options of every party's run.
         seed: of the sampling.
     """
     place = Path(f"{base}.exchange")
@@ -60,14 +60,14 @@ def type_in(command: str, *more: object, answer: int = 0, most: int = 12) -> str
     Args:
         command: as typed in a shell, without the program's name.
         more: further arguments, which need no quotes.
-        answer: the exit code that is due.
+        answer: the expected exit code.
         most: lines of the answer to show.
 
     Returns:
         All that the command printed.
 
     Raises:
-        SystemExit: another exit code than due.
+        SystemExit: another exit code.
     """
     arguments = [*shlex.split(command), *map(str, more)]
     print(f"$ vertimrf {shlex.join(arguments)}")

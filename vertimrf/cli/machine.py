@@ -27,7 +27,7 @@ from .outputs import check_writable, write_json
 def bench(
     rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None
 ) -> None:
-    """Measure sketching on this machine."""
+    """Measure the speed of sketching on this machine."""
     from ..bench import run_bench
 
     check_writable(json_file)

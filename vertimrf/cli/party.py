@@ -19,8 +19,10 @@ from .outputs import check_writable, write_json
 @click.argument("table", metavar="FOLDER|TABLE")
 @click.option("--schema", "schema_file", help="Schema of a TABLE.")
 @click.option("--plan", "plan_file", help="Plan of a TABLE, which also has the schema.")
-@click.option("--name", "party", help="Name of the party of a TABLE, if there are several.")
-@click.option("--id", "id_column", help="Column of record ids of a TABLE, if there are several.")
+@click.option("--name", "party", help="Party of a TABLE, if the schema has several.")
+@click.option(
+    "--id", "id_column", help="Column of record ids of a TABLE, if the schema has several parties."
+)
 @reads_tables()
 def check(
     read: Any,

@@ -51,7 +51,7 @@ def plan(
         kept = PlanOptions(delta=planning.delta, records_per_person=planning.records_per_person)
         if (schema_file, epsilon, out) != (None, None, None) or planning != kept:
             raise PlanError(
-                "PLANs are priced as they are: only --delta, --records-per-person and --json go with them."
+                "Existing PLANs are priced as they are; the only options are --delta, --records-per-person and --json."
             )
         _price(plans, planning, json_file)
         return

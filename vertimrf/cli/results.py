@@ -21,7 +21,7 @@ from .outputs import check_writable
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
-    help="Rows to draw; default as many as the model has, or has under the conditions.",
+    help="Rows to draw; default the number that the model expects, under the conditions.",
 )
 @click.option(
     "--where",
@@ -34,7 +34,7 @@ from .outputs import check_writable
 @click.option(
     "--draws",
     type=click.IntRange(min=2),
-    help="Draw so many tables, of redrawn models: their estimates spread as noise and sampling make them. A first column, draw, numbers them.",
+    help="Number of tables, each from a redrawn model, whose spread shows noise and sampling. The first column, draw, numbers them.",
 )
 @click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
 def sample(
@@ -62,7 +62,9 @@ def sample(
     if draws is None:
         pieces = model.pieces(rows, given=given, seed=seed)
     elif given or "draw" in model.schema.domains:
-        raise PlanError("--draws goes without --where, and without a column draw in the model.")
+        raise PlanError(
+            "--draws cannot be used with --where, or with a model that has a column named draw."
+        )
     else:
         pieces = (
             table.add_column(0, "draw", pa.array(np.full(table.num_rows, number)))

@@ -33,7 +33,7 @@ def schema() -> None:
 @click.option(
     "--dates",
     type=click.Choice(["day-first", "month-first"]),
-    help="How to read dates that leave it open, such as 01/02/2019; default such columns are left out.",
+    help="How to read ambiguous dates, such as 01/02/2019; by default such columns are left out.",
 )
 @reads_tables("id_format", "delimiter", "encoding")
 def draft(
@@ -137,8 +137,7 @@ def domains(
 ) -> None:
     """Find domains of a party's columns with noise, where nobody knows them beforehand.
 
-    A domain is found once. The result is recorded on this machine, and given again when asked
-    again.
+    A domain is found once. The result is recorded on this machine, and further calls return it.
     """
     from ..party.domain_record import DomainRecord, Search, cells_digest
     from ..party.persons import sample_rows

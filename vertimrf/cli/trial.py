@@ -52,7 +52,7 @@ def synthesize(
     epsilon: float,
     outputs: Outputs,
 ) -> None:
-    """Synthesise a table on one machine, from one TABLE or in a trial with all roles."""
+    """Synthesise a table on one machine, from one TABLE, or from several in a trial of all roles."""
     from ..plan.open_schema import OpenSchema
     from ..plan.plan import target_in_words
 

@@ -120,7 +120,7 @@ class PlanOptions:
 
     expected_records: int | None = _option(None, "Public order of magnitude of the table.")
     delta: float | None = _option(None, DELTA_HELP)
-    tau: int = _option(TAU, "Largest clique of the global model, cells.")
+    tau: int = _option(TAU, "Largest clique of the global model, in cells.")
     encoder: str = _option(
         ENCODER,
         "count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
@@ -131,7 +131,7 @@ class PlanOptions:
     keys: int | None = None
     message_bytes: int | None = _option(
         None,
-        f"Budget for a party's sketches, MB, local marginals on top; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
+        f"Budget for a party's sketches in MB, besides local marginals; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
         f"{PAIRS_BYTES / 1e6:g}.",
     )
     collusion_epsilon: float | None = _option(
@@ -145,14 +145,14 @@ class PlanOptions:
         "What the result is for: 'pay ~ age + sex', 'mean(pay) by sex, year', 'pay vs sex, age', or columns "
         "together, 'pay,sex,age'; repeat for more.",
     )
-    records_per_person: int = _option(1, "At most; every party leaves out further ones.")
+    records_per_person: int = _option(
+        1, "Most records of one person; parties leave out further ones."
+    )
     population: str = _option(
         INNER,
-        "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer).",
+        "People of the table, if parties hold different people: those that all hold (inner), or everybody (outer).",
     )
-    domain_share: float = _option(
-        DOMAIN_SHARE, "Part of epsilon that private domains are found with."
-    )
+    domain_share: float = _option(DOMAIN_SHARE, "Share of epsilon for finding private domains.")
     even_if_useless: bool = _option(False, "Plan even if the result is predicted to be useless.")
 
     def __post_init__(self) -> None:

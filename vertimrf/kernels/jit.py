@@ -40,6 +40,8 @@ from .read_only import ReadOnlyCache, read_only_folder
 
 T = TypeVar("T")
 
+# ``fastmath`` of kernels whose sums may be reassociated for vectorisation; nothing else is relaxed.
+VECTOR = {"reassoc", "contract", "nsz"}
 # Slices per thread: on a busy machine some threads are slower.
 SLICES = 4
 

@@ -32,10 +32,10 @@ import math
 
 import numpy as np
 
-from .jit import kernel
+from .jit import VECTOR, kernel
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of
-# rows; vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past
+# rows; vertimrf.model.propagation fills them in. Names ending in 0 and 1 are a first index and one past
 # the last.
 P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(
     10
@@ -70,7 +70,7 @@ G_COLUMNS = 12
 # along it.
 T_TABLE, T_ROWS, T_INNER, T_RUN, T_ALONG, T_COLUMNS = range(6)
 C_CELLS, C_UP, C_DOWN, C_COLUMNS = range(4)
-B_PASS, B_FIRST, B_LAST, B_SUMS, B_LENGTH, B_COLUMNS = range(6)
+B_FIRST, B_LAST, B_SUMS, B_COLUMNS = range(4)
 
 COLLECT, DISTRIBUTE, ROOT = range(3)
 # Parts of a pass; sums select several.
@@ -79,9 +79,6 @@ WHOLE = PREPARE | BLOCKS | FINISH
 
 # A bare 0 is a separate type to Numba, which would compile its callees again.
 NONE, ONE = np.int64(0), np.int64(1)
-
-# Sums may be reassociated for vectorisation; nothing else is relaxed.
-VECTOR = {"reassoc", "contract", "nsz"}
 
 
 @kernel
@@ -379,46 +376,28 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
             )
             continue
         for x in range(rows):
+            factor, row = above, temporary
             if factors == 0:
-                factor = temporary
                 _fill(memory, temporary, inner, 1.0)
-            else:
-                factor = above
             for i in range(factors):
-                row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
-                if i == factors - 1:
-                    _run_rows(
-                        memory,
-                        factor,
-                        row,
-                        NONE,
-                        targets,
-                        steps,
-                        target_count,
-                        x,
-                        ONE,
-                        inner,
-                        scale + x,
-                        totals + x,
-                    )
-                else:
+                if i > 0:
                     _multiply(memory, factor, row, temporary, inner)
                     factor = temporary
-            if factors == 0:
-                _run_rows(
-                    memory,
-                    above,
-                    factor,
-                    NONE,
-                    targets,
-                    steps,
-                    target_count,
-                    x,
-                    ONE,
-                    inner,
-                    scale + x,
-                    totals + x,
-                )
+                row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
+            _run_rows(
+                memory,
+                factor,
+                row,
+                NONE,
+                targets,
+                steps,
+                target_count,
+                x,
+                ONE,
+                inner,
+                scale + x,
+                totals + x,
+            )
     if last > first:
         _carry(
             levels,

@@ -62,8 +62,7 @@ def published_estimates(
 
     Returns:
         One measurement for each marginal. If every attribute of a marginal has one value, there are
-        no
-        other values to count: the cell is the total, and its error is half a record.
+        no other values to count: the cell is the total, and its error is half a record.
 
     Raises:
         PlanError: the marginals have more than 2^31 cells, or there are so many keys that the sums

@@ -376,28 +376,46 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
             )
             continue
         for x in range(rows):
-            factor, row = above, temporary
             if factors == 0:
+                factor = temporary
                 _fill(memory, temporary, inner, 1.0)
+            else:
+                factor = above
             for i in range(factors):
-                if i > 0:
+                row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
+                if i == factors - 1:
+                    _run_rows(
+                        memory,
+                        factor,
+                        row,
+                        NONE,
+                        targets,
+                        steps,
+                        target_count,
+                        x,
+                        ONE,
+                        inner,
+                        scale + x,
+                        totals + x,
+                    )
+                else:
                     _multiply(memory, factor, row, temporary, inner)
                     factor = temporary
-                row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
-            _run_rows(
-                memory,
-                factor,
-                row,
-                NONE,
-                targets,
-                steps,
-                target_count,
-                x,
-                ONE,
-                inner,
-                scale + x,
-                totals + x,
-            )
+            if factors == 0:
+                _run_rows(
+                    memory,
+                    above,
+                    factor,
+                    NONE,
+                    targets,
+                    steps,
+                    target_count,
+                    x,
+                    ONE,
+                    inner,
+                    scale + x,
+                    totals + x,
+                )
     if last > first:
         _carry(
             levels,

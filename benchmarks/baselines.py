@@ -6,7 +6,7 @@ import numpy as np
 import xxhash
 from numba import prange
 
-from vertimrf.kernels.jit import parallel_kernel
+from vertimrf.kernels.jit import kernel
 from vertimrf.kernels.prf import fill_words, keyed_word, tail
 from vertimrf.sketches.encoder import guess_stops
 
@@ -18,7 +18,7 @@ COUNTER = (1 << 24) - 1
 SLICE = 512
 
 
-@parallel_kernel
+@kernel(parallel=True)
 def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):
     """Raise every sketch to the highest level of its records.
 
@@ -74,7 +74,7 @@ def roofline_work(plan, party, rows):
     return lambda: _draw_and_scatter(work, offsets, digests, state)
 
 
-@parallel_kernel
+@kernel(parallel=True)
 def _draw_and_scatter(work, offsets, digests, state):
     """Per row: keys, words to draw, writes to scatter [shape=(t, 3)]."""
     for t in prange(len(work)):
@@ -100,7 +100,7 @@ def additions_work(plan, codes):
     return lambda: _add(places, codes, np.zeros((plan.repetitions, values, plan.buckets), np.int32))
 
 
-@parallel_kernel
+@kernel(parallel=True)
 def _add(places, codes, state):
     """Places are twice a bucket plus a sign bit [shape=(PLACES,), uint32]. All groups have the same
     number of values.

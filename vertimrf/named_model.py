@@ -362,7 +362,7 @@ class Model:
     def summary(self) -> str:
         """A description for people: columns, releases, cliques, size and standing."""
         names, ledger = self.schema.names, self.ledger
-        size, cliques = self.field.summarize(), self.field.tree.cliques
+        tree = self.field.tree
         kinds = dict.fromkeys(
             entry.released if entry.kind is Kind.OTHER else entry.kind.value
             for entry in ledger.entries
@@ -371,11 +371,13 @@ class Model:
             f"A model of {len(names):,} columns and {self.records:,.0f} records, as noisy figures tell.",
             *self.schema.lines(),
             f"Made of {len(ledger.entries)} noisy releases ({', '.join(kinds)}), epsilon {ledger.epsilon:.4g} in all.",
-            f"It keeps {size.cliques} groups of up to {size.treewidth + 1} columns together, {size.cells:,} cells.",
+            f"It keeps {len(tree.cliques)} groups of up to {tree.treewidth + 1} columns together, {tree.cells:,} cells.",
         ]
-        lines += [f"  {', '.join(names[a] for a in clique)}" for clique in cliques[:MAX_LISTED]]
-        if len(cliques) > MAX_LISTED:
-            lines.append(f"  … and {len(cliques) - MAX_LISTED:,} more.")
+        lines += [
+            f"  {', '.join(names[a] for a in clique)}" for clique in tree.cliques[:MAX_LISTED]
+        ]
+        if len(tree.cliques) > MAX_LISTED:
+            lines.append(f"  … and {len(tree.cliques) - MAX_LISTED:,} more.")
         if self.others:
             counts = ", ".join(
                 f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts

@@ -621,9 +621,6 @@ def test_save_and_load(tmp_path):
     assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss
 
 
-def test_summary():
+def test_size_of_a_tree():
     tree = junction_tree((4, 5, 6), [(0, 1), (1, 2)])
-    summary = MarkovRandomField(tree, 1.0, []).summarize()
-    assert (summary.cliques, summary.cells, summary.largest, summary.treewidth) == (2, 50, 30, 1)
-    assert summary.bytes == 400
-    assert "50 cells" in str(summary)
+    assert (len(tree.cliques), tree.cells, tree.largest, tree.treewidth) == (2, 50, 30, 1)

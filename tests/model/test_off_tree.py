@@ -307,7 +307,7 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back():
     theta, after = dual.step(0.01, np.zeros_like(counts), 0.1, 300, None)
     assert dual.effective < 0.99
     assert np.abs(after - before).max() > 1
-    dual.undo(theta)
+    dual.absorb(-theta)
     assert dual.effective == pytest.approx(1)
     np.testing.assert_allclose(dual.calibrate(np.zeros_like(counts))[1], before)
     np.testing.assert_allclose(dual.theta, 0, atol=1e-12)

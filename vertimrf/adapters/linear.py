@@ -138,7 +138,9 @@ def fitted(
 
 
 def warm_model(domain: Any, potentials: Any) -> MarkovRandomField | None:
-    """A peer's potentials as a model to start from. None if there are none for this domain, or if they are all zero or not finite.
+    """A peer's potentials as a model to start from.
+
+    It is None if there are none for this domain, or if they are all zero or not finite.
 
     Args:
         domain: mbi's domain.

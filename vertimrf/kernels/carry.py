@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import kernel
-
-# Sums may be reassociated for vectorisation; nothing else is relaxed.
-VECTOR = {"reassoc", "contract", "nsz"}
+from .jit import VECTOR, kernel
 
 
 @kernel

@@ -4,8 +4,7 @@ The noise is discrete Gaussian.
 
 In every repetition, a record has one bucket and one sign. Both come from a keyed word (``prf``), a
 function of the secret, the record and the repetition. Several repetitions share one word. Counters
-are sums. So chunks, threads and parts of a table can be added and subtracted in any order with the
-same bits.
+are sums. So chunks, threads and parts of a table can be added in any order with the same bits.
 
 The noise is half-integral: P(z) is proportional to exp(-z^2 / (2 variance)) for z = ..., -1/2, 1/2,
 .... So no noisy counter is zero, and its sign is unbiased. If a record changes a counter by a
@@ -29,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Words
-from .jit import for_each, in_slices, kernel
+from .jit import VECTOR, for_each, in_slices, kernel
 from .prf import fill_words, tail
 
 # Records per tile; their words and places stay in the second-level cache.
@@ -65,11 +64,10 @@ def add_records(
     codes: Codes,
     layout: Integers,
     log_buckets: int,
-    direction: int,
     state: Int32s,
     advance: Callable[[int, int], None] = silent,
 ) -> None:
-    """Add the signs of all records to their counters, or subtract them.
+    """Add the signs of all records to their counters.
 
     Args:
         k0, k1: secret key [uint64].
@@ -78,13 +76,12 @@ def add_records(
         layout: per group, its first row and its kind [shape=(d, 2), int64]. Kind 1 is a contrast:
             code 0 adds to the row and code 1 subtracts from it. Kind 0 has one row per value.
         log_buckets: binary logarithm of the number of buckets, at most 15.
-        direction: 1 to add the records, -1 to subtract them.
         state: counters, updated [shape=(r, v, b), int32]. The caller ensures that they cannot
             overflow.
         advance: called with the number of words done, and of all words.
     """
     words, _ = words_needed(len(state), log_buckets)
-    data = (digests, codes, layout, log_buckets, np.int32(direction), state)
+    data = (digests, codes, layout, log_buckets, state)
     step = STEP_WORDS * numba.get_num_threads()
     for first in range(0, words, step):
         last = min(first + step, words)
@@ -97,7 +94,7 @@ def add_records(
 
 
 @kernel
-def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, direction, state):  # type: ignore[no-untyped-def]
+def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
     slot_bits = log_buckets + 1
     per_word = WORD_BITS // slot_bits
@@ -122,13 +119,13 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, directio
                     code = codes[i, first : first + count]
                     if layout[i, 1] == 0:
                         for a in range(count):
-                            sign = direction - 2 * direction * np.int32(place[a] & np.uint32(1))
+                            sign = 1 - 2 * np.int32(place[a] & np.uint32(1))
                             table[code[a], place[a] >> np.uint32(1)] += sign
                         continue
                     row = table[0]
                     for a in range(count):
                         odd = np.uint32(code[a]) ^ (place[a] & np.uint32(1))
-                        row[place[a] >> np.uint32(1)] += direction - 2 * direction * np.int32(odd)
+                        row[place[a] >> np.uint32(1)] += 1 - 2 * np.int32(odd)
 
 
 class NoiseTable(NamedTuple):
@@ -244,15 +241,14 @@ def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  #
 
 @kernel
 def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
-    """Uniform quantiser, symmetric about zero: codes 0 ..
-
-    2^bits - 1, with cuts at 0 and at multiples of the step.
+    """Quantise uniformly and symmetrically about zero, with cuts at 0 and at multiples of the step.
 
     Args:
         doubled: twice the noisy counters, odd [shape=(r, v, b), int32].
         steps: width of a code, per row [shape=(v,), float64].
         bits: 1 to 4.
-        out: codes, all counters of a row together, written [shape=(v, r * b), uint8].
+        out: codes, 0 to 2^bits - 1, all counters of a row together, written [shape=(v, r * b),
+            uint8].
     """
     repetitions, values, buckets = doubled.shape
     half = 1 << (bits - 1)
@@ -266,11 +262,10 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
                 row[b] = np.uint8(np.int64(at) + half)
 
 
-# Sums are integers that float32 holds exactly in any order.
-EXACT = {"reassoc", "contract", "nsz"}
+# The sums below are integers that float32 holds exactly in any order.
 
 
-@kernel(forceinline=True, fastmath=EXACT)
+@kernel(forceinline=True, fastmath=VECTOR)
 def plus(sums, x, four):  # type: ignore[no-untyped-def]
     """Four sums, each with the product of ``x`` and one of four numbers added."""
     return (
@@ -281,7 +276,7 @@ def plus(sums, x, four):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel(fastmath=EXACT)
+@kernel(fastmath=VECTOR)
 def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-def]
     """Add up the products of all pairs of rows, the second row not after the first.
 

@@ -18,12 +18,8 @@ processes do, with other rounding.
 
 NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels
 are loaded from it (``read_only.py``). If no cache location is writable and there is no such folder,
-kernels run uncached. VERTIMRF_JIT_CACHE=0 turns the cache off. The threading layer is not set here,
-because it belongs to the embedding program.
-
-With the ``omp`` layer, the OpenMP runtime ends a forked child of a process that has run a parallel
-kernel at the child's first parallel kernel, without a Python error. :func:`threads`, in which all
-roles run, raises an error before that.
+kernels run uncached. VERTIMRF_JIT_CACHE=0 turns the cache off. No kernel runs on Numba's threading
+layer, which belongs to the embedding program, so kernels also run in forked processes.
 """
 
 from __future__ import annotations
@@ -44,6 +40,8 @@ from .read_only import ReadOnlyCache, read_only_folder
 
 T = TypeVar("T")
 
+# ``fastmath`` of kernels whose sums may be reassociated for vectorisation; nothing else is relaxed.
+VECTOR = {"reassoc", "contract", "nsz"}
 # Slices per thread: on a busy machine some threads are slower.
 SLICES = 4
 
@@ -63,11 +61,6 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function": no candidate location is writable
         return numba.njit(**options)(function)
-
-
-def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a kernel whose ``prange`` loops run on Numba's threads; for comparisons only."""
-    return kernel(function, parallel=True, **options)
 
 
 def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
@@ -186,20 +179,7 @@ def in_order(
     for_each(min(workers, numba.get_num_threads()), run)
 
 
-# Threading layer that the parent of a forked process was using, if any.
-_forked_from: str | None = None
-
-
-def _remember_fork() -> None:
-    global _forked_from
-    try:
-        _forked_from = numba.threading_layer()
-    except ValueError:  # no parallel kernel has run yet
-        return
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_remember_fork)
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
@@ -213,13 +193,7 @@ def threads(num_threads: int | None) -> Iterator[None]:
 
     Raises:
         ValueError: ``num_threads`` is less than 1.
-        RuntimeError: this process was forked in a way in which parallel kernels would end it.
     """
-    if _forked_from == "omp":
-        raise RuntimeError(
-            "This process was forked from one that ran compiled kernels, so OpenMP would end it; start processes by spawn "
-            "or forkserver, or set NUMBA_THREADING_LAYER=workqueue."
-        )
     if num_threads is None:
         yield
         return

@@ -17,9 +17,8 @@ UNSETTLED = np.uint8(0)
 
 
 def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> Words:
-    """2^64 P(max of ``phantoms`` draws <= l), rounded, for l = floor ..
-
-    ceiling - 1 [shape=(levels - 1,), uint64].
+    """2^64 P(max of ``phantoms`` draws <= l), rounded, for l from floor to ceiling - 1
+    [shape=(levels - 1,), uint64].
     """
     with localcontext() as context:
         context.prec = 60

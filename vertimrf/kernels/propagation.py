@@ -32,10 +32,10 @@ import math
 
 import numpy as np
 
-from .jit import kernel
+from .jit import VECTOR, kernel
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of
-# rows; vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past
+# rows; vertimrf.model.propagation fills them in. Names ending in 0 and 1 are a first index and one past
 # the last.
 P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(
     10
@@ -70,7 +70,7 @@ G_COLUMNS = 12
 # along it.
 T_TABLE, T_ROWS, T_INNER, T_RUN, T_ALONG, T_COLUMNS = range(6)
 C_CELLS, C_UP, C_DOWN, C_COLUMNS = range(4)
-B_PASS, B_FIRST, B_LAST, B_SUMS, B_LENGTH, B_COLUMNS = range(6)
+B_FIRST, B_LAST, B_SUMS, B_COLUMNS = range(4)
 
 COLLECT, DISTRIBUTE, ROOT = range(3)
 # Parts of a pass; sums select several.
@@ -79,9 +79,6 @@ WHOLE = PREPARE | BLOCKS | FINISH
 
 # A bare 0 is a separate type to Numba, which would compile its callees again.
 NONE, ONE = np.int64(0), np.int64(1)
-
-# Sums may be reassociated for vectorisation; nothing else is relaxed.
-VECTOR = {"reassoc", "contract", "nsz"}
 
 
 @kernel

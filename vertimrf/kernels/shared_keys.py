@@ -12,7 +12,7 @@ Per key, l + 1 terms go into a table with one extra place per axis ("any value")
 is its share minus that of the case before. It is added at the holders with which the case agrees,
 and at "any value" elsewhere. In the end the "any value" places are added to all others, axis by
 axis. The work is O(keys l + cells) instead of O(keys l cells). Shares are multiples of 2^-ceiling,
-so sums are exact, whatever the threads and blocks.
+so sums are exact in any order.
 
 Axes: r = sketch rows (values) of all attributes, k = keys, a = attributes, m = marginals, c =
 cells, g = grid points.
@@ -21,9 +21,8 @@ cells, g = grid points.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from .jit import kernel, parallel_kernel
+from .jit import kernel
 
 # Keys at a time; the work arrays of a strip stay in the cache of the core.
 STRIP = 512
@@ -33,39 +32,39 @@ LEVEL, SECOND = 56, 48
 WAY = (1 << 32) - 1
 
 
-@parallel_kernel
-def largest_two(levels, first_row, largest, second, holder):  # type: ignore[no-untyped-def]
+@kernel
+def largest_two(levels, first_row, begin, end, largest, second, holder):  # type: ignore[no-untyped-def]
     """Per key and attribute, the largest level, its first holder, and the second largest level.
 
     Args:
         levels: sketches of all attributes, one after another [shape=(r, k), uint8].
         first_row: where the rows of each attribute start, and their end [shape=(a + 1,), int64].
+        begin, end: range of attributes.
         largest, second: written; ``second`` is 0 if there is only one value [both shape=(a, k),
             uint8].
         holder: written [shape=(a, k), uint16].
     """
-    attributes, keys = largest.shape
-    strips = (keys + STRIP - 1) // STRIP
-    for task in prange(attributes * strips):
-        i = task // strips
-        begin = task % strips * STRIP
-        end = min(begin + STRIP, keys)
-        high = largest[i, begin:end]
-        next_high = second[i, begin:end]
-        at = holder[i, begin:end]
-        high[:] = 0
-        next_high[:] = 0
-        at[:] = 0
-        for r in range(first_row[i], first_row[i + 1]):
-            value = np.uint16(r - first_row[i])
-            row = levels[r, begin:end]
-            for k in range(row.size):
-                x = row[k]
-                h = high[k]
-                beaten = min(x, h)
-                next_high[k] = max(next_high[k], beaten)
-                at[k] = value if x > h else at[k]
-                high[k] = max(x, h)
+    keys = largest.shape[1]
+    for i in range(begin, end):
+        for first in range(0, keys, STRIP):
+            last = min(first + STRIP, keys)
+            high = largest[i, first:last]
+            next_high = second[i, first:last]
+            at = holder[i, first:last]
+            for k in range(at.size):
+                high[k] = 0
+                next_high[k] = 0
+                at[k] = 0
+            for r in range(first_row[i], first_row[i + 1]):
+                value = np.uint16(r - first_row[i])
+                row = levels[r, first:last]
+                for k in range(row.size):
+                    x = row[k]
+                    h = high[k]
+                    beaten = min(x, h)
+                    next_high[k] = max(next_high[k], beaten)
+                    at[k] = value if x > h else at[k]
+                    high[k] = max(x, h)
 
 
 @kernel
@@ -107,9 +106,9 @@ def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untype
 # many possibly overlapping arrays.
 
 
-@parallel_kernel
+@kernel
 def union_shares(  # type: ignore[no-untyped-def]
-    largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks
+    largest, second, holder, sizes, members, first_member, first_cell, ceiling, begin, end, out
 ):
     """Sum over the keys of 2^(ceiling - level).
 
@@ -123,51 +122,42 @@ def union_shares(  # type: ignore[no-untyped-def]
         first_cell: where each marginal's cells start, and their end; C order [shape=(m + 1,),
             int64].
         ceiling: the highest level.
-        blocks: number of pieces of the keys, for the threads; the sums do not depend on it.
-
-    Returns:
-        Sums [shape=(c,), int64]; they wrap around unless keys * 2^(ceiling - lowest level) < 2^63.
+        begin, end: range of marginals.
+        out: sums, written; they wrap around unless keys * 2^(ceiling - lowest level) < 2^63
+            [shape=(c,), int64].
     """
     keys = largest.shape[1]
-    marginals = first_member.size - 1
-    first_place = np.zeros(marginals + 1, np.int64)
-    for m in range(marginals):
-        places = 1
-        for j in range(first_member[m], first_member[m + 1]):
-            places *= sizes[members[j]] + 1
-        first_place[m + 1] = first_place[m] + places
-    tables = np.zeros((blocks, first_place[marginals]), np.int64)
-    for task in prange(marginals * blocks):
-        m = task % marginals
-        block = task // marginals
-        table = tables[block, first_place[m] : first_place[m + 1]]
+    work = np.empty((4, STRIP), np.int64)
+    seconds, place, share, term = work[0], work[1], work[2], work[3]
+    for m in range(begin, end):
         chosen = members[first_member[m] : first_member[m + 1]]
+        places = 1
+        for j in range(chosen.size):
+            places *= sizes[chosen[j]] + 1
+        table = np.zeros(places, np.int64)
         # The last row stays 0, because nothing follows the last attribute.
-        words = np.empty((chosen.size + 1, STRIP), np.int64)
-        words[chosen.size] = 0
-        work = np.empty((4, STRIP), np.int64)
-        seconds, place, share, term = work[0], work[1], work[2], work[3]
+        words = np.zeros((chosen.size + 1, STRIP), np.int64)
         outside = np.int64(0)
-        last = keys * (block + 1) // blocks
-        for begin in range(keys * block // blocks, last, STRIP):
-            end = min(begin + STRIP, last)
-            width = end - begin
-            stride = table.size
+        for first in range(0, keys, STRIP):
+            last = min(first + STRIP, keys)
+            width = last - first
+            stride = places
             for j in range(chosen.size):
                 i = chosen[j]
                 stride //= sizes[i] + 1
                 _pack(
-                    largest[i, begin:end],
-                    second[i, begin:end],
-                    holder[i, begin:end],
+                    largest[i, first:last],
+                    second[i, first:last],
+                    holder[i, first:last],
                     stride,
                     words[j],
                 )
                 for above in range(j - 1, -1, -1):
                     _exchange(words[above, :width], words[above + 1, :width])
-            seconds[:] = 0
-            place[:] = 0
-            share[:] = 0
+            for k in range(STRIP):
+                seconds[k] = 0
+                place[k] = 0
+                share[k] = 0
             _differ(seconds[:width], words[0], ceiling, share, term)
             for k in range(width):
                 outside += term[k]
@@ -177,16 +167,10 @@ def union_shares(  # type: ignore[no-untyped-def]
                 for k in range(width):
                     table[place[k]] += term[k]
         table[0] += outside
-    out = np.empty(first_cell[marginals], np.int64)
-    for m in prange(marginals):
-        table = tables[0, first_place[m] : first_place[m + 1]]
-        for block in range(1, blocks):
-            table += tables[block, first_place[m] : first_place[m + 1]]
         # Axis by axis, add the "any value" place, the first, to all others. The table shrinks
         # towards its start.
-        chosen = members[first_member[m] : first_member[m + 1]]
         inner = 1
-        outer = table.size
+        outer = places
         for j in range(chosen.size - 1, -1, -1):
             size = sizes[chosen[j]]
             outer //= size + 1
@@ -198,13 +182,13 @@ def union_shares(  # type: ignore[no-untyped-def]
                     for v in range(size):
                         table[target + v * inner + q] = table[source + (v + 1) * inner + q] + shared
             inner *= size
-        out[first_cell[m] : first_cell[m + 1]] = table[:inner]
-    return out
+        for cell in range(inner):
+            out[first_cell[m] + cell] = table[cell]
 
 
-@parallel_kernel
+@kernel
 def invert_shares(  # type: ignore[no-untyped-def]
-    shares, low, high, scale, position, log_size, slope, factor, error, sizes, errors
+    shares, low, high, scale, position, log_size, slope, factor, error, begin, end, sizes, errors
 ):
     """Numbers of items from summed shares, by interpolation in a tabulated law.
 
@@ -220,10 +204,11 @@ def invert_shares(  # type: ignore[no-untyped-def]
         slope: d log_size / d position [shape=(g,), float64].
         factor: factor that corrects the bias of the number [shape=(g,), float64].
         error: relative standard error of the number [shape=(g,), float64].
+        begin, end: range of cells.
         sizes, errors: number of items and its standard error, written [both shape=(c,), float64].
     """
     last = position.size - 1
-    for cell in prange(shares.size):
+    for cell in range(begin, end):
         mean = shares[cell] * scale
         if mean >= high:
             y = position[0]

@@ -99,7 +99,7 @@ JOBS = (
         "count sketches",
         {COUNTS},
         (
-            (count_sketch._add_words, (*KEY, *RANGE, U1, H2, I2, int64, int32, M3)),
+            (count_sketch._add_words, (*KEY, *RANGE, U1, H2, I2, int64, M3)),
             (count_sketch.add_noise, (M1, int64, H1, int16[::1], I1)),
             (count_sketch.settle_noise, (M1, H1, I1, uint64[:, ::1], H1, U1, U1, int64)),
             # Some of the repetitions, and all of them at once.

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Floats, Integers
 from ..errors import ModelError
-from .measurement import BinMap, Measurement, bin_table, binned_sizes
+from .measurement import BinMap, Measurement, bin_table, binned_sizes, by_class
 from .pair_marginals import merge_maps
 
 # Least records of a value. Its noisy count may be negative, but a condition on it must have mass.
@@ -39,8 +39,7 @@ class Compression:
         """
         if bins is None:
             return None
-        out = np.zeros(int(self.classes.max()) + 1, np.int64)
-        out[self.classes] = bins
+        out = by_class(self.classes, bins)
         return out if (out[self.classes] == bins).all() else None
 
     def spread(self, table: Floats, axis: int, bins: BinMap | None = None) -> Floats:
@@ -93,7 +92,7 @@ def compression_maps(
                 maps.setdefault(a, []).append(bins)
     out = {}
     for a, bin_maps in maps.items():
-        classes = merge_maps(bin_maps).classes if a not in except_for else None
+        classes = merge_maps(bin_maps) if a not in except_for else None
         if classes is not None:
             # Bins without values become no classes.
             compressed = np.unique(classes, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -18,7 +18,7 @@ from ..kernels.jit import for_each
 from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
 from .measurement import BinMap, bin_table, binned_sizes
-from .pair_marginals import Merged, merge_maps, pair_marginals, summed
+from .pair_marginals import class_bins, merge_maps, pair_marginals, summed
 from .propagation import Propagation
 from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 
@@ -39,33 +39,6 @@ class Factor:
 
     attributes: tuple[int, ...]
     logs: Floats
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Size of a model and rough cost of its fit, from public figures only.
-
-    Attributes:
-        cliques: cliques of the junction tree.
-        cells: cells of all clique tables.
-        largest: cells of the largest clique.
-        treewidth: attributes of the widest clique, less one.
-        bytes: memory of the clique tables, once they are computed.
-        seconds: rough time of one fit.
-    """
-
-    cliques: int
-    cells: int
-    largest: int
-    treewidth: int
-    bytes: int
-    seconds: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.cliques} cliques, {self.cells:,} cells, largest {self.largest:,}, treewidth {self.treewidth}, "
-            f"{self.bytes / 2**20:.1f} MiB, about {self.seconds:.2g} s"
-        )
 
 
 class MarkovRandomField:
@@ -176,7 +149,7 @@ class MarkovRandomField:
             )
             for attributes, given in zip(wanted, value_maps, strict=True)
         ]
-        merged: dict[int, Merged] = {}
+        classes: dict[int, BinMap | None] = {}
         pairs = [i for i, names in enumerate(wanted) if len(names) == 2 and names[0] != names[1]]
         of_attribute: dict[int, list[BinMap | None]] = collections.defaultdict(list)
         for i in pairs:
@@ -184,8 +157,7 @@ class MarkovRandomField:
                 of_attribute[a].append(bin_map)
         for a, bin_maps in of_attribute.items():
             self.check((a,))
-            merged[a] = merge_maps(bin_maps)
-        classes = {a: m.classes for a, m in merged.items()}
+            classes[a] = merge_maps(bin_maps)
         for a, b in (wanted[i] for i in pairs):
             cells = math.prod(
                 binned_sizes((self.tree.sizes[a], self.tree.sizes[b]), (classes[a], classes[b]))
@@ -200,7 +172,8 @@ class MarkovRandomField:
                 a, b = attributes
                 table = (tables[a, b] if a < b else tables[b, a].T) * self.total
                 left = [
-                    merged[x].bins_of(m) for x, m in zip(attributes, attribute_maps, strict=True)
+                    class_bins(classes[x], m)
+                    for x, m in zip(attributes, attribute_maps, strict=True)
                 ]
             else:
                 names = tuple(int(a) for a in attributes)
@@ -238,10 +211,6 @@ class MarkovRandomField:
         if not all(0 < belief.sum() < math.inf for belief in beliefs):
             raise ModelError(NO_PROBABILITY)
         return beliefs
-
-    def summarize(self) -> Summary:
-        """Cells, treewidth, bytes and time of a fit."""
-        return summary_of(self.tree)
 
     def weighed(self, off_tree: Sequence[Factor]) -> MarkovRandomField:
         """The same model with these off-tree factors instead of its present ones."""
@@ -525,12 +494,3 @@ def _taking(factor: Factor, attribute: int, codes: Integers) -> Factor:
 
 def _transposed(table: Floats, names: Sequence[int], wanted: Sequence[int]) -> Floats:
     return np.ascontiguousarray(table.transpose([names.index(a) for a in wanted]))
-
-
-def summary_of(tree: JunctionTree) -> Summary:
-    """Size of a model on a tree, and the cost of fitting it."""
-    # A fit takes about 300 propagations.
-    seconds = 0.02 + 300 * (1.5e-9 * tree.cells + 1e-5 * len(tree.cliques))
-    return Summary(
-        len(tree.cliques), tree.cells, tree.largest, tree.treewidth, 8 * tree.cells, seconds
-    )

@@ -191,6 +191,18 @@ def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]
     return np.ascontiguousarray(table)
 
 
+def by_class(classes: BinMap, bins: BinMap) -> BinMap:
+    """Convert a map value -> bin to a map class -> bin [shape=(classes,), int64].
+
+    Args:
+        classes: the map value -> class [shape=(size,), int64].
+        bins: the map value -> bin, the same for all values of a class [shape=(size,), int64].
+    """
+    out = np.zeros(int(classes.max()) + 1, np.int64)
+    out[classes] = bins
+    return out
+
+
 def padded(table: Floats, shape: Sequence[int]) -> Floats:
     """Add empty bins at the end of each axis of a table, up to a shape."""
     if table.shape == tuple(shape):

@@ -116,10 +116,6 @@ class RowDual(StepDual):
         self._tables.add_logs(self._fresh, self.theta, logs)
         return min(_effective_share(self._logs), _effective_share(logs))
 
-    def undo(self, theta: Floats) -> None:
-        """Undo the last step, whose solution was ``theta``."""
-        self.absorb(-theta)
-
 
 def _effective_share(logs: Floats) -> float:
     weights = np.exp(logs - logs.max())
@@ -209,7 +205,7 @@ def _descend(
         report = None if progress is None else functools.partial(progress, step)
         theta, expected = dual.step(weight, theta, tolerance, DEFAULT.iterations, report)
         if dual.effective < MIN_EFFECTIVE:
-            dual.undo(theta)
+            dual.absorb(-theta)
             if shorter >= (TIMES_SHORTER if math.isinf(misfit) else 1):
                 return
             shorter += 1

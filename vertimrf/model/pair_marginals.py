@@ -23,6 +23,7 @@ from ..arrays import Floats, Integers
 from ..kernels import carry as kernels
 from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
+from .measurement import by_class
 from .propagation import axis_map, merged_axes
 
 Pair = tuple[int, int]
@@ -75,41 +76,40 @@ class _Carried:
         return runs
 
 
-@dataclass(frozen=True, eq=False)
-class Merged:
-    """The common refinement of several bin maps of one attribute: values that no map distinguishes
-    are in one class.
+def merge_maps(maps: Iterable[Integers | None]) -> Integers | None:
+    """The common refinement of an attribute's bin maps: values that no map distinguishes are in one
+    class.
 
-    Attributes:
-        classes: the map value -> class [shape=(size,), int64], or None if every value is a class.
+    Args:
+        maps: maps value -> bin [each shape=(size,), int64], or None for values.
+
+    Returns:
+        The map value -> class [shape=(size,), int64], or None if every value is a class.
     """
-
-    classes: Integers | None
-
-    def bins_of(self, bins: Integers | None) -> Integers | None:
-        """Convert one of the maps to a map class -> bin; None if classes are its bins."""
-        if bins is None or self.classes is None:
-            return bins
-        out = np.zeros(int(self.classes.max()) + 1, np.int64)
-        out[self.classes] = bins
-        return (
-            None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
-        )
-
-
-def merge_maps(maps: Iterable[Integers | None]) -> Merged:
-    """The common refinement of an attribute's bin maps (value -> bin, or None for values)."""
     different: dict[bytes, Integers] = {}
     for bins in maps:
         if bins is None:
-            return Merged(None)
+            return None
         different.setdefault(bins.tobytes(), bins)
     if len(different) == 1:
         (bins,) = different.values()
         # Bins without values remain.
-        return Merged(np.asarray(bins, np.int64))
+        return np.asarray(bins, np.int64)
     _, classes = np.unique(np.stack(list(different.values())), axis=1, return_inverse=True)
-    return Merged(classes.reshape(-1).astype(np.int64))
+    return classes.reshape(-1).astype(np.int64)
+
+
+def class_bins(classes: Integers | None, bins: Integers | None) -> Integers | None:
+    """Convert one of the maps that were merged to a map class -> bin; None if classes are its bins.
+
+    Args:
+        classes: from :func:`merge_maps`.
+        bins: the map.
+    """
+    if bins is None or classes is None:
+        return bins
+    out = by_class(classes, bins)
+    return None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
 
 
 def pair_marginals(

@@ -600,7 +600,7 @@ class _Program:
         length = sums + walk.stride * (2 * len(walk.active) + 2)
         for b in range(pieces):
             cut = [units * i // pieces * unit for i in (b, b + 1)]
-            self.blocks.append([len(self.passes), *cut, self._take(length), length])
+            self.blocks.append([*cut, self._take(length)])
 
     def _terms(
         self, tables: Iterable[_Table], span: Attributes, inner: Attributes

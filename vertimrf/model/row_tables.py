@@ -22,8 +22,8 @@ from ..kernels import propagation
 from ..kernels import rows as kernels
 from ..kernels.contingency import joints
 from ..kernels.jit import for_each, in_slices
-from .measurement import Measurement, by_measurement
-from .pair_marginals import Merged, merge_maps
+from .measurement import BinMap, Measurement, by_measurement
+from .pair_marginals import class_bins, merge_maps
 from .proximal_step import cell_terms
 
 # Number of 16-bit codes. A group grows up to MAX_GROUP cells, which the caches keep.
@@ -60,10 +60,15 @@ class RowTables:
 
     def __init__(self, marginals: Sequence[Measurement]) -> None:
         self._marginals = marginals
-        merged, self._sizes = _merged(marginals)
-        self._classes = {a: m.classes for a, m in merged.items()}
+        self._classes, self._sizes = _merged(marginals)
         by_class = [
-            replace(m, bins=tuple(map(lambda a, b: merged[a].bins_of(b), m.attributes, m.bins)))
+            replace(
+                m,
+                bins=tuple(
+                    class_bins(self._classes[a], b)
+                    for a, b in zip(m.attributes, m.bins, strict=True)
+                ),
+            )
             for m in marginals
         ]
         groups, homes = _grouped([m.attributes for m in marginals], self._sizes)
@@ -158,7 +163,7 @@ class RowTables:
         return by_measurement(counts, self._marginals)
 
 
-def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, Merged], list[int]]:
+def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, BinMap | None], list[int]]:
     """The common refinement of every attribute's bins, and the number of its classes; 1 for
     attributes of no marginal.
     """
@@ -168,9 +173,9 @@ def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, Merged], list[i
             maps[a].append(bins)
             sizes[a] = max(sizes[a], size)
     merged = {a: merge_maps(maps[a]) for a in maps}
-    for a, of_attribute in merged.items():
-        if of_attribute.classes is not None:
-            sizes[a] = int(of_attribute.classes.max()) + 1
+    for a, classes in merged.items():
+        if classes is not None:
+            sizes[a] = int(classes.max()) + 1
     return merged, [sizes[a] for a in range(max(maps, default=-1) + 1)]
 
 

@@ -53,13 +53,14 @@ def budget_holding(sizes: Sequence[int], limit: int, zeros: Iterable[Factor]) ->
         zeros: factors of structural zeros.
     """
     edges = {pair for f in zeros for pair in itertools.combinations(f.attributes, 2)}
-    if not edges:
-        return CliqueBudget(sizes, limit)
     tree = junction_tree(sizes, edges)
     needed = max(
-        cells
-        for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True)
-        if len(clique) > 1
+        (
+            cells
+            for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True)
+            if len(clique) > 1
+        ),
+        default=0,
     )
     budget = CliqueBudget(sizes, max(limit, needed))
     budget.try_edges(edges)

@@ -360,14 +360,6 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         )
 
     @property
-    def law(self) -> tuple[Floats, Floats, float]:
-        """Likelihood ratios of one repetition, their probabilities, and the probability left out.
-
-        Probabilities are those without the record.
-        """
-        return self._law(RARE)
-
-    @property
     def known_hashes(self) -> GaussianEvent:
         """Price of all repetitions against an adversary who knows the buckets and signs.
 
@@ -400,13 +392,17 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         each += each % 2
         return GaussianEvent(math.sqrt(each * self.variance), self.records * each, times)
 
-    def _law(self, rare: float) -> tuple[Floats, Floats, float]:
+    def law(self, rare: float = RARE) -> tuple[Floats, Floats, float]:
+        """Likelihood ratios of one repetition, their probabilities, and the probability left out.
+
+        Probabilities are those without the record. About ``rare`` of them may be left out.
+        """
         if self.records > 1:
             return person_law(self.groups, self.variance, self.buckets, self.records, rare)
         return ratio_law(self.groups, self.variance, self.buckets, rare)
 
     def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
-        ratio, mass, lost = self._law(max(rare, RARE))
+        ratio, mass, lost = self.law(max(rare, RARE))
         loss = np.log(ratio)
         return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(
             -loss, mass, step, lost
@@ -415,7 +411,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
     def renyi(self, orders: Floats) -> Floats:
         if self.records > 1:
             return self.repetitions * person_renyi(
-                self.law, self.groups, self.variance, self.buckets, self.records, orders, self.rho
+                self.law(), self.groups, self.variance, self.buckets, self.records, orders, self.rho
             )
         forth = forward_renyi(self.groups, self.variance, self.buckets, orders, self.rho)
         back = backward_renyi(self.groups, self.variance, self.buckets, orders, self.rho)

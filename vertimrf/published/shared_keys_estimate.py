@@ -22,12 +22,11 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 
 from ..arrays import Bytes, Floats, Integers
 from ..errors import PlanError
-from ..kernels.jit import threads
+from ..kernels.jit import in_slices
 from ..kernels.shared_keys import invert_shares, largest_two, union_shares
 from ..model.measurement import Measurement
 from ..sketches.parameters import SharedKeyPlan
@@ -36,8 +35,8 @@ Bins = Integers | None
 # Grid points per unit of the logarithm of the number of items. The relative error of interpolation
 # is below 1e-4, far below that of the sketches.
 GRID = 4
-# Keys times attributes of all marginals that are worth another thread: about 50 microseconds.
-THREAD_WORK = 1 << 15
+# Fewest cells worth a thread.
+CELLS = 1 << 12
 
 
 def published_estimates(
@@ -63,8 +62,7 @@ def published_estimates(
 
     Returns:
         One measurement for each marginal. If every attribute of a marginal has one value, there are
-        no
-        other values to count: the cell is the total, and its error is half a record.
+        no other values to count: the cell is the total, and its error is half a record.
 
     Raises:
         PlanError: the marginals have more than 2^31 cells, or there are so many keys that the sums
@@ -74,11 +72,9 @@ def published_estimates(
     row = {attribute: i for i, attribute in enumerate(attributes)}
     sizes = [len(table) for table in levels]
     joined = np.concatenate(levels) if levels else np.empty((0, plan.keys), np.uint8)
-    worth = 1 + plan.keys * sum(map(len, marginals)) // THREAD_WORK
-    with threads(min(numba.get_num_threads(), worth)):
-        values, sigma, ends = estimate_cells(
-            plan, joined, sizes, [[row[a] for a in m] for m in marginals], total
-        )
+    values, sigma, ends = estimate_cells(
+        plan, joined, sizes, [[row[a] for a in m] for m in marginals], total
+    )
     out = []
     for marginal, begin, end in zip(marginals, [0, *ends], ends, strict=False):
         shape = [sizes[row[a]] for a in marginal]
@@ -132,20 +128,19 @@ def estimate_cells(
         np.empty(shape, np.uint8),
         np.empty(shape, np.uint16),
     )
-    largest_two(levels, np.array([0, *itertools.accumulate(sizes)]), largest, second, holder)
+    first_row = np.array([0, *itertools.accumulate(sizes)])
+    in_slices(
+        len(sizes),
+        1,
+        lambda begin, end: largest_two(levels, first_row, begin, end, largest, second, holder),
+    )
     first_cell = np.concatenate([[0], ends])
-    # Many marginals keep all threads busy; for few marginals the keys are cut into blocks.
-    blocks = min(-(-numba.get_num_threads() // len(marginals)), plan.keys)
-    shares = union_shares(
-        largest,
-        second,
-        holder,
-        values_of,
-        members[counted],
-        first_member,
-        first_cell,
-        plan.ceiling,
-        blocks,
+    shares = np.empty(int(ends[-1]), np.int64)
+    unions = largest, second, holder, values_of, members[counted], first_member, first_cell
+    in_slices(
+        len(marginals),
+        1,
+        lambda begin, end: union_shares(*unions, plan.ceiling, begin, end, shares),
     )
     items, errors = _invert(plan, shares)
     values = np.maximum(total + plan.phantoms * others - items, 0.0)
@@ -173,7 +168,12 @@ def _invert(plan: SharedKeyPlan, shares: Integers) -> tuple[Floats, Floats]:
     items, errors = np.empty(shares.size), np.empty(shares.size)
     low, high, *law = cut_law(plan.floor, plan.ceiling, plan.keys)
     top = 2.0**plan.ceiling
-    invert_shares(shares, low * top, high * top, 1 / plan.keys, *law, items, errors)
+    tabulated = low * top, high * top, 1 / plan.keys, *law
+    in_slices(
+        shares.size,
+        CELLS,
+        lambda begin, end: invert_shares(shares, *tabulated, begin, end, items, errors),
+    )
     return items, errors
 
 

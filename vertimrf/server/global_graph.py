@@ -293,7 +293,10 @@ def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> 
 def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:
     """A model's counts of measured marginals [each shaped as its counts]."""
     pairs = [i for i, m in enumerate(measurements) if len(m.attributes) == 2]
-    out = dict(zip(pairs, _tables([measurements[i] for i in pairs], fitted), strict=True))
+    tables = fitted.marginals(
+        [measurements[i].attributes for i in pairs], [measurements[i].bins for i in pairs]
+    )
+    out = dict(zip(pairs, tables, strict=True))
     for i in set(range(len(measurements))).difference(pairs):
         m = measurements[i]
         try:
@@ -307,11 +310,5 @@ def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) ->
                 functools.reduce(np.multiply.outer, [single / fitted.total for single in singles])
                 * fitted.total
             )
-        out[i] = padded(table, m.counts.shape)
-    return [out[i] for i in range(len(measurements))]
-
-
-def _tables(pairs: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:
-    """A model's counts of measured pairs [each shaped as its counts]."""
-    tables = fitted.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
-    return [padded(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]
+        out[i] = table
+    return [padded(out[i], m.counts.shape) for i, m in enumerate(measurements)]

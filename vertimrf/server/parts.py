@@ -4,11 +4,10 @@ A part is the people at certain parties and at no other. A party's marginal coun
 and a cross-party marginal those of both parties, but a model is fitted to the counts of one part.
 
 1. The margins of cross-party tables say how many records of each value the other party also has.
-They give each attribute's one-way
-   marginal in every part.
+   They give each attribute's one-way marginal in every part.
 2. A larger marginal is multiplied by factors of its attributes' values that give it the part's
-one-way marginals (raking; Deming
-   and Stephan, 1940). If presence at parties is independent of the attributes, this is one factor.
+   one-way marginals (raking; Deming and Stephan, 1940). If presence at parties is independent of
+   the attributes, this is one factor.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class Parts:
         for a in range(len(schema.sizes)):
             party = schema.party_of(a)
             sizes = initial.marginal((a,)) * (overlap.party_counts[party].records / initial.total)
-            holds = np.array([party in pattern for pattern in overlap.patterns])
+            holds = _with(overlap, party)
             counts = np.where(holds, overlap.counts, 0.0)[:, None] * (
                 sizes / max(overlap.counts[holds].sum(), 1.0)
             )

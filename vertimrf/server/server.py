@@ -171,7 +171,6 @@ class Estimates:
     """Measurements from the parties' messages; made by :meth:`Server.read`.
 
     Attributes:
-        plan_digest: digest of the plan that the messages follow [32 bytes].
         messages: one per party, in plan order.
         local: the parties' local marginals.
         crossing: measurements that span parties.
@@ -185,7 +184,6 @@ class Estimates:
         few_in_common: whether parties have far fewer people in common than the plan expects.
     """
 
-    plan_digest: bytes
     messages: tuple[Message, ...]
     local: tuple[Measurement, ...]
     crossing: tuple[Measurement, ...]
@@ -254,7 +252,6 @@ class Server:
                         if contradiction.significant
                     )
                     return Estimates(
-                        plan.digest(),
                         tuple(ordered),
                         local,
                         crossing.measurements,
@@ -336,7 +333,6 @@ class Server:
         few = few_in_common(plan, party_counts, crossing.matches)
         warnings = (overlap.sentence(plan.population),)
         return Estimates(
-            plan.digest(),
             tuple(messages),
             common,
             across,
@@ -363,7 +359,7 @@ class Server:
             ModelError: many records contradict the schema's structural zeros, so that no model fits
                 both.
         """
-        if estimates.plan_digest != self._plan.digest():
+        if estimates.messages[0].plan_digest != self._plan.digest():
             raise MessageError("The messages were made for another plan.")
         with threads(self._options.num_threads):
             return self._run(estimates)

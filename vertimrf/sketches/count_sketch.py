@@ -126,7 +126,7 @@ class CountSketchEncoder(Encoder):
         self._count(digests.size)
         log_buckets = self._plan.buckets.bit_length() - 1
         add_records(
-            *self._key, digests, codes, self._layout, log_buckets, 1, self._state, progress.advance
+            *self._key, digests, codes, self._layout, log_buckets, self._state, progress.advance
         )
 
     def _join(self, state: npt.NDArray[Any], counts: Integers) -> None:

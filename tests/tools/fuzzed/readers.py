@@ -440,8 +440,8 @@ def read_model(path, name, use):
     """A model as people sample it and ask it for marginals."""
     model = Model.load(path)
     _ = model.summary(), repr(model), model.ledger.standing
-    size = model.field.summarize()
-    if use.allows(size.bytes * (1 + len(model.others)), 0.0):
+    # Probabilities of all cliques take eight bytes a cell.
+    if use.allows(8 * model.field.tree.cells * (1 + len(model.others)), 0.0):
         model.sample(50, seed=1)
         names = model.schema.names
         model.marginal([picked(use.rng, names)])

@@ -29,7 +29,7 @@ from .model.measurement import BinMap, Measurement, binned_sizes
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
-from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan, packed_bytes
+from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan
 
 KIND = "party message"
 # Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of
@@ -211,20 +211,13 @@ def largest_message(plan: Plan) -> int:
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party])]
         larger = min(local.units, 2 ** len(sizes))
         cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
-        groups = plan.groups_of(party)
-        bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
-        rows = RECORDS_OVER_EXPECTED * plan.expected_records
-        sketches = (
-            0
-            if plan.sketch is None
-            else packed_bytes(plan.sketch.shapes(groups, rows), plan.sketch.bits)
+        bins = sum(
+            plan.schema.sizes[a]
+            for group in plan.groups_of(party)
+            for a in plan.groups[group].attributes
         )
-        sketches += sum(
-            packed_bytes(sketch.shapes((0,)), sketch.bits)
-            for sketch in plan.agreement_of(party).values()
-        )
-        sketches += plan.message_size(party) * bool(pairs := plan.counted_pairs(party))
-        headers = MARGINAL_HEADER * (len(sizes) + larger + len(pairs))
+        sketches = plan.message_size(party, RECORDS_OVER_EXPECTED * plan.expected_records)
+        headers = MARGINAL_HEADER * (len(sizes) + larger + len(plan.counted_pairs(party)))
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
 

@@ -648,8 +648,13 @@ class Plan:
             if party in self.schema.holders[attribute]
         }
 
-    def message_size(self, party: int) -> int:
-        """Bytes of the sketches or counts in a party's message, or approximately of its responses."""
+    def message_size(self, party: int, records: int | None = None) -> int:
+        """Bytes of the sketches or counts in a party's message, or approximately of its responses.
+
+        Args:
+            party: position of the party.
+            records: number of its records, of which responses are made; default the expected number.
+        """
         agreement = sum(
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
@@ -659,7 +664,9 @@ class Plan:
         if isinstance(self.sketch, EncryptedCountsPlan):
             rows = self.sketch.rows
             return 8 * sum(rows(one) * rows(other) for one, other in self.counted_pairs(party))
-        shapes = self.sketch.shapes(self.groups_of(party), self.expected_records)
+        shapes = self.sketch.shapes(
+            self.groups_of(party), self.expected_records if records is None else records
+        )
         return agreement + packed_bytes(shapes, self.sketch.bits)
 
 

@@ -370,6 +370,4 @@ def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> P
     """Make a plan from the settings of a run. Its nonce is new every time."""
     from ..plan.planner import make_plan
 
-    names = [field.name for field in fields(PlanOptions)]
-    planning = PlanOptions(**{name: getattr(settings, name) for name in names})
-    return make_plan(schema, settings.epsilon, planning, public_keys=keys)
+    return make_plan(schema, settings.epsilon, settings, public_keys=keys)

@@ -261,12 +261,8 @@ def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tupl
         assert isinstance(plan.sketch, EncryptedCountsPlan)
         shape = plan.sketch.rows(other), plan.sketch.rows(own)
         table = _array(arrays, f"table{number}", np.int64, shape)
-        least, most = float(table.min()), float(table.max())
-        if plan.sketch.contrasts:
-            # Contrasts have either sign.
-            least, most = 0.0, max(-least, most)
-        noise = math.sqrt(2) * plan.sketch.sigma
-        _check_counts(f"table {number}", least, most, plan.expected_records, noise)
+        noise, signed = math.sqrt(2) * plan.sketch.sigma, bool(plan.sketch.contrasts)
+        _check_counts(f"table {number}", table, plan.expected_records, noise, signed)
         out.append(table)
     return tuple(out)
 
@@ -306,7 +302,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     ):
         raise MessageError("the first party, and it alone, states a record count.")
     if count is not None:
-        _check_counts("the record count", count, count, plan.expected_records, plan.count_sigma)
+        _check_counts("the record count", count, plan.expected_records, plan.count_sigma)
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
     expected += len(tables)
     if len(arrays) != expected:
@@ -380,15 +376,19 @@ def _check_marginals(
     if not all(stated) or sum(m.units for m in larger) > local.units:
         raise MessageError("its marginals are not those of the plan's ledger.")
     for i, m in enumerate(marginals):
-        least, most = float(m.counts.min()), float(m.counts.max())
-        if m.contrasts:
-            # Contrasts have either sign.
-            least, most = 0.0, max(-least, most)
-        _check_counts(f"marginal {i}", least, most, m.units * expected, m.sigma)
+        _check_counts(f"marginal {i}", m.counts, m.units * expected, m.sigma, bool(m.contrasts))
 
 
-def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
-    """Refuse counts that are too far below 0 or above the expected records for noise."""
+def _check_counts(
+    what: str, counts: Integers | int, expected: float, sigma: float, signed: bool = False
+) -> None:
+    """Refuse counts that are too far below 0 or above the expected records for noise.
+
+    Contrasts are signed: their absolute values must not be too large.
+    """
+    least, most = float(np.min(counts)), float(np.max(counts))
+    if signed:
+        least, most = 0.0, max(-least, most)
     if (
         least < -NOISE_REACHES * sigma
         or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import PlanError
+from ..errors import PlanError, first
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..files.convert import Number, from_json, to_json
@@ -601,10 +601,8 @@ class Plan:
             ("impossible, and so in no row", self.schema.impossible),
             ("rules that every row keeps", self.schema.rules),
         ):
-            stated = list(map(str, every[:MAX_NAMED]))
-            more = [f"and {len(every) - MAX_NAMED:,} more"] * (len(every) > MAX_NAMED)
-            if stated:
-                lines.append(f"  {what}: {'; '.join([*stated, *more])}.")
+            if every:
+                lines.append(f"  {what}: {'; '.join(first(every, MAX_NAMED))}.")
         if self.records_per_person > 1:
             lines.append(
                 f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones."

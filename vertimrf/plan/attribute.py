@@ -405,14 +405,13 @@ class Attribute:
         """The attribute as the mapping that a schema file holds; parts at their defaults are left
         out.
         """
-        out: dict[str, Any] = {"name": self.name}
+        parts = {part: getattr(self, part.name) for part in fields(self)}
+        out = {part.name: value for part, value in parts.items() if value != part.default}
         if self.kind == "categorical":
             out["values"] = list(self.values)
-            if self.ordered:
-                out["ordered"] = True
-        elif self.kind == "integer":
-            out["codes"] = self.codes
         else:
+            del out["ordered"]
+        if self.kind == "numeric":
             out["edges"] = (
                 [
                     int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge
@@ -421,11 +420,6 @@ class Attribute:
                 if self.calendar is None
                 else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
             )
-            out.update({key: getattr(self, key) for key in GRID if getattr(self, key) is not None})
-        out.update(
-            {key: value for key in ("other", "source") if (value := getattr(self, key)) is not None}
-        )
-        out.update({flag: True for flag in ("integral", "clamp", "missing") if getattr(self, flag)})
         return out
 
     @classmethod

@@ -93,7 +93,7 @@ class Message:
                 for m in self.marginals
             ],
         }
-        if plan.sketch is not None and plan.sketch.publishes_rows and self.sketches:
+        if plan.publishes_rows and self.sketches:
             header["rows"] = self.sketches[0].size
         arrays: dict[str, npt.NDArray[Any]] = {
             f"marginal{i}": m.counts for i, m in enumerate(self.marginals)
@@ -290,7 +290,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         bins.append(tuple(maps))
     sketches: list[Bytes] = []
     if plan.sketch is not None:
-        rows = int(header["rows"]) if plan.sketch.publishes_rows and groups else 0
+        rows = int(header["rows"]) if plan.publishes_rows and groups else 0
         sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
     tables = _tables(arrays, plan, party)
     agreement: list[Bytes] = []

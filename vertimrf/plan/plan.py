@@ -340,6 +340,11 @@ class Plan:
         return CountSketchPlan.encoder if self.sketch is None else self.sketch.encoder
 
     @property
+    def publishes_rows(self) -> bool:
+        """Whether the exact number of records is released (:class:`.CrossPartyRelease`)."""
+        return self.sketch is not None and self.sketch.publishes_rows
+
+    @property
     def party_names(self) -> tuple[str, ...]:
         """The parties in schema order."""
         return self.schema.party_names
@@ -381,7 +386,7 @@ class Plan:
             out.append(
                 LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column)
             )
-        if self.sketch is not None and self.sketch.publishes_rows:
+        if self.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
 
@@ -395,7 +400,7 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
-        if self.sketch is not None and self.sketch.publishes_rows:
+        if self.publishes_rows:
             out.append("the exact number of records is published")
         if self.delta > 1 / self.expected_records:
             out.append(
@@ -406,8 +411,7 @@ class Plan:
     @property
     def standing(self) -> Standing:
         """The privacy label of everything made by this plan."""
-        replaced = self.sketch is not None and self.sketch.publishes_rows
-        neighbours = REPLACE if replaced else neighbours_of(self.records_per_person)
+        neighbours = REPLACE if self.publishes_rows else neighbours_of(self.records_per_person)
         return Standing(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
 
     def ledger(self) -> Ledger:

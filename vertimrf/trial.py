@@ -64,7 +64,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A run of the whole protocol on one machine.
+    """A simulation of the whole protocol on one machine.
 
     Attributes:
         result: result of the server.
@@ -422,7 +422,7 @@ def _dealt(table: Table, schema: Schema) -> list[Table]:
 def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
-    """A party of a trial; with encrypted counts it has keys, for its steps to agree."""
+    """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
     if not isinstance(plan.sketch, EncryptedCountsPlan):
         return Party(plan, name, secret, clock=clock, options=options)
     key, counting = ring.parties[name], CountingKey.new()

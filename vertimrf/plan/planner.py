@@ -1,8 +1,7 @@
 """The planner: make a plan from public figures whose events together meet (epsilon, delta).
 
-1. Choose what the parties release across parties (``SketchChoice``), and the budget's shares
-of the record count, the local
-   models and the sketches.
+1. Choose what the parties release across parties (``SketchChoice``), and the shares of the budget
+   for the record count, the local models and the sketches.
 2. For any zCDP budget rho, compute all parameters of the plan from rho and the shares.
 3. Find the largest rho at which the accountant says that the plan meets (epsilon, delta).
 """
@@ -153,7 +152,7 @@ def plan_local(
 
 
 def no_sketches(rho: float) -> Released:
-    """No release: parties are independent, or there is one."""
+    """No release: the parties' columns are independent, or there is only one party."""
     return (), None
 
 

@@ -15,11 +15,8 @@ from ..plan.schema import Schema
 def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
     """Impossible combinations of one party's attributes, by their text in the schema.
 
-    A rule rules out several.
-
-    Attributes are numbered as the rows of the party's codes.
-
-    Combinations with other parties' attributes are left out.
+    One rule may stand for several combinations. Attributes are numbered as the rows of the party's
+    codes. Combinations with other parties' attributes are left out.
     """
     mine = schema.combinations_at(party)
     return {

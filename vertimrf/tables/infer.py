@@ -183,7 +183,6 @@ def _attributes(
             attributes.append(replace(drafted, source=DRAFTED))
         except _Excluded as reason:
             flag(str(reason), "left out")
-    # Imported here because offers imports numba, which other drafts do without.
     for rule, problem, done in offers(table, attributes):
         done += f', and write rules = ["{rule}"] if this is a rule; every synthetic row keeps it'
         flags.append(Flag(party, rule.name, problem, done))

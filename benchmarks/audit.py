@@ -325,9 +325,7 @@ def audit_published(number, claim=0.4, attributes=16, keys=2000):
 def audit_local(number, one_clique, target=1.0):
     """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
     sizes = (4, 2, 4)
-    attributes = tuple(
-        Attribute(name=n, kind="integer", codes=size) for n, size in zip("abc", sizes, strict=True)
-    )
+    attributes = tuple(Attribute.integer(n, size) for n, size in zip("abc", sizes, strict=True))
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
     tau = 500_000 if one_clique else 20
     planning = PlanOptions(

@@ -24,7 +24,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import contradicted
 from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.impossible import breaking
+from vertimrf.tables.impossible import possible
 from vertimrf.trial import run_protocol
 
 RECORDS = 3000
@@ -86,7 +86,7 @@ def encoded(table):
 
 
 def broken(codes):
-    return [int(breaking(codes, combination).sum()) for combination in schema().combinations]
+    return [int((~possible(codes, [combination])).sum()) for combination in schema().combinations]
 
 
 def by_hand(table):
@@ -152,7 +152,7 @@ def test_what_many_records_contradict_is_doubted():
     plan = planned(stated, epsilon=5.0)
     result = run_protocol(plan, dealt(stated, codes)).result
     assert [
-        int(breaking(result.codes, combination).sum()) for combination in stated.combinations
+        int((~possible(result.codes, [combination])).sum()) for combination in stated.combinations
     ] == [0, 0]
     # The model cannot have the dependence that the impossible combinations rule out, and says so too.
     assert all("depend on" in lost for lost in result.warnings[1:])
@@ -217,7 +217,7 @@ def test_combinations_that_need_more_than_tau_together_have_it():
     plan = planned(linked, expected_records=500, tau=36, message_bytes=100_000)
     codes = np.random.default_rng(0).integers(1, 6, (4, 500))
     result = run_server(plan, messages_of(plan, dealt(linked, codes)))
-    assert not any(breaking(result.codes, combination).any() for combination in linked.combinations)
+    assert possible(result.codes, linked.combinations).all()
     assert any(
         "impossible combinations alone need cliques of 216 cells, more than tau = 36" in w
         for w in result.warnings

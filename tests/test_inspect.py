@@ -11,6 +11,7 @@ from planning import plan_with
 
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
+from vertimrf.files.atomic import write_bytes
 from vertimrf.inspect import describe
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.standing import REPLACE, Standing
@@ -58,7 +59,7 @@ def test_the_kind_decides_and_no_other_key(schema, tmp_path):
 
 
 def test_binary_files_and_others(tmp_path):
-    container.write(tmp_path / "m", container.pack("thing", {"x": 1}, {"a": np.zeros((2, 3))}))
+    write_bytes(tmp_path / "m", container.pack("thing", {"x": 1}, {"a": np.zeros((2, 3))}))
     assert "A thing" in describe(tmp_path / "m")
     assert "2×3" in describe(tmp_path / "m")
     (tmp_path / "noise").write_bytes(b"\x00\x01")
@@ -80,7 +81,7 @@ def test_what_does_not_state_its_standing_is_not_private(tmp_path, standing):
     }
     (tmp_path / "report.json").write_text(json.dumps(report))
     assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "report.json")
-    container.write(
+    write_bytes(
         tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {})
     )
     assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "m")
@@ -96,6 +97,6 @@ def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):
     (tmp_path / "report.json").write_text(
         json.dumps({"kind": "report", "ledger": [], "standing": good.to_json()})
     )
-    container.write(tmp_path / "m", container.pack("model", {"standing": good.to_json()}, {}))
+    write_bytes(tmp_path / "m", container.pack("model", {"standing": good.to_json()}, {}))
     for name in ("report.json", "m"):
         assert str(good) in describe(tmp_path / name)

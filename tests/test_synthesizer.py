@@ -12,6 +12,7 @@ from oracles import crossed
 from vertimrf import Attribute, Model, Schema, Synthesizer
 from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, SchemaError
 from vertimrf.files import container
+from vertimrf.files.atomic import write_bytes
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.plan.options import PlanOptions
@@ -173,12 +174,10 @@ def test_saved_and_loaded(fitted, tmp_path):
     header, arrays = container.unpack((tmp_path / "fit.vmrf").read_bytes(), "model", "")
     other = {"field": {**header["field"], "sizes": [1, 2, 3]}}
     for changed in ({"schema": {"party": []}}, {"field": {"sizes": [2]}}, other, {"ledger": 1}):
-        container.write(
-            tmp_path / "bad.vmrf", container.pack("model", {**header, **changed}, arrays)
-        )
+        write_bytes(tmp_path / "bad.vmrf", container.pack("model", {**header, **changed}, arrays))
         with pytest.raises(MessageError, match=r"bad\.vmrf is malformed"):
             Model.load(tmp_path / "bad.vmrf")
-    container.write(tmp_path / "bad.vmrf", container.pack("party message", header, arrays))
+    write_bytes(tmp_path / "bad.vmrf", container.pack("party message", header, arrays))
     with pytest.raises(MessageError, match="is a party message, not a model"):
         Model.load(tmp_path / "bad.vmrf")
     described = good(f"inspect {tmp_path}/fit.vmrf")

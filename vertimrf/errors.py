@@ -18,6 +18,12 @@ def some(names: Sequence[object]) -> str:
     return ", ".join(repr(name)[:LONGEST_NAME] for name in names[:MAX_NAMES]) + more
 
 
+def first(items: Sequence[object], most: int) -> list[str]:
+    """Texts of the first items of a list for people and, if there are more, of their number."""
+    more = [f"and {len(items) - most:,} more"] * (len(items) > most)
+    return [*map(str, items[:most]), *more]
+
+
 class VertiMRFError(ValueError):
     """Base class of all errors that bad input can cause. The command line prints one line and exits
     with code 2.

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Codes, Floats
-from .distances import FEW_CELLS, distance, tvd, usual_ways
+from .distances import distance, tvd, usual_ways
 from .errors import SchemaError, TableError, some
-from .kernels.contingency import pair_tables
+from .kernels.jit import for_each
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
@@ -249,27 +249,13 @@ def farthest(
         names: names of the attributes.
         way: 1 for attributes, 2 for pairs.
     """
-    n, m = real.shape[1], synthetic.shape[1]
     marginals = list(itertools.combinations(range(len(sizes)), way))
-    few = [
-        (a, b)
-        for a, *rest in marginals
-        for b in rest
-        if sizes[a] * sizes[b] <= max(FEW_CELLS, n + m)
-    ]
-    both = zip(pair_tables(real, sizes, few), pair_tables(synthetic, sizes, few), strict=True)
-    known: dict[tuple[int, ...], float] = {
-        pair: 0.5 * float(np.abs(p / n - q / m).sum())
-        for pair, (p, q) in zip(few, both, strict=True)
-    }
+    distances = for_each(
+        len(marginals), lambda number: distance(real, synthetic, sizes, marginals[number])
+    )
     out = [
-        {
-            "columns": [names[a] for a in marginal],
-            "tvd": known[marginal]
-            if marginal in known
-            else distance(real, synthetic, sizes, marginal),
-        }
-        for marginal in marginals
+        {"columns": [names[a] for a in marginal], "tvd": tvd}
+        for marginal, tvd in zip(marginals, distances, strict=True)
     ]
     return sorted(out, key=lambda marginal: -marginal["tvd"])
 

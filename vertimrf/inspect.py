@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .errors import MessageError, VertiMRFError
+from .errors import MessageError, VertiMRFError, first
 from .files import container, sealed
 from .files.atomic import MAX_JSON
 from .files.canonical import fingerprint, json_of
@@ -21,8 +20,8 @@ from .privacy.ledger import Ledger
 from .privacy.standing import Standing
 from .tables.arrow import SUFFIXES, open_pieces, read_standing
 
-# Columns of a table that are listed.
-MAX_LISTED = 40
+# Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
+MAX_LISTED, MAX_LINES = 40, 12
 
 
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
@@ -106,14 +105,8 @@ def _table(path: Path) -> str:
     rows = sum(piece.num_rows for piece in pieces.read(pieces.names[:1], lambda *_: None))
     return (
         f"A table of {len(pieces.names):,} columns and {rows:,} rows, {path.stat().st_size:,} bytes.\n"
-        f"  {_listed(pieces.names)}\n{read_standing(path)}"
+        f"  {', '.join(first(pieces.names, MAX_LISTED))}\n{read_standing(path)}"
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first names, separated by commas."""
-    more = [f"and {len(names) - MAX_LISTED:,} more"] * (len(names) > MAX_LISTED)
-    return ", ".join([*names[:MAX_LISTED], *more])
 
 
 def _plan(plan: Plan) -> str:
@@ -154,16 +147,13 @@ def _binary(data: bytes, where: str) -> str:
         # A file that only says that it is a model is described like other containers.
         with suppress(VertiMRFError):
             return f"{Model.load(where).summary()}\n`vertimrf sample {where}` draws rows."
-    lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
-    lines += [f"  {name}: {_short(value)}" for name, value in header.items() if name != "standing"]
-    lines += [
-        f"  {name}: {array.dtype} {'×'.join(map(str, array.shape))}"
-        for name, array in list(arrays.items())[:12]
+    stated = [f"{name}: {_short(value)}" for name, value in header.items() if name != "standing"]
+    held = [
+        f"{name}: {array.dtype} {'×'.join(map(str, array.shape))}" for name, array in arrays.items()
     ]
-    if len(arrays) > 12:
-        lines.append(f"  … and {len(arrays) - 12} more arrays.")
-    lines.append(str(Standing.from_json(header.get("standing"))))
-    return "\n".join(lines)
+    lines = [f"  {line}" for line in (*stated, *first(held, MAX_LINES))]
+    beginning = f"A {kind}, {len(data):,} bytes, checksum in order."
+    return "\n".join([beginning, *lines, str(Standing.from_json(header.get("standing")))])
 
 
 def _schema(schema: Schema) -> str:
@@ -174,10 +164,9 @@ def _schema(schema: Schema) -> str:
     if schema.ids is not None:
         lines.append(f"  ids: of the form {schema.ids!r} at every party.")
     lines += schema.lines()
-    lines += [f"  rule: {rule}" for rule in schema.rules[:12]]
-    lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
-    if len(schema.impossible) > 12:
-        lines.append(f"  … and {len(schema.impossible) - 12} more.")
+    for what, stated in (("rule", schema.rules), ("impossible", schema.impossible)):
+        texts = [f"{what}: {one}" for one in stated]
+        lines += [f"  {text}" for text in first(texts, MAX_LINES)]
     return "\n".join(lines)
 
 

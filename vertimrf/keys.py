@@ -28,7 +28,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from cryptography.hazmat.primitives import hashes
@@ -43,6 +43,7 @@ from .files.convert import from_json, to_json
 REMEDY = "`vertimrf inspect` shows what it is"
 SIZE = 32
 LONGEST_NAME = 200
+K = TypeVar("K", "Offer", "PrivateKey")
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,7 @@ class Offer:
 
     def to_text(self) -> str:
         """The public key as the text of a file."""
-        file = _OfferFile(kind=_kind("offer", self.party), party=self.party, public=self.public)
-        return json.dumps(to_json(file)) + "\n"
+        return _text_of("offer", self)
 
     def save(self, path: str | Path) -> None:
         """Write the public key to a file."""
@@ -110,8 +110,7 @@ class Offer:
         Raises:
             MessageError: the data is no public key.
         """
-        file = from_json(data, _OfferFile, str(where), REMEDY, MessageError)
-        return cls(file.owner("offer", where), file.public)
+        return _owned(data, "offer", cls, where)
 
 
 @dataclass(frozen=True)
@@ -148,8 +147,7 @@ class PrivateKey:
 
     def save(self, path: str | Path) -> None:
         """Write the key to a file that only its owner can read."""
-        file = _KeyFile(kind=_kind("key", self.party), party=self.party, value=self.value)
-        write_text(path, json.dumps(to_json(file)) + "\n", private=True, synced=True)
+        write_text(path, _text_of("key", self), private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKey:
@@ -158,9 +156,7 @@ class PrivateKey:
         Raises:
             MessageError: the file is missing, or holds no private key.
         """
-        data = read_json(path, "key", MessageError, MAX_KEY)
-        file = from_json(data, _KeyFile, str(path), REMEDY, MessageError)
-        return cls(file.owner("key", path), file.value)
+        return _owned(read_json(path, "key", MessageError, MAX_KEY), "key", cls, path)
 
     def agree(self, public: bytes) -> bytes:
         """X25519 agreement with a public key that was checked when it was read [32 bytes]."""
@@ -463,35 +459,6 @@ class Envelopes(msgspec.Struct, frozen=True):
         return from_json(content, cls, where, "have it sent again", MessageError)
 
 
-class _Owned(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A JSON file of a party, or of the server."""
-
-    kind: str
-    party: str | None = None
-
-    def owner(self, what: str, where: str | Path) -> str | None:
-        """Name of the party; None for the server.
-
-        Raises:
-            MessageError: the file is something else, or names no party.
-        """
-        if self.kind != _kind(what, self.party):
-            raise MessageError(f"{where} is no {what} of a party or the server; {REMEDY}.")
-        return self.party
-
-
-class _OfferFile(_Owned, kw_only=True, omit_defaults=True):
-    """A public key."""
-
-    public: bytes
-
-
-class _KeyFile(_Owned, kw_only=True, omit_defaults=True):
-    """A private key."""
-
-    value: bytes
-
-
 class _PlanKeys(msgspec.Struct):
     """The public keys in a plan."""
 
@@ -499,8 +466,26 @@ class _PlanKeys(msgspec.Struct):
     server: bytes
 
 
-def _kind(what: str, party: str | None) -> str:
+def _kind(what: str, party: object) -> str:
     return f"{'server' if party is None else 'party'} {what}"
+
+
+def _text_of(what: str, key: Offer | PrivateKey) -> str:
+    """The text of a key's JSON file. That of the server has no field for the party."""
+    parts = {name: part for name, part in to_json(key).items() if part is not None}
+    return json.dumps({"kind": _kind(what, key.party)} | parts) + "\n"
+
+
+def _owned(data: Any, what: str, cls: type[K], where: str | Path) -> K:
+    """The key of a JSON file.
+
+    Raises:
+        MessageError: the file is something else, or names no party.
+    """
+    parts = {"party": None} | from_json(data, dict[str, Any], str(where), REMEDY, MessageError)
+    if parts.get("kind") != _kind(what, parts["party"]):
+        raise MessageError(f"{where} is no {what} of a party or the server; {REMEDY}.")
+    return from_json(parts, cls, str(where), REMEDY, MessageError)
 
 
 def check_name(name: str | None) -> None:

@@ -29,7 +29,7 @@ from .model.measurement import BinMap, Measurement, binned_sizes
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
-from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan, packed_bytes
+from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan
 
 KIND = "party message"
 # Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of
@@ -93,7 +93,7 @@ class Message:
                 for m in self.marginals
             ],
         }
-        if plan.sketch is not None and plan.sketch.publishes_rows and self.sketches:
+        if plan.publishes_rows and self.sketches:
             header["rows"] = self.sketches[0].size
         arrays: dict[str, npt.NDArray[Any]] = {
             f"marginal{i}": m.counts for i, m in enumerate(self.marginals)
@@ -211,20 +211,13 @@ def largest_message(plan: Plan) -> int:
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party])]
         larger = min(local.units, 2 ** len(sizes))
         cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
-        groups = plan.groups_of(party)
-        bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
-        rows = RECORDS_OVER_EXPECTED * plan.expected_records
-        sketches = (
-            0
-            if plan.sketch is None
-            else packed_bytes(plan.sketch.shapes(groups, rows), plan.sketch.bits)
+        bins = sum(
+            plan.schema.sizes[a]
+            for group in plan.groups_of(party)
+            for a in plan.groups[group].attributes
         )
-        sketches += sum(
-            packed_bytes(sketch.shapes((0,)), sketch.bits)
-            for sketch in plan.agreement_of(party).values()
-        )
-        sketches += plan.message_size(party) * bool(pairs := plan.counted_pairs(party))
-        headers = MARGINAL_HEADER * (len(sizes) + larger + len(pairs))
+        sketches = plan.message_size(party, RECORDS_OVER_EXPECTED * plan.expected_records)
+        headers = MARGINAL_HEADER * (len(sizes) + larger + len(plan.counted_pairs(party)))
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
 
@@ -268,12 +261,8 @@ def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tupl
         assert isinstance(plan.sketch, EncryptedCountsPlan)
         shape = plan.sketch.rows(other), plan.sketch.rows(own)
         table = _array(arrays, f"table{number}", np.int64, shape)
-        least, most = float(table.min()), float(table.max())
-        if plan.sketch.contrasts:
-            # Contrasts have either sign.
-            least, most = 0.0, max(-least, most)
-        noise = math.sqrt(2) * plan.sketch.sigma
-        _check_counts(f"table {number}", least, most, plan.expected_records, noise)
+        noise, signed = math.sqrt(2) * plan.sketch.sigma, bool(plan.sketch.contrasts)
+        _check_counts(f"table {number}", table, plan.expected_records, noise, signed)
         out.append(table)
     return tuple(out)
 
@@ -301,7 +290,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         bins.append(tuple(maps))
     sketches: list[Bytes] = []
     if plan.sketch is not None:
-        rows = int(header["rows"]) if plan.sketch.publishes_rows and groups else 0
+        rows = int(header["rows"]) if plan.publishes_rows and groups else 0
         sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
     tables = _tables(arrays, plan, party)
     agreement: list[Bytes] = []
@@ -313,7 +302,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     ):
         raise MessageError("the first party, and it alone, states a record count.")
     if count is not None:
-        _check_counts("the record count", count, count, plan.expected_records, plan.count_sigma)
+        _check_counts("the record count", count, plan.expected_records, plan.count_sigma)
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
     expected += len(tables)
     if len(arrays) != expected:
@@ -387,15 +376,19 @@ def _check_marginals(
     if not all(stated) or sum(m.units for m in others) > local.units:
         raise MessageError("its marginals are not those of the plan's ledger.")
     for i, m in enumerate(marginals):
-        least, most = float(m.counts.min()), float(m.counts.max())
-        if m.contrasts:
-            # Contrasts have either sign.
-            least, most = 0.0, max(-least, most)
-        _check_counts(f"marginal {i}", least, most, m.units * expected, m.sigma)
+        _check_counts(f"marginal {i}", m.counts, m.units * expected, m.sigma, bool(m.contrasts))
 
 
-def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
-    """Refuse counts that are too far below 0 or above the expected records for noise."""
+def _check_counts(
+    what: str, counts: Integers | int, expected: float, sigma: float, signed: bool = False
+) -> None:
+    """Refuse counts that are too far below 0 or above the expected records for noise.
+
+    Contrasts are signed: their absolute values must not be too large.
+    """
+    least, most = float(np.min(counts)), float(np.max(counts))
+    if signed:
+        least, most = 0.0, max(-least, most)
     if (
         least < -NOISE_REACHES * sigma
         or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma

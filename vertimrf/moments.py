@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .arrays import Codes, Floats
 from .plan.attribute import Attribute
-from .tables.table import column_numbers
+from .tables.derived import numbers_of
 
 Numbers = Mapping[str, Floats]
 
@@ -33,9 +33,7 @@ def original_numbers(
     out = {}
     for attribute, row in zip(attributes, codes, strict=True):
         if attribute.kind == "numeric":
-            values, _ = column_numbers(
-                attribute, table[attribute.name], f"{where}: column {attribute.name!r}"
-            )
+            values = numbers_of(table, attribute, where)
             out[attribute.name] = np.where(np.isfinite(values), values, np.nan)
         elif attribute.kind == "categorical" and type(attribute.values[0]) in (int, float):
             listed = np.array([*map(float, attribute.values), *[np.nan] * attribute.missing])

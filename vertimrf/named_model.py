@@ -13,8 +13,9 @@ import numpy as np
 
 from .arrays import Floats
 from .conditions import allowed
-from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError
+from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
+from .files.atomic import write_bytes
 from .model.markov_random_field import MarkovRandomField
 from .model.redraw import Noise
 from .model.sample import expected_marginals, expected_records, marginals_of_rows, sample
@@ -373,11 +374,8 @@ class Model:
             f"Made of {len(ledger.entries)} noisy releases ({', '.join(kinds)}), epsilon {ledger.epsilon:.4g} in all.",
             f"It keeps {len(tree.cliques)} groups of up to {tree.treewidth + 1} columns together, {tree.cells:,} cells.",
         ]
-        lines += [
-            f"  {', '.join(names[a] for a in clique)}" for clique in tree.cliques[:MAX_LISTED]
-        ]
-        if len(tree.cliques) > MAX_LISTED:
-            lines.append(f"  … and {len(tree.cliques) - MAX_LISTED:,} more.")
+        groups = [", ".join(names[a] for a in clique) for clique in tree.cliques]
+        lines += [f"  {group}" for group in first(groups, MAX_LISTED)]
         if self.others:
             counts = ", ".join(
                 f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts
@@ -418,7 +416,7 @@ class Model:
             header["measured"] = self.evidence.to_columns()
         if self.noise is not None:
             arrays |= self.noise.parts()
-        container.write(path, container.pack(KIND, header, arrays))
+        write_bytes(path, container.pack(KIND, header, arrays))
 
     @classmethod
     def load(cls, path: str | Path) -> Model:

@@ -64,7 +64,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A run of the whole protocol on one machine.
+    """A simulation of the whole protocol on one machine.
 
     Attributes:
         result: result of the server.
@@ -220,8 +220,7 @@ def with_domains(
         ]
 
     def column(name: str) -> pa.Table:
-        check_any(name, *(table.column_names for table in tables))
-        return next(table for table in tables if name in table.column_names)
+        return tables[first_with(name, [table.column_names for table in tables])]
 
     def party(name: str) -> str:
         return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
@@ -423,7 +422,7 @@ def _dealt(table: Table, schema: Schema) -> list[Table]:
 def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
-    """A party of a trial; with encrypted counts it has keys, for its steps to agree."""
+    """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
     if not isinstance(plan.sketch, EncryptedCountsPlan):
         return Party(plan, name, secret, clock=clock, options=options)
     key, counting = ring.parties[name], CountingKey.new()
@@ -449,12 +448,18 @@ def _exchanged(
     return answers
 
 
-def check_any(name: str, *columns_of: Sequence[str]) -> None:
-    """Refuse an attribute that is a column of no table."""
-    if not any(name in columns for columns in columns_of):
-        raise SchemaError(
-            f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
-        )
+def first_with(name: str, columns_of: Sequence[Sequence[str]]) -> int:
+    """The first table with a column for an attribute.
+
+    Raises:
+        SchemaError: there is none.
+    """
+    for table, columns in enumerate(columns_of):
+        if name in columns:
+            return table
+    raise SchemaError(
+        f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
+    )
 
 
 def _deal_by_columns(
@@ -467,7 +472,7 @@ def _deal_by_columns(
     ]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
     for name in schema.names:
-        check_any(name, *columns_of)
+        first_with(name, columns_of)
     dealt = Schema.of(
         {
             f"party{i + 1}": [by_name[column] for column in columns]

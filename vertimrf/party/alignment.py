@@ -1,9 +1,11 @@
 """Compare how parties write record ids, before anything is released.
 
 1. Each party takes a sample of its ids: those with the smallest keyed digests, which are the same
-people at every party. 2. It seals keyed digests of the sample for every other party, one list for
-each combination of id formats. 3. The receiver computes the same digests of its sample, and counts
-matches for every pair of formats.
+   people at every party.
+2. It seals keyed digests of the sample for every other party, one list for each combination of id
+   formats.
+3. The receiver computes the same digests of its sample, and counts matches for every pair of
+   formats.
 
 The server learns nothing. A receiver learns exactly which of the ids that it can name are in the
 sample; no noise protects them, because the matches are the result. It does not learn the number of

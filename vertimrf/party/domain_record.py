@@ -110,13 +110,16 @@ class DomainRecord:
         try:
             make_folder(self._folder)
             lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                return self._once(search, find)
+            finally:
+                os.close(lock)
         except OSError as error:
-            raise self._unwritable(error) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return self._once(search, find)
-        finally:
-            os.close(lock)
+            raise PrivacyError(
+                f"No record of the domains can be kept at {self.path} ({error.strerror}), so none are found: make its folder "
+                f"writable, or name another one by {STATE}."
+            ) from None
 
     def _once(
         self,
@@ -172,30 +175,18 @@ class DomainRecord:
             json.dumps({"kind": KIND, "found": [_to_json(entry) for entry in kept]}, indent=1)
             + "\n"
         )
-        try:
-            write_text(self.path, text, private=True, synced=True)
-        except OSError as error:
-            raise self._unwritable(error) from None
+        write_text(self.path, text, private=True, synced=True)
 
     def _key(self) -> bytes:
         path = self._folder / "key"
-        try:
-            if not os.path.lexists(path):
-                write_bytes(path, secrets.token_bytes(KEY_BYTES), private=True, synced=True)
-        except OSError as error:
-            raise self._unwritable(error) from None
+        if not os.path.lexists(path):
+            write_bytes(path, secrets.token_bytes(KEY_BYTES), private=True, synced=True)
         key = read_bytes(path, "key of domains", PrivacyError, MAX_KEY)
         if len(key) != KEY_BYTES:
             raise PrivacyError(
                 f"{path} is damaged: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup."
             )
         return key
-
-    def _unwritable(self, error: OSError) -> PrivacyError:
-        return PrivacyError(
-            f"No record of the domains can be kept at {self.path} ({error.strerror}), so none are found: make its folder "
-            f"writable, or name another one by {STATE}."
-        )
 
 
 def _keyed(key: bytes, what: str, text: str) -> str:

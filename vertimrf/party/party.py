@@ -452,7 +452,7 @@ class Party:
         person.
         """
         records = InMemory(table) if isinstance(table, Table) else table
-        schema, name = self._plan.schema, self._plan.party_names[self._index]
+        schema, name = self._plan.schema, self._name
         mine = schema.part(name)
         if records.attributes != mine:
             raise TableError(
@@ -466,9 +466,7 @@ class Party:
     def _linked(self) -> list[tuple[int, ...]]:
         """Sets of this party's attributes that structural zeros name."""
         attributes = self._attributes
-        combinations = self._plan.schema.combinations_at(
-            self._plan.party_names[self._index]
-        ).values()
+        combinations = self._plan.schema.combinations_at(self._name).values()
         sets = (
             tuple(attributes[place] for place, _ in combination) for combination in combinations
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -13,30 +13,15 @@ from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
 Value = str | int | float | bool
+Kind = Literal["categorical", "integer", "numeric"]
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
 # Cells of text columns that mean a missing value, unless an attribute lists them as values.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 # Steps of a resolution, counted from 0, that double precision can represent.
 MAX_STEPS = 2.0**53
-ATTRIBUTE_KEYS = (
-    "name",
-    "values",
-    "ordered",
-    "other",
-    "codes",
-    "edges",
-    "bounds",
-    "bins",
-    "integral",
-    "resolution",
-    "calendar",
-    "timezone",
-    "format",
-    "source",
-    "clamp",
-    "missing",
-)
+# The kind of an attribute by the part that its domain is.
+KINDS: dict[str, Kind] = {"values": "categorical", "codes": "integer", "edges": "numeric"}
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
 # The source of a domain that was read off data.
@@ -47,13 +32,12 @@ FLAGS = ("integral", "clamp", "missing", "ordered")
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute and its domain. Codes number the values, or bins, in order; a missing value has
-    the last code.
+    """An attribute and its domain, which is one of ``values``, ``codes`` and ``edges``.
+
+    Codes number the values, or bins, in order. A missing value has the last code.
 
     Attributes:
         name: column name.
-        kind: "categorical" (needs ``values``), "integer" (needs ``codes``) or "numeric" (needs
-            ``edges``).
         values: categorical: the values as in the file, all text, all numbers or all true/false.
         codes: integer: the column has the codes 0 to codes - 1.
         edges: numeric: public bounds and bins; bin i is [edges[i], edges[i+1]), and the last one
@@ -82,7 +66,6 @@ class Attribute:
     """
 
     name: str
-    kind: Literal["categorical", "integer", "numeric"]
     values: tuple[Value, ...] = ()
     codes: int = 0
     edges: tuple[float, ...] = ()
@@ -112,14 +95,11 @@ class Attribute:
                 raise SchemaError(
                     f"{where}: {flag} is {getattr(self, flag)!r}; write true or false."
                 )
-        given = {"categorical": "values", "integer": "codes", "numeric": "edges"}
-        if self.kind not in given:
-            raise SchemaError(f"{where} has the kind {self.kind!r}; use one of {', '.join(given)}.")
-        for kind, part in given.items():
-            if kind != self.kind and getattr(self, part):
-                raise SchemaError(
-                    f"{where} is {self.kind} and has {part}; give it {given[self.kind]} only."
-                )
+        if len(domains := [part for part in KINDS if getattr(self, part)]) != 1:
+            raise SchemaError(
+                f"{where} has {' and '.join(domains) or 'no domain, or an empty one'}; "
+                "give it exactly one of values, codes, edges, or bounds with bins."
+            )
         if self.source is not None and (not isinstance(self.source, str) or not self.source):
             raise SchemaError(
                 f"{where}: source is {self.source!r}; write where the domain is from."
@@ -159,11 +139,10 @@ class Attribute:
 
     def _check_values(self, where: str) -> None:
         values = tuple(self.values)
-        if not values:
-            raise SchemaError(f"{where} has no values; list at least one.")
         kinds = {type(value) for value in values} | (
             {type(self.other)} if self.other is not None else set()
         )
+        # The checks below take time, and a schema may come from anyone.
         if len(values) > MAX_SIZE:
             raise SchemaError(
                 f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'."
@@ -290,7 +269,7 @@ class Attribute:
             SchemaError: the parts are no valid domain.
         """
         values = tuple(map(plain, values))
-        return cls(name, "categorical", values, missing=missing, other=other, ordered=ordered)
+        return cls(name, values, missing=missing, other=other, ordered=ordered)
 
     @classmethod
     def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
@@ -304,7 +283,7 @@ class Attribute:
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        return cls(name, "integer", codes=codes, missing=missing)
+        return cls(name, codes=codes, missing=missing)
 
     @classmethod
     def numeric(
@@ -334,7 +313,6 @@ class Attribute:
         """
         return cls(
             name,
-            "numeric",
             edges=tuple(edges),
             integral=integral,
             resolution=resolution,
@@ -374,7 +352,6 @@ class Attribute:
         numbers = _instants(name, calendar, edges, timezone)
         return cls(
             name,
-            "numeric",
             edges=numbers,
             clamp=clamp,
             missing=missing,
@@ -385,14 +362,14 @@ class Attribute:
         )
 
     @property
+    def kind(self) -> Kind:
+        """The kind by that part: "categorical", "integer" or "numeric"."""
+        return next(kind for part, kind in KINDS.items() if getattr(self, part))
+
+    @property
     def size(self) -> int:
         """Number of codes, including that of missing values."""
-        present = {
-            "categorical": len(self.values),
-            "integer": self.codes,
-            "numeric": len(self.edges) - 1,
-        }
-        return present[self.kind] + self.missing
+        return (len(self.values) or self.codes or len(self.edges) - 1) + self.missing
 
     @property
     def step(self) -> float:
@@ -428,14 +405,13 @@ class Attribute:
         """The attribute as the mapping that a schema file holds; parts at their defaults are left
         out.
         """
-        out: dict[str, Any] = {"name": self.name}
+        parts = {part: getattr(self, part.name) for part in fields(self)}
+        out = {part.name: value for part, value in parts.items() if value != part.default}
         if self.kind == "categorical":
             out["values"] = list(self.values)
-            if self.ordered:
-                out["ordered"] = True
-        elif self.kind == "integer":
-            out["codes"] = self.codes
         else:
+            del out["ordered"]
+        if self.kind == "numeric":
             out["edges"] = (
                 [
                     int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge
@@ -444,11 +420,6 @@ class Attribute:
                 if self.calendar is None
                 else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
             )
-            out.update({key: getattr(self, key) for key in GRID if getattr(self, key) is not None})
-        out.update(
-            {key: value for key in ("other", "source") if (value := getattr(self, key)) is not None}
-        )
-        out.update({flag: True for flag in ("integral", "clamp", "missing") if getattr(self, flag)})
         return out
 
     @classmethod
@@ -471,9 +442,10 @@ class Attribute:
                 f"Attribute {name!r} has a private domain, which has not been found yet: `vertimrf schema domains` finds it, "
                 "with noise."
             )
-        if unknown := sorted(map(str, parts.keys() - set(ATTRIBUTE_KEYS))):
+        keys = [*(part.name for part in fields(cls)), "bounds", "bins"]
+        if unknown := sorted(map(str, parts.keys() - set(keys))):
             raise SchemaError(
-                f"Attribute {name!r} has the unknown key {unknown[0]!r}; the keys are {', '.join(ATTRIBUTE_KEYS)}."
+                f"Attribute {name!r} has the unknown key {unknown[0]!r}; the keys are {', '.join(keys)}."
             )
         if ("bounds" in parts or "bins" in parts) and "edges" in parts:
             raise SchemaError(
@@ -491,19 +463,12 @@ class Attribute:
                 parts["edges"] = _instants(name, parts["calendar"], given, zone)
         elif bounds is not None or bins is not None:
             parts["edges"] = equal_edges(name, bounds, bins)
-        kinds = {"values": "categorical", "codes": "integer", "edges": "numeric"}
-        domains = [key for key in kinds if key in parts]
-        if len(domains) != 1:
-            raise SchemaError(
-                f"Attribute {name!r} has {' and '.join(domains) or 'no domain'}; "
-                "give it exactly one of values, codes, edges, or bounds with bins."
-            )
         for key in ("values", "edges"):
             if key in parts:
                 if not _is_list(parts[key]):
                     raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
                 parts[key] = tuple(parts[key])
-        return cls(kind=kinds[domains[0]], **parts)  # type: ignore[arg-type]
+        return cls(**parts)
 
 
 def _is_list(value: Any) -> bool:

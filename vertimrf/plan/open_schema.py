@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ..errors import SchemaError
@@ -202,12 +201,7 @@ class OpenSchema:
             SchemaError: the file is missing, is neither TOML nor JSON, or is no schema. The message
                 names the file.
         """
-        try:
-            return cls.from_json(read_schema(Path(path)))
-        except SchemaError as error:
-            raise SchemaError(
-                str(error) if str(path) in str(error) else f"{path}: {error}"
-            ) from None
+        return read_schema(path, cls.from_json)
 
 
 def _without(

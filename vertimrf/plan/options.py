@@ -84,9 +84,10 @@ class PlanOptions:
             (:func:`~.defaults.default_delta`).
         tau: largest clique of the global model, in cells (VertiMRF, phase 3: 10^5 to 5*10^6).
         encoder: "count-sketch"; "encrypted", whose epsilon holds if parties collude with the
-            server, for parties with the same people; "scheduled-pairs", which needs larger messages; "grr", the paper's
-            baseline of randomised responses, whose target is about replacing one record; or
-            "published", the paper's encoder, whose privacy claim does not hold.
+            server, for parties with the same people; "scheduled-pairs", which needs larger
+            messages; "grr", the paper's baseline of randomised responses, whose target is about
+            replacing one record; or "published", the paper's encoder, whose privacy claim does not
+            hold.
         claim_as_published: must be True for the published encoder.
         keys: number of hash keys over all scheduled marginals; default by message size, or 2000
             shared ones. For count sketches, the approximate number of counters of a value.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import PlanError
+from ..errors import PlanError, first
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..files.convert import Number, from_json, to_json
@@ -340,6 +340,11 @@ class Plan:
         return CountSketchPlan.encoder if self.sketch is None else self.sketch.encoder
 
     @property
+    def publishes_rows(self) -> bool:
+        """Whether the exact number of records is released (:class:`.CrossPartyRelease`)."""
+        return self.sketch is not None and self.sketch.publishes_rows
+
+    @property
     def party_names(self) -> tuple[str, ...]:
         """The parties in schema order."""
         return self.schema.party_names
@@ -381,7 +386,7 @@ class Plan:
             out.append(
                 LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column)
             )
-        if self.sketch is not None and self.sketch.publishes_rows:
+        if self.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
 
@@ -395,7 +400,7 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
-        if self.sketch is not None and self.sketch.publishes_rows:
+        if self.publishes_rows:
             out.append("the exact number of records is published")
         if self.delta > 1 / self.expected_records:
             out.append(
@@ -406,8 +411,7 @@ class Plan:
     @property
     def standing(self) -> Standing:
         """The privacy label of everything made by this plan."""
-        replaced = self.sketch is not None and self.sketch.publishes_rows
-        neighbours = REPLACE if replaced else neighbours_of(self.records_per_person)
+        neighbours = REPLACE if self.publishes_rows else neighbours_of(self.records_per_person)
         return Standing(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
 
     def ledger(self) -> Ledger:
@@ -601,10 +605,8 @@ class Plan:
             ("impossible, and so in no row", self.schema.impossible),
             ("rules that every row keeps", self.schema.rules),
         ):
-            stated = list(map(str, every[:MAX_NAMED]))
-            more = [f"and {len(every) - MAX_NAMED:,} more"] * (len(every) > MAX_NAMED)
-            if stated:
-                lines.append(f"  {what}: {'; '.join([*stated, *more])}.")
+            if every:
+                lines.append(f"  {what}: {'; '.join(first(every, MAX_NAMED))}.")
         if self.records_per_person > 1:
             lines.append(
                 f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones."
@@ -648,8 +650,13 @@ class Plan:
             if party in self.schema.holders[attribute]
         }
 
-    def message_size(self, party: int) -> int:
-        """Bytes of the sketches or counts in a party's message, or approximately of its responses."""
+    def message_size(self, party: int, records: int | None = None) -> int:
+        """Bytes of the sketches or counts in a party's message, or approximately of its responses.
+
+        Args:
+            party: position of the party.
+            records: number of its records, of which responses are made; default the expected number.
+        """
         agreement = sum(
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
@@ -659,7 +666,9 @@ class Plan:
         if isinstance(self.sketch, EncryptedCountsPlan):
             rows = self.sketch.rows
             return 8 * sum(rows(one) * rows(other) for one, other in self.counted_pairs(party))
-        shapes = self.sketch.shapes(self.groups_of(party), self.expected_records)
+        shapes = self.sketch.shapes(
+            self.groups_of(party), self.expected_records if records is None else records
+        )
         return agreement + packed_bytes(shapes, self.sketch.bits)
 
 

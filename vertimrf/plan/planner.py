@@ -1,8 +1,7 @@
 """The planner: make a plan from public figures whose events together meet (epsilon, delta).
 
-1. Choose what the parties release across parties (``SketchChoice``), and the budget's shares
-of the record count, the local
-   models and the sketches.
+1. Choose what the parties release across parties (``SketchChoice``), and the shares of the budget
+   for the record count, the local models and the sketches.
 2. For any zCDP budget rho, compute all parameters of the plan from rho and the shares.
 3. Find the largest rho at which the accountant says that the plan meets (epsilon, delta).
 """
@@ -153,7 +152,7 @@ def plan_local(
 
 
 def no_sketches(rho: float) -> Released:
-    """No release: parties are independent, or there is one."""
+    """No release: the parties' columns are independent, or there is only one party."""
     return (), None
 
 
@@ -295,6 +294,7 @@ def make_plan(
             "A plan needs expected_records, a public order of magnitude of the number of records."
         )
     nonce = secrets.token_hex(16) if nonce is None else nonce
+    origin: dict[str, Any] = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
     largest = PAIRS_BYTES if planning.encoder == SketchPlan.encoder else MESSAGE_BYTES
     cap = planning.collusion_epsilon
     if cap is not None:
@@ -302,27 +302,31 @@ def make_plan(
             raise PlanError(
                 "No party can collude where one holds everything: leave the cap on epsilon if a party colludes out."
             )
-        sized = partial(
-            make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys
-        )
         uncapped = replace(planning, collusion_epsilon=None, even_if_useless=True)
         capped = within_cap(
-            lambda size: sized(replace(uncapped, message_bytes=size)),
+            lambda size: make_plan(
+                schema, epsilon, replace(uncapped, message_bytes=size), **origin
+            ),
             cap,
             MIN_MESSAGE_BYTES,
             largest,
         )
         return capped if planning.even_if_useless else useful(capped)
     delta = default_delta(records) if planning.delta is None else planning.delta
+    # Parties without an attribute of several values get no budget.
+    parties = sum(bool(schema.varying(name)) for name in schema.party_names)
     target = Target(
         epsilon,
         delta,
         records,
         largest if planning.message_bytes is None else planning.message_bytes,
         Workload.of(schema, planning.workload, planning.tau),
+        # The paper's limit is tau / (m u^2), which leaves room for cross-party attributes. Here the
+        # server chooses among local and cross-party edges, so local graphs may be larger.
+        planning.tau if parties < 2 else max(planning.tau // (2 * parties), 2),
+        parties > 1,
     )
     choice = _choose(schema, planning, target)
-    origin = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
     at = _plans(schema, planning, target, choice, origin)
     _, most, guess = at(1.0).accounted()
     made = at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
@@ -331,8 +335,15 @@ def make_plan(
 
 @dataclass(frozen=True)
 class Target:
-    """The targets of a plan: epsilon, delta, expected records, bytes of a party's message, and what
-    the result is for.
+    """The targets of a plan.
+
+    Attributes:
+        epsilon, delta: the privacy target.
+        records: expected number of records.
+        message_bytes: budget for the sketches in a party's message.
+        workload: what the result is for.
+        largest_clique: most cells of a local clique.
+        several: whether several parties have attributes of several values.
     """
 
     epsilon: float
@@ -340,6 +351,8 @@ class Target:
     records: int
     message_bytes: int
     workload: Workload
+    largest_clique: int
+    several: bool
 
     @cached_property
     def rho(self) -> float:
@@ -366,7 +379,6 @@ class Choice:
 
 def _shares(schema: Schema, planning: PlanOptions, target: Target, usual: Shares = USUAL) -> Shares:
     """The given shares of the budget; otherwise, those of the least forecast of the error."""
-    several = _publishing_parties(schema) > 1
     encrypted = planning.encoder == EncryptedCountsPlan.encoder
     given = usual if planning.shares is None else Shares(*planning.shares)
     if not planning.local_models:
@@ -377,29 +389,19 @@ def _shares(schema: Schema, planning: PlanOptions, target: Target, usual: Shares
     columns = tuple(
         tuple(schema.sizes[a] for a in schema.varying(name)) for name in schema.party_names
     )
-    sketched = target.message_bytes if several and (schema.shared or crossing_pairs(schema)) else 0
-    limit = _local_limit(schema, planning)
+    across = target.several and (schema.shared or crossing_pairs(schema))
+    sketched = target.message_bytes if across else 0
+    limit = target.largest_clique
     return Outlook(columns, target.records, rho, limit, sketched, encrypted).best(usual)
-
-
-def _local_limit(schema: Schema, planning: PlanOptions) -> int:
-    """Most cells of a local clique.
-
-    The paper's limit is tau / (m u^2), which leaves room for cross-party attributes. Here the
-    server chooses among local and cross-party edges, so local graphs may be larger.
-    """
-    several = _publishing_parties(schema) > 1
-    return max(planning.tau // (2 * _publishing_parties(schema)), 2) if several else planning.tau
 
 
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     """Choose the cross-party release; see :func:`make_plan`."""
     encoder = planning.encoder
-    several = _publishing_parties(schema) > 1
-    if several and encoder == EncryptedCountsPlan.encoder:
+    if target.several and encoder == EncryptedCountsPlan.encoder:
         return _encrypted_counts(schema, planning, target)
     shares = _shares(schema, planning, target)
-    if not several or not shares.sketches:
+    if not target.several or not shares.sketches:
         return Choice(no_sketches, (), shares.without_sketches())
     varying = sorted(set(itertools.chain(*(schema.varying(name) for name in schema.party_names))))
     # The paper's encoders: one group per attribute.
@@ -502,11 +504,6 @@ def _encrypted_shares(attributes: Sequence[int], groups: Sequence[int]) -> Share
     return Shares(count, 1 - count - crossing, crossing)
 
 
-def _publishing_parties(schema: Schema) -> int:
-    """Number of parties with an attribute of several values; others get no budget."""
-    return sum(bool(schema.varying(name)) for name in schema.party_names)
-
-
 def _plans(
     schema: Schema,
     planning: PlanOptions,
@@ -515,16 +512,14 @@ def _plans(
     origin: Mapping[str, Any],
 ) -> Callable[[float], Plan]:
     """The plan as a function of the approximate zCDP budget; ``origin`` has further parts of it."""
-    several = _publishing_parties(schema) > 1
     columns = [schema.varying(name) for name in schema.party_names]
-    shares = choice.shares
-    largest_clique = _local_limit(schema, planning)
+    shares, limit = choice.shares, target.largest_clique
     free = math.prod(schema.sizes) <= planning.tau
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
         budget = rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
         sizes = [schema.sizes[i] for i in attributes]
-        return plan_local(sizes, budget, largest_clique, free, shares.one_way, alone=not several)
+        return plan_local(sizes, budget, limit, free, shares.one_way, alone=not target.several)
 
     def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
         budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)

@@ -12,11 +12,11 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import tomli_w
@@ -46,6 +46,8 @@ MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE, MAX_RULES = 1000, 10_000, 10_000, 1
 WIDTH, LISTED = 120, re.compile(r"(?:^    [^\n]*,\n)+", re.MULTILINE)
 # Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
+
+T = TypeVar("T")
 
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
@@ -584,12 +586,7 @@ class Schema:
             SchemaError: the file is missing, is neither TOML nor JSON, or is no schema. The message
                 names the file.
         """
-        path = Path(path)
-        data = read_schema(path)
-        try:
-            return cls.from_json(data)
-        except SchemaError as error:
-            raise SchemaError(f"{path}: {error}") from None
+        return read_schema(path, cls.from_json)
 
     def save(self, path: str | os.PathLike[str], *, lists_apart: bool = False) -> None:
         """Write a schema file: JSON if the name ends in .json, else TOML.
@@ -705,15 +702,18 @@ def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
     return out
 
 
-def read_schema(path: Path) -> Any:
-    """Read the content of a schema file: JSON if the name ends in .json, else TOML.
+def read_schema(path: str | os.PathLike[str], make: Callable[[Any], T]) -> T:
+    """Read a schema file: JSON if the name ends in .json, else TOML.
 
-    Values in files beside it become lists.
+    Args:
+        path: the file. Values in files beside it become lists.
+        make: makes the result from the content.
 
     Raises:
         SchemaError: the file is missing, or is neither TOML nor JSON, or a file of values cannot be
-            read. The message names the file.
+            read, or it is no schema. The message names the file.
     """
+    path = Path(path)
     try:
         text = read_bytes(
             path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MAX_TOML
@@ -729,7 +729,10 @@ def read_schema(path: Path) -> Any:
         why = "it nests too deeply" if isinstance(error, RecursionError) else error
         raise SchemaError(f"The schema file {path} is not valid {language} ({why}).") from None
     read_lists(data, path)
-    return data
+    try:
+        return make(data)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

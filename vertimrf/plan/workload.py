@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import PlanError
+from ..errors import PlanError, first
 from ..files.convert import from_json
 from .analyses import listed, needed
 from .options import Wanted
@@ -160,13 +160,10 @@ class Workload:
         out = []
         for text, _ in self.asked:
             marginals = needed(text, schema)
-            named = [_named(schema, attributes) for attributes in marginals[:MAX_NAMED]]
-            more = [f"{len(marginals) - MAX_NAMED} more"] * (len(marginals) > MAX_NAMED)
+            named = first([_named(schema, attributes) for attributes in marginals], MAX_NAMED)
             split = [some for some in marginals if len(some) > 2 and not schema.at_one_party(some)]
             across = "; across parties, three and more columns come from their pairs" * bool(split)
-            out.append(
-                f"Marginals that matter most: {', '.join(named + more)} (asked: {text}{across})."
-            )
+            out.append(f"Marginals that matter most: {', '.join(named)} (asked: {text}{across}).")
         return tuple(out)
 
     def to_json(self) -> list[dict[str, Any]]:

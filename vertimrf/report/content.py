@@ -163,8 +163,8 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
     """
     schema, field = run.model.schema, run.model.field
     released = {
-        a: [marginal for marginal in run.report.released if marginal.attribute == a]
-        for a in range(len(schema.sizes))
+        name: [marginal for marginal in run.report.released if marginal.attribute == name]
+        for name in schema.names
     }
     one_way = [field.marginal((a,)) for a in range(len(schema.sizes))]
     columns = tuple(
@@ -172,7 +172,7 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
             schema,
             a,
             counts / field.total,
-            released[a],
+            released[schema.names[a]],
             None if truth is None or a not in truth else _shares(truth[a], schema.sizes[a]),
         )
         for a, counts in enumerate(one_way)
@@ -285,13 +285,12 @@ def _column(
     series = []
     for marginal in released:
         # Shares are of this party's records: parties may hold different people.
-        total = max(float(marginal.counts.sum()), 1.0)
-        distance = 0.5 * float(np.abs(marginal.counts / total - model).sum())
+        counts = np.array(marginal.counts)
+        total = max(float(counts.sum()), 1.0)
+        distance = 0.5 * float(np.abs(counts / total - model).sum())
         noise = 0.5 * MEAN_ABSOLUTE * marginal.error * attribute.size / total
         errors = marginal.error / total * np.sqrt(summed(np.ones(attribute.size)))
-        series.append(
-            Series(marginal.party, summed(marginal.counts) / total, errors, distance, noise)
-        )
+        series.append(Series(marginal.party, summed(counts) / total, errors, distance, noise))
     return Column(
         attribute,
         tuple(schema.parties[party][0] for party in schema.holders[a]),

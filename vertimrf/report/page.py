@@ -54,11 +54,11 @@ def write_report(
     """Write a run's report as one HTML page for people. Needs the extra "report".
 
     Args:
-        run: a trial; a fitted synthesizer; a server's result; or paths: a folder that holds a model and its JSON report,
-            or these two files.
+        run: a trial; a fitted synthesizer; a server's result; or paths: a folder that holds a model
+            and its JSON report, or these two files.
         out: the page to write.
-        real: the real table or tables, if one machine may see them all. The page then compares with them,
-            and says that it is not private.
+        real: the real table or tables, if one machine may see them all. The page then compares with
+            them, and says that it is not private.
         id: id column that joins several real tables.
         party: the party whose table the only real one is. Its columns alone are compared.
         read: how the real tables are read.

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import numpy as np
 
-from ..arrays import Floats
 from ..errors import MALFORMED, MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
 from ..files.convert import from_json
 from ..named_model import Model
-from ..plan.schema import Schema
 from ..privacy.standing import Standing
 from ..runs.files import RESULT
 from ..server.server import Result
@@ -33,43 +30,30 @@ Figure = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
-@dataclass(frozen=True, eq=False)
-class Released:
+class Released(msgspec.Struct, frozen=True):
     """A one-way marginal as a party released it.
 
     Attributes:
-        attribute: position of the attribute in the schema.
-        party: name.
-        counts: noisy counts, by code [shape=(size,), float64]. They may be negative.
+        attribute: name of the attribute.
+        party: name of the party.
+        counts: noisy counts, by code. They may be negative.
         error: standard deviation of the counts' noise, records.
     """
 
-    attribute: int
-    party: str
-    counts: Floats
-    error: float
-
-
-class _OneWay(msgspec.Struct):
-    """A one-way marginal in a file."""
-
     attribute: str
     party: str
-    counts: list[Figure]
+    counts: tuple[Figure, ...]
     error: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 
 
-class _Estimates(msgspec.Struct):
-    """What was measured, in a file."""
+class Measured(msgspec.Struct, frozen=True):
+    """What was measured.
 
-    one_way: list[_OneWay]
+    Attributes:
+        one_way: the one-way marginals.
+    """
 
-
-class _Measured(msgspec.Struct):
-    """The part of a file on what was measured."""
-
-    # The file's key is "found".
-    estimates: _Estimates | None = msgspec.field(default=None, name="found")
+    one_way: tuple[Released, ...]
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -138,7 +122,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         disagreements: on columns that several parties hold.
         overlap: people by the parties that hold them. None unless parties hold different people.
         population: which people the rows stand for. Empty unless parties hold different people.
-        released: one-way marginals as released.
+        measured: what was measured; the file's key is "found".
     """
 
     standing: Standing
@@ -156,7 +140,12 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     disagreements: tuple[Disagreement, ...] = msgspec.field(name="shared_columns", default=())
     overlap: Overlap | None = None
     population: str = ""
-    released: tuple[Released, ...] = ()
+    measured: Measured | None = msgspec.field(name="found", default=None)
+
+    @property
+    def released(self) -> tuple[Released, ...]:
+        """One-way marginals as released."""
+        return () if self.measured is None else self.measured.one_way
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,21 +274,11 @@ def _report(path: Path) -> Any:
 
 def _read(figures: dict[str, Any], model: Model, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
-    estimates = from_json(figures, _Measured, where, REMEDY, MessageError).estimates
-    parts = {
-        "standing": Standing.from_json(figures.get("standing")),
-        "released": []
-        if estimates is None
-        else [_released(one, model.schema) for one in estimates.one_way],
-    }
-    return from_json(figures | parts, Report, where, REMEDY, MessageError)
-
-
-def _released(one: _OneWay, schema: Schema) -> Released:
-    # index() raises ValueError for a name that the schema does not have.
-    place = schema.names.index(one.attribute)
-    if len(one.counts) != schema.sizes[place]:
-        raise ValueError(
-            f"{one.attribute!r} has {len(one.counts)} counts for {schema.sizes[place]} values"
-        )
-    return Released(place, one.party, np.array(one.counts), one.error)
+    parts = {"standing": Standing.from_json(figures.get("standing"))}
+    report = from_json(figures | parts, Report, where, REMEDY, MessageError)
+    for one in report.released:
+        # index() raises ValueError for a name that the schema does not have.
+        size = model.schema.sizes[model.schema.names.index(one.attribute)]
+        if len(one.counts) != size:
+            raise ValueError(f"{one.attribute!r} has {len(one.counts)} counts for {size} values")
+    return report

@@ -14,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -310,76 +310,60 @@ def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
     """
     if exchange.folder is not None:
         check_apart(run.folder, exchange.folder)
-    turn = _Turn(run, exchange)
-    turn.introduce()
-    received = turn.get_all(run.wants(again=True))
+    server, obstacles, replaced = run.role == SERVER, list[str](), list[str]()
+
+    @contextmanager
+    def passing_over() -> Iterator[None]:
+        """Note an obstacle, and go on."""
+        try:
+            yield
+        except ObstacleError as error:
+            obstacles.append(str(error))
+
+    def put_all(given: Mapping[str, Mapping[str, bytes]]) -> None:
+        for party, files in given.items():
+            for name, data in files.items():
+                with passing_over():
+                    if other := exchange.put(None if server else party, party, name, data):
+                        LOG.warning("%s", other)
+                        replaced.append(other)
+        run.note_exchange(list(dict.fromkeys([*obstacles, *replaced])))
+
+    with passing_over():
+        _introduce(run, exchange, replaced)
+    wanted = run.wants(again=True)
+    received: dict[str, dict[str, bytes]] = {party: {} for party in wanted}
+    for party, names in wanted.items():
+        for name, max_bytes in names.items():
+            with passing_over():
+                data = exchange.get(party if server else None, party, name, max_bytes)
+                received[party] |= {} if data is None else {name: data}
     try:
         given = run.take(received, release)
     except VertiMRFError:
-        turn.put_all(run.given())
+        put_all(run.given())
         raise
-    turn.put_all(given)
-    turn.end()
+    put_all(given)
+    if obstacles:
+        raise ObstacleError(" ".join(dict.fromkeys(obstacles)))
 
 
-class _Turn:
-    """One exchange of files. It continues after obstacles, and records them in the run folder."""
+def _introduce(run: Run, exchange: Exchange, strangers: list[str]) -> None:
+    """Tell who the parties are, or see whether this role is one of them.
 
-    def __init__(self, run: Run, exchange: Exchange) -> None:
-        self._run, self._exchange = run, exchange
-        self._obstacles: dict[str, None] = {}
-        self._replaced: list[str] = []
-
-    def introduce(self) -> None:
-        """Tell who the parties are, or see whether this role is one of them."""
-        run, exchange = self._run, self._exchange
+    Sentences about files of other parties are added to ``strangers``.
+    """
+    if run.role == SERVER:
+        parties = run.wants()
+        exchange.announce(parties)
+        # Once there is a plan, nobody else can take part.
+        strangers += exchange.strangers(parties) if run.plan is None else []
+    elif run.plan is None:
         try:
-            if run.role == SERVER:
-                parties = run.wants()
-                exchange.announce(parties)
-                # Once there is a plan, nobody else can take part.
-                self._replaced += exchange.strangers(parties) if run.plan is None else []
-            elif run.plan is None:
-                exchange.check_name(run.role)
-        except ObstacleError as error:
-            self._obstacles[str(error)] = None
+            exchange.check_name(run.role)
         except RunError as error:
             run.note_exchange([str(error)])
             raise
-
-    def get_all(self, wanted: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, bytes]]:
-        """The wanted files that exist, by party."""
-        out: dict[str, dict[str, bytes]] = {party: {} for party in wanted}
-        for party, names in wanted.items():
-            sender = party if self._run.role == SERVER else None
-            for name, max_bytes in names.items():
-                try:
-                    data = self._exchange.get(sender, party, name, max_bytes)
-                except ObstacleError as error:
-                    self._obstacles[str(error)] = None
-                else:
-                    out[party] |= {} if data is None else {name: data}
-        return out
-
-    def put_all(self, given: Mapping[str, Mapping[str, bytes]]) -> None:
-        """Put all files, by party, and record the obstacles."""
-        for party, files in given.items():
-            sender = None if self._run.role == SERVER else party
-            for name, data in files.items():
-                try:
-                    other = self._exchange.put(sender, party, name, data)
-                except ObstacleError as error:
-                    self._obstacles[str(error)] = None
-                    continue
-                if other is not None:
-                    LOG.warning("%s", other)
-                    self._replaced.append(other)
-        self._run.note_exchange([*self._obstacles, *self._replaced])
-
-    def end(self) -> None:
-        """Raise an error if there was an obstacle."""
-        if self._obstacles:
-            raise ObstacleError(" ".join(self._obstacles))
 
 
 def _path(sender: str | None, party: str, name: str) -> str:

@@ -215,8 +215,7 @@ class RunFolder:
         first, now = read_settings(self.path, FIRST_SETTINGS), read_settings(self.path)
         return tuple(
             f"{SETTINGS} has {name} = {now.get(name, 'nothing')!r}; the run began with {first.get(name, 'nothing')!r}."
-            for name in sorted(first.keys() | now.keys())
-            if first.get(name) != now.get(name)
+            for name in _differing(first, now)
         )
 
     def stopped(self) -> str | None:
@@ -277,11 +276,7 @@ def create(
     with locked(folder):
         if (folder / SETTINGS).exists():
             present = read_settings(folder)
-            other = sorted(
-                name
-                for name in present.keys() | wanted.keys()
-                if present.get(name) != wanted.get(name)
-            )
+            other = _differing(present, wanted)
             other += sorted(
                 name for name, data in files.items() if (folder / name).read_bytes() != data
             )
@@ -308,6 +303,11 @@ def create(
             write_text(folder / name, text, synced=True)
         sync(folder.parent)
     return True
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of the settings that differ."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
 def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The server's run, from the parties' offers to the synthetic table, in a folder.
 
-The server makes the plan once all offers have come, forwards the plan, the envelopes and what
-parties send each other, and writes the synthetic table once all messages have come. It is not trusted with data, and this module reads
-none.
+The server makes the plan once all offers have come. It forwards the plan, the envelopes and what
+parties send each other. It writes the synthetic table once all messages have come. The server is
+not trusted with data, and this module reads none.
 """
 
 from __future__ import annotations
@@ -370,6 +370,4 @@ def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> P
     """Make a plan from the settings of a run. Its nonce is new every time."""
     from ..plan.planner import make_plan
 
-    names = [field.name for field in fields(PlanOptions)]
-    planning = PlanOptions(**{name: getattr(settings, name) for name in names})
-    return make_plan(schema, settings.epsilon, planning, public_keys=keys)
+    return make_plan(schema, settings.epsilon, settings, public_keys=keys)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Bytes, Flags, Integers, Words
+from ..arrays import Flags, Words
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
@@ -109,12 +109,6 @@ def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     Raises as :func:`plain_ids`.
     """
     column = plain_ids(column, where)
-    if is_uuid(column.type):
-        offsets, text = uuid_text(column)
-        array = pa.LargeStringArray.from_buffers(
-            len(column), pa.py_buffer(offsets), pa.py_buffer(text)
-        )
-        return pa.chunked_array([pc.if_else(column.is_valid().combine_chunks(), array, None)])
     try:
         return column.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -137,9 +131,9 @@ def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as text, bytes, integers or UUIDs, however they are stored.
+    """Ids as text, bytes or integers, however they are stored.
 
-    Numbers that are not whole become null.
+    Numbers that are not whole become null. UUIDs become their usual text.
 
     Raises:
         TableError: the type cannot hold ids.
@@ -159,7 +153,14 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
         )
     if is_text(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return column.cast(pa.large_string())
-    if not (is_bytes(kind) or is_uuid(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+    if getattr(kind, "extension_name", "") == "arrow.uuid":
+        storage = column.combine_chunks().storage
+        raw = storage.buffers()[1].slice(16 * storage.offset, 16 * len(storage))
+        letters = np.frombuffer(raw.hex(), np.uint8).reshape(-1, 32)
+        dashed = np.insert(letters, [8, 12, 16, 20], ord("-"), axis=1).view("S36").ravel()
+        texts = pa.array(dashed).cast(pa.large_string())
+        return pa.chunked_array([pc.if_else(storage.is_valid(), texts, None)])
+    if not (is_bytes(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise TableError(f"{where}: ids are of the type {kind}; use text, whole numbers or UUIDs.")
     return column
 
@@ -293,11 +294,6 @@ def is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def is_uuid(kind: pa.DataType) -> bool:
-    """Whether a type is UUID."""
-    return bool(getattr(kind, "extension_name", "") == "arrow.uuid")
-
-
 def without_id(absent: Tally, where: str) -> str:
     """A sentence with the number of records that have no id, the first of them, and the remedy."""
     examples = ", ".join(str(row + 1) for row in absent.rows)
@@ -334,27 +330,11 @@ def digested(key: bytes, column: pa.ChunkedArray, where: str) -> tuple[Words, Fl
         return np.zeros(len(column), np.uint64), present
     if pa.types.is_integer(column.type):
         return digest_integers(key, pc.fill_null(column, 0).to_numpy()), present
-    if is_uuid(column.type):
-        return digest_strings(key, *uuid_text(column)), present
     array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     # Empty columns may have no buffer.
     return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), present
-
-
-def uuid_text(column: pa.ChunkedArray) -> tuple[Integers, Bytes]:
-    """The usual text of UUIDs as offsets [shape=(n + 1,), int64] into bytes [uint8]."""
-    array = column.combine_chunks().storage
-    raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[
-        array.offset : array.offset + len(array)
-    ]
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    text = np.full((len(raw), 36), ord("-"), np.uint8)
-    text[:, [i for i in range(36) if i not in (8, 13, 18, 23)]] = digits[
-        np.stack([raw >> 4, raw & 15], axis=-1).reshape(len(raw), 32)
-    ]
-    return np.arange(len(raw) + 1, dtype=np.int64) * 36, text.reshape(-1)
 
 
 def repeated(digests: Words) -> Words:

@@ -15,11 +15,8 @@ from ..plan.schema import Schema
 def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
     """Impossible combinations of one party's attributes, by their text in the schema.
 
-    A rule rules out several.
-
-    Attributes are numbered as the rows of the party's codes.
-
-    Combinations with other parties' attributes are left out.
+    One rule may stand for several combinations. Attributes are numbered as the rows of the party's
+    codes. Combinations with other parties' attributes are left out.
     """
     mine = schema.combinations_at(party)
     return {
@@ -32,24 +29,19 @@ def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
 def possible(
     codes: Codes | Sequence[npt.NDArray[np.integer]], combinations: Iterable[Combination]
 ) -> Flags:
-    """Which records have none of some impossible combinations; arguments as :func:`breaking`."""
-    kept = np.ones(len(codes[0]), bool)
-    for combination in combinations:
-        kept &= ~breaking(codes, combination)
-    return kept
-
-
-def breaking(codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination) -> Flags:
-    """Which records have an impossible combination.
+    """Which records have none of some impossible combinations.
 
     Args:
         codes: encoded records, one row per attribute [shape=(d, n), uint16].
-        combination: codes that cannot occur together; attributes are rows.
+        combinations: codes that cannot occur together; attributes are rows.
 
     Returns:
         A mark per record [shape=(n,), bool].
     """
-    out = np.ones(len(codes[0]), bool)
-    for place, codes_of in combination:
-        out &= np.isin(codes[place], np.array(codes_of, np.uint16))
-    return out
+    kept = np.ones(len(codes[0]), bool)
+    for combination in combinations:
+        broken = np.ones(len(kept), bool)
+        for place, codes_of in combination:
+            broken &= np.isin(codes[place], np.array(codes_of, np.uint16))
+        kept &= ~broken
+    return kept

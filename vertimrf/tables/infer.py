@@ -64,14 +64,12 @@ class Flag:
         column: name of the column.
         problem: what is unusual about it.
         done: what the draft does about it.
-        excluded: whether the draft leaves it out.
     """
 
     table: str
     column: str
     problem: str
     done: str
-    excluded: bool = False
 
     def __str__(self) -> str:
         return f"{self.table}: column {self.column!r} {self.problem}: {self.done}."
@@ -169,8 +167,8 @@ def _attributes(
     flags: list[Flag] = []
     for name in table.column_names:
 
-        def flag(problem: str, done: str, excluded: bool = False, name: str = name) -> None:
-            flags.append(Flag(party, name, problem, done, excluded))
+        def flag(problem: str, done: str, name: str = name) -> None:
+            flags.append(Flag(party, name, problem, done))
 
         column = table[name]
         namesakes = [other[name] for other in tables if name in other.column_names]
@@ -184,8 +182,7 @@ def _attributes(
             drafted = draft_attribute(name, column, flag, dates)
             attributes.append(replace(drafted, source=DRAFTED))
         except _Excluded as reason:
-            flag(str(reason), "left out", excluded=True)
-    # Imported here because offers imports numba, which other drafts do without.
+            flag(str(reason), "left out")
     for rule, problem, done in offers(table, attributes):
         done += f', and write rules = ["{rule}"] if this is a rule; every synthetic row keeps it'
         flags.append(Flag(party, rule.name, problem, done))

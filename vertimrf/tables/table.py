@@ -172,7 +172,7 @@ def encode_table(
 
 def one_per_id(
     digests: Words,
-    codes: Callable[[Integers], Codes],
+    codes: Codes,
     persons: Words | None,
 ) -> Integers:
     """Rows to leave out so that one record per id remains.
@@ -183,7 +183,7 @@ def one_per_id(
 
     Args:
         digests: digests of the record ids [shape=(n,), uint64].
-        codes: returns the codes of some rows [shape=(d, m), uint16].
+        codes: codes of the records [shape=(d, n), uint16].
         persons: digests of the persons' ids, which decide between records with equal codes
             [shape=(n,), uint64]; or None.
 
@@ -194,7 +194,7 @@ def one_per_id(
     if not len(twice):
         return np.empty(0, np.int64)
     rows = np.flatnonzero(np.isin(digests, twice))
-    keys = [digests[rows], *codes(rows), *([] if persons is None else [persons[rows]])]
+    keys = [digests[rows], *codes[:, rows], *([] if persons is None else [persons[rows]])]
     # lexsort sorts by its last key first. Records that agree in all keys are the same record.
     rows = rows[np.lexsort(keys[::-1])]
     again = digests[rows[1:]] == digests[rows[:-1]]
@@ -297,7 +297,7 @@ class Columns:
             Dropped(encoded.dropped, encoded.reasons(self)),
             only_in(encoded.blanks, encoded.digests),
         )
-        again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
+        again = one_per_id(encoded.digests, codes, encoded.persons)
         # Without an id column, ids do not repeat.
         if self.id is None or not len(again):
             return out

@@ -129,7 +129,7 @@ def as_json(*others):
 
 def as_toml(seeds, rng, name, data):
     """TOML."""
-    return damaged_toml(rng, data, read_schema(seeds.path(name)))
+    return damaged_toml(rng, data, read_schema(seeds.path(name), dict))
 
 
 def as_container(seeds, rng, name, data):

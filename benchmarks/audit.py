@@ -6,7 +6,7 @@ each with its own keys. A statistic (the likelihood ratio where it is known) tel
 bounds on its error rates give an epsilon that the mechanism certainly exceeds at delta. That must stay below the ledger's
 epsilon for everything the product ships, and far exceeds the claim for the encoder that the paper publishes.
 
-    python benchmarks/audit.py [--quick | --smoke] [--trials N] [--json FILE]
+    python benchmarks/audit.py [--quick | --smoke] [--json FILE]
 """
 
 from __future__ import annotations
@@ -371,9 +371,8 @@ def main():
     parser = arguments(
         __doc__, quick=f"{TRIALS[QUICK]:,} trials instead of {TRIALS[FULL]:,}: a minute"
     )
-    parser.add_argument("--trials", type=int, help="another number of trials")
     options = parser.parse_args()
-    trials = options.trials or TRIALS[options.size]
+    trials = TRIALS[options.size]
     local = max(trials // 10, 100) if options.size != SMOKE else 20
     audits = (
         lambda: audit_pairs(trials),

@@ -1,6 +1,6 @@
 """Whether every bar of ``bars.toml`` holds: runs the commands, reads the figures that they report, says what holds and misses.
 
-    python benchmarks/bars.py [--quick] [--only NAME]... [--record] [--json FILE]
+    python benchmarks/bars.py [--quick] [--only NAME]... [--record]
 
 NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in
 benchmarks/results/accuracy.md names it, with the reason. A ratio slips if it is more than 1.5 times worse than its bar, and than
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -266,7 +266,6 @@ def main():
         metavar="NAME",
         help="this section or bar; may be repeated",
     )
-    parser.add_argument("--json", type=Path, help="write the outcomes to this file")
     parser.add_argument(
         "--record",
         action="store_true",
@@ -300,10 +299,6 @@ def main():
     except KeyboardInterrupt:
         failed += 1
         print("FAILED             the others: interrupted before they were measured", flush=True)
-    if options.json:
-        options.json.write_text(
-            json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n"
-        )
     if options.record:
         record(outcomes, processor, TREND)
     met, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))

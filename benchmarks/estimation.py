@@ -1,6 +1,6 @@
 """The bars of cross-party estimation: bias, precision against Cramér-Rao, the published estimator, a trusted curator, speed.
 
-    python benchmarks/estimation.py [--quick | --smoke] [--only PART ...] [--json FILE] [--data FOLDER]
+    python benchmarks/estimation.py [--quick | --smoke] [--json FILE] [--data FOLDER]
 
 FOLDER holds adult.csv.gz and adult-domain.json; without it, the parts that need Adult are left out. The JSON is a list of
 {name, value, bar, holds}; holds is null where a figure is only stated.
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
 from benchmarks.measured import seconds
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.kernels.jit import threads
@@ -202,7 +202,6 @@ def curator(options):
     worst = max(cells, key=lambda cell: cell.bound(each, 0.0))
     where = f"sets {worst.left}, cell {worst.both}"
     name = f"trusted curator, n={n}, t=2^20, N={phantoms}: Cramér-Rao error / curator's {theirs:.0f} ({where})"
-    even = Cell(plan, n // 8, n // 8, n // 64)
     repetitions = options.choose(2000, 200, 20)
     counts = replace(worst, left=n // 2, right=n // 2).estimate(
         np.random.default_rng(2), each, repetitions, n, 0.0
@@ -211,7 +210,6 @@ def curator(options):
     head = f"  sets of n/2, cell {worst.both}, RMSE over {repetitions} repetitions"
     return [
         Verdict(name, worst.bound(each, 0.0) / theirs),
-        Verdict("  the same for sets of n/8, cell n/64", even.bound(each, 0.0) / theirs),
         Verdict(f"{head} / curator's", error / theirs),
     ]
 
@@ -471,36 +469,23 @@ def speed(options):
     return rows
 
 
-PARTS = {
-    "likelihood": likelihood,
-    "published": against_published,
-    "curator": curator,
-    "speed": speed,
-}
-NEED_DATA = ("published", "speed")
+NEED_DATA = (against_published, speed)
 
 
-def run(parts, options):
-    """Run some parts, and print what each finds."""
-    rows = []
-    for name in parts:
-        if name in NEED_DATA and not datasets.present("adult", options.data):
-            print(f"# {name}: left out, {options.data} has no adult.csv.gz", file=sys.stderr)
-            continue
-        begin = time.perf_counter()
-        rows += show(PARTS[name](options), "estimation", options.size)
-        print(f"# {name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
-    return rows
+def run(options):
+    """Rows of all parts."""
+    for part in (likelihood, against_published, curator, speed):
+        if part in NEED_DATA and not datasets.present("adult", options.data):
+            print(f"# {part.__name__}: {options.data} has no adult.csv.gz", file=sys.stderr)
+        else:
+            yield from part(options)
 
 
 def main():
     parser = arguments(__doc__, quick="fewer repetitions: a minute or two", data="adult")
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone")
-    given = parser.parse_args()
-    options = Options(given.size, given.data)
+    options = parser.parse_args()
     with threads(min(THREADS, numba.config.NUMBA_NUM_THREADS)):
-        rows = run(given.only or list(PARTS), options)
-    sys.exit(conclude(rows, given.json, given.size))
+        finish(run(Options(options.size, options.data)), "estimation", options)
 
 
 if __name__ == "__main__":

@@ -482,7 +482,6 @@ def under_opendp(data, scale):
         seconds = time.perf_counter() - start
         per_fit[whose], estimating[whose] = seconds / len(calls), float(np.mean(calls))
         yield Verdict(f"{name}, {whose}, s", seconds)
-        yield Verdict(f"{name}, {whose}, fits", len(calls))
     folder.cleanup()
     theirs = tables["mbi's"].model
     measured = tables["mbi's"].marginals.flatten()
@@ -543,9 +542,7 @@ def warm_up(data):
 
 def main():
     """Run all sections, print one line a figure."""
-    parser = arguments(__doc__, quick="five columns and few rounds", data="adult")
-    parser.add_argument("--only", choices=("central", "mbi", "opendp"), help="One section.")
-    options = parser.parse_args()
+    options = arguments(__doc__, quick="five columns and few rounds", data="adult").parse_args()
     warnings.simplefilter("ignore", UserWarning)
     adult = datasets.adult(options.data)
     scale = SCALES[options.size]
@@ -555,18 +552,8 @@ def main():
     )
     warm_up(adult)
     data = part if options.size == SMOKE else adult
-    sections = {
-        "central": central(data, scale),
-        "mbi": on_mbi(part, scale),
-        "opendp": under_opendp(part, scale),
-    }
-    verdicts = (
-        verdict
-        for name, rows in sections.items()
-        if options.only in (None, name)
-        for verdict in rows
-    )
-    finish(verdicts, "front_ends", options)
+    sections = central(data, scale), on_mbi(part, scale), under_opendp(part, scale)
+    finish(itertools.chain(*sections), "front_ends", options)
 
 
 if __name__ == "__main__":

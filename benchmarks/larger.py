@@ -1,16 +1,15 @@
-"""Tables larger than memory: what a party's process takes for one that is read in pieces, and for one on a cluster. And how
-much of a run is serial.
+"""Tables larger than memory: what a party's process takes for one that is read in pieces, and for one on a cluster.
 
-    python benchmarks/larger.py [--quick | --smoke] [--only ROW]... [--rows N] [--json FILE]
+    python benchmarks/larger.py [--quick | --smoke] [--json FILE]
 
 Tables are made up on the fly, in pieces. Times of `vertimrf run party` are those of the command with its start-up, its kernels
 compiled before; memory is the peak resident set of its process. On the cluster, two workers of one thread, a party encodes 10^8
 records of 8 attributes that the workers make up, and makes its message twice, under one fixed noise: in the second run a worker
-is killed when one-way marginals have been released, with all that it holds. The serial part of a phase follows from its
-seconds on two threads, of two idle cores, and on one: 2 · two / one - 1. --quick ends within two minutes: a tenth of the
+is killed when one-way marginals have been released, with all that it holds. --quick ends within two minutes: a tenth of the
 records, a hundredth on the cluster.
 """
 
+import itertools
 import os
 import re
 import resource
@@ -27,12 +26,9 @@ import pyarrow.parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import datasets
 from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
-from vertimrf.clock import Clock
 from vertimrf.keys import PrivateKey, PublicKeys
-from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret, id_keys
@@ -42,8 +38,7 @@ from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.runs.party_run import PartyRun
-from vertimrf.server.server import Server
-from vertimrf.tables.table import Table, encode_table
+from vertimrf.tables.table import encode_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECE = 1 << 18
@@ -264,57 +259,15 @@ def rows_cluster(rows):
         yield Verdict(f"{name}, peak memory of the party's process, GiB", peak_memory())
 
 
-def rows_threads(rows):
-    """What part of each phase is serial, by the seconds of the same work on one thread and on two."""
-    yield from serial_parts(datasets.generated(rows), (4, 4))
-    if datasets.present("pisa"):
-        pisa = datasets.load("pisa")
-        yield from serial_parts(pisa.part(slice(rows)), (41, 40))
-
-
-def serial_parts(whole, split):
-    seconds = {}
-    # The first run loads the kernels.
-    for threads, data in ((2, whole.part(slice(1000))), (1, whole), (2, whole)):
-        options = RunOptions(seed=0, num_threads=threads)
-        schema = Schema.from_json(dict(zip(data.names, data.sizes, strict=True))).split(split)
-        planning = PlanOptions(expected_records=data.records, even_if_useless=True)
-        plan, clock = make_plan(schema, 1.0, planning), Clock()
-        ids = np.arange(data.records, dtype=np.uint64)
-        messages = [
-            Party(plan, name, Secret(bytes(32)), FixedNoise(0), clock=clock, options=options).run(
-                Table(schema.part(name), ids, data.codes[list(schema.party_attributes(name))])
-            )
-            for name in schema.party_names
-        ]
-        server = Server(plan, options)
-        seconds[threads] = clock.seconds | server.run(server.read(messages)).seconds
-    for phase, alone in seconds[1].items():
-        name = f"{whole.name}, {whole.records:,} x {len(whole.sizes)}, {phase}"
-        yield Verdict(f"{name}, s on one thread", alone)
-        yield Verdict(f"{name}, serial part", 2 * seconds[2][phase] / alone - 1)
-
-
-ROWS = {
-    "streamed": rows_streamed,
-    "cluster": rows_cluster,
-    "threads": rows_threads,
-}
-
-
 def main():
     parser = arguments(__doc__, quick="a tenth of the records, a hundredth on the cluster")
-    parser.add_argument("--only", action="append", choices=list(ROWS))
-    parser.add_argument("--rows", type=int, help="default 10^7, and 10^8 on the cluster")
     options = parser.parse_args()
-    usual = {
-        "streamed": {FULL: 10_000_000, QUICK: 1_000_000, SMOKE: 20_000},
-        "cluster": {FULL: 100_000_000, QUICK: 1_000_000, SMOKE: 80_000},
-        "threads": {FULL: 1_000_000, QUICK: 100_000, SMOKE: 2000},
-    }
-    rows = {name: options.rows or usual[name][options.size] for name in options.only or ROWS}
-    verdicts = (verdict for name, count in rows.items() for verdict in ROWS[name](count))
-    finish(verdicts, "larger", options)
+    streamed, cluster = {
+        FULL: (10_000_000, 100_000_000),
+        QUICK: (1_000_000, 1_000_000),
+        SMOKE: (20_000, 80_000),
+    }[options.size]
+    finish(itertools.chain(rows_streamed(streamed), rows_cluster(cluster)), "larger", options)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,9 @@ from benchmarks.attacks.deployment import dealt
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
-from vertimrf.server.server import Server
+from vertimrf.trial import run_protocol
 
 OVERLAPS = (1.0, 0.9, 0.6, 0.3)
 # How much likelier those with the highest value of the first attribute are to be in common than those with the lowest.
@@ -51,16 +49,8 @@ def split_people(data, overlap, dependent, rng):
 
 
 def run(plan, tables):
-    """What the protocol makes, messages handed on in memory."""
-    secret, server = Secret.new(), Server(plan, RunOptions(seed=0))
-    return server.run(
-        server.read(
-            [
-                Party(plan, name, secret).run(t)
-                for name, t in zip(plan.party_names, tables, strict=True)
-            ]
-        )
-    )
+    """What the protocol makes."""
+    return run_protocol(plan, tables, RunOptions(seed=0)).result
 
 
 def outer_codes(codes, sizes, present, owners):

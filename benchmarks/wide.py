@@ -1,6 +1,6 @@
 """Tables of a hundred attributes: counting, marginals, sampling and whole runs, each against its bar.
 
-    python benchmarks/wide.py [--data FOLDER] [--quick | --smoke] [--only ROW]... [--json FILE]
+    python benchmarks/wide.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds adult and pisa (NAME.csv.gz with record_id and integer codes, NAME-domain.json); rows that need them say so where
 they are absent. The peer is mbi 2.0.0 (`pip install "mbi==2.0.0"`, the extra `peers`), in float64, in this process. Whole runs
@@ -139,24 +139,21 @@ def marginal_rows(data, size):
     census_model(1e4).marginals(pairs)
     ours, marginals = clock(lambda: model.marginals(pairs))
     peer = peer_or_none()
-    theirs = worst = compiling = None
+    theirs = worst = None
     if peer is not None:
         # Pairs that a clique holds are few, and mbi has them ready; the others take it an elimination each, which it compiles.
         other = peer.model(model)
         apart = [i for i, pair in enumerate(pairs) if model.tree.covering(pair) < 0]
         asked = sorted(map(int, np.random.default_rng(2).choice(apart, 10, replace=False)))
-        first, tables = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
+        tables = [peer.marginal(other, pairs[i]) for i in asked]
         again, _ = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
-        theirs, compiling = again / len(asked) * len(apart), first / len(asked) * len(apart)
+        theirs = again / len(asked) * len(apart)
         worst = max(
             float(np.abs(table - marginals[i]).max()) / model.total
             for i, table in zip(asked, tables, strict=True)
         )
     name = "3,240 pair marginals of a fitted model (mbi: from 10 of them, compiled before)"
     yield from versus(name, ours, theirs)
-    yield Verdict(
-        "the same, with mbi's compilation", None if compiling is None else compiling / ours
-    )
     yield Verdict("their largest difference from mbi's probabilities", worst)
 
 
@@ -277,14 +274,14 @@ def log_uniform(least, most, count):
 
 
 # What is measured, from the data folder and the size, and the sizes that have it.
-ROWS = {
-    "counting": (counting_rows, (FULL, QUICK, SMOKE)),
-    "marginals": (marginal_rows, (FULL,)),
-    "sampling": (sampling_rows, (FULL, SMOKE)),
-    "adult": (partial(file_rows, name="adult", split="8,7", epsilon=0.8), (FULL, QUICK)),
-    "demo": (demo_rows, (FULL,)),
-    "pisa": (partial(file_rows, name="pisa", split="41,40", epsilon=1.0), (FULL,)),
-    "110": (
+ROWS = (
+    (counting_rows, (FULL, QUICK, SMOKE)),
+    (marginal_rows, (FULL,)),
+    (sampling_rows, (FULL, SMOKE)),
+    (partial(file_rows, name="adult", split="8,7", epsilon=0.8), (FULL, QUICK)),
+    (demo_rows, (FULL,)),
+    (partial(file_rows, name="pisa", split="41,40", epsilon=1.0), (FULL,)),
+    (
         partial(
             generated_rows,
             name="110 attributes of 5 to 100 values",
@@ -295,7 +292,7 @@ ROWS = {
         ),
         (FULL,),
     ),
-    "300": (
+    (
         partial(
             generated_rows,
             name="300 attributes of 4 values",
@@ -306,7 +303,7 @@ ROWS = {
         ),
         (FULL,),
     ),
-    "241": (
+    (
         partial(
             generated_rows,
             name="241 attributes of 2 to 20 values",
@@ -317,7 +314,7 @@ ROWS = {
         ),
         (FULL,),
     ),
-    "million": (
+    (
         partial(
             generated_rows,
             name="81 attributes of mbi's census",
@@ -328,7 +325,7 @@ ROWS = {
         ),
         (FULL,),
     ),
-    "20": (
+    (
         partial(
             generated_rows,
             name="20 attributes of 2 values",
@@ -339,18 +336,14 @@ ROWS = {
         ),
         (SMOKE,),
     ),
-}
+)
 
 
 def main():
     quick = "a minute: counting fewer records, and Adult"
-    parser = arguments(__doc__, quick=quick, data="adult and pisa")
-    parser.add_argument(
-        "--only", choices=ROWS, action="append", help="this row alone; may be repeated"
-    )
-    options = parser.parse_args()
-    chosen = options.only or [name for name, (_, sizes) in ROWS.items() if options.size in sizes]
-    verdicts = (row for name in chosen for row in ROWS[name][0](options.data, options.size))
+    options = arguments(__doc__, quick=quick, data="adult and pisa").parse_args()
+    chosen = [rows for rows, sizes in ROWS if options.size in sizes]
+    verdicts = (row for rows in chosen for row in rows(options.data, options.size))
     finish(verdicts, "wide", options)
 
 

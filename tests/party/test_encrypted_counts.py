@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -29,7 +29,12 @@ SCHEMA = schema_of(one=(4, 2, 3), two=(5, 2), three=(3,))
 RECORDS = 300
 KNOWN = {"epsilon": 4.0, "delta": 1e-4, "encoder": "encrypted", "tau": 50}
 SECRET = Secret(bytes(range(32)))
-KEYS = {name: CountingKey.new() for name in ("one", "two", "three")}
+
+
+@cache
+def key_of(name):
+    """A party's key: to draw one takes a second."""
+    return CountingKey.new()
 
 
 def plan_of(records=RECORDS, **options):
@@ -37,7 +42,7 @@ def plan_of(records=RECORDS, **options):
 
 
 def party_of(plan, name, noise=None):
-    return Party(plan, name, SECRET, noise, counting_key=KEYS[name])
+    return Party(plan, name, SECRET, noise, counting_key=key_of(name))
 
 
 def codes_of(records=RECORDS):
@@ -64,7 +69,7 @@ def steps_of(plan, party, table, blanks=0):
     values = np.pad(table.codes.astype(np.int32), absent, constant_values=-1)
     values[:, :blanks] = -1
     name, digests = plan.party_names[party], np.append(table.digests, table.blanks)
-    return Steps(plan, plan.sketch, party, SECRET, digests, values, KEYS[name])
+    return Steps(plan, plan.sketch, party, SECRET, digests, values, key_of(name))
 
 
 def noiseless(exact):
@@ -167,7 +172,7 @@ def test_a_simulator_writes_what_each_party_receives():
             sum(c << (layout.width * k) for k, c in enumerate(row))
             for row in (counters + layout.offset).tolist()
         )
-        drawn = as_bytes(map(KEYS["one"].public.encrypt, plaintexts), layout.ciphertext_bytes)
+        drawn = as_bytes(map(key_of("one").public.encrypt, plaintexts), layout.ciphertext_bytes)
         header = {"plan": plan.digest().hex(), "party": j, "receiver": 0, "people": one.people}
         files[j] = container.pack("encrypted answers", header, {"answers": drawn[:, None]})
     assert seen == {(outside(rows), outside(files[1]))}
@@ -276,7 +281,7 @@ def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
     plan, (one, two), *files = sent
     for sender, (data, name) in enumerate(zip(files, ("rows", "answers"), strict=True)):
         kind, header, arrays = container.peek(data, "it")
-        takes = partial(opened, plan, sender, 1 - sender, key=KEYS["one"].public)
+        takes = partial(opened, plan, sender, 1 - sender, key=key_of("one").public)
         takes(data)
         wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
         works = (

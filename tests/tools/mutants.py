@@ -9,7 +9,7 @@ The golden file of the encoder takes no part: it notices every change of the has
 Processes are forked from one that has the libraries loaded, so that a mutant takes seconds; POSIX only. Tests run in a copy, and
 compiled kernels are kept there from mutant to mutant: kernels themselves are not mutated.
 
-    python tests/tools/mutants.py [--only TEXT ...] [--jobs N] [--list]
+    python tests/tools/mutants.py [--only TEXT ...] [--jobs N]
 """
 
 from __future__ import annotations
@@ -1745,9 +1745,7 @@ class FirstFailure:
 def run_tests(folder, tests, result):
     """In a process of its own: run tests of a copy until one fails; the exit code and its name go to a file."""
     os.setsid()
-    out = os.open(
-        os.devnull if not os.environ.get("MUTANTS_VERBOSE") else "/dev/stderr", os.O_WRONLY
-    )
+    out = os.open(os.devnull, os.O_WRONLY)
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.chdir(folder)
@@ -1868,13 +1866,8 @@ def main():
         "--only", action="append", help="mutations whose name has this text; may be repeated"
     )
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
-    parser.add_argument("--list", action="store_true", help="name the mutations and stop")
     options = parser.parse_args()
     mutations = chosen(options)
-    if options.list:
-        for mutation in mutations:
-            print(mutation.name)
-        return
     begun = time.perf_counter()
     outcomes = []
 

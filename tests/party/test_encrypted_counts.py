@@ -11,6 +11,7 @@ from oracles import chi_square, crossed
 from benchmarks.plain_counts import without_encryption
 from tests.builders import dealt, records_of, schema_of
 from tests.planning import plan_with
+from tests.roles import assert_same
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.encrypted.paillier import as_bytes
 from vertimrf.errors import MessageError, PlanError
@@ -381,8 +382,7 @@ def test_a_message_is_read_back_and_held_to_its_plan():
         }
         message = party_of(plan, "one").run(tables[0], answers)
     first, *others = message.tables
-    read = Message.from_bytes(message.to_bytes(plan), plan)
-    assert all((a == b).all() for a, b in zip(read.tables, message.tables, strict=True))
+    assert_same(Message.from_bytes(message.to_bytes(plan), plan), message)
     for wrong, said in (
         (message.tables[:-1], "lacks table"),
         ((first + 10**6, *others), "table 0 has counts"),

@@ -258,15 +258,21 @@ def sent():
     return plan, parties, rows, parties[1].answer(0, rows, noiseless)
 
 
+def with_a_zero(numbers):
+    """The last of the ciphertexts is 0."""
+    return np.concatenate([numbers[:-1], 0 * numbers[-1:]])
+
+
 @pytest.mark.parametrize(
     "change, sentence",
     [
         (lambda numbers: numbers[:-1], "ciphertexts, and this plan has"),
         (lambda numbers: np.repeat(numbers, 2, axis=0), "ciphertexts, and this plan has"),
+        (lambda numbers: np.repeat(numbers, 2, axis=1), "ciphertexts, and this plan has"),
         (lambda numbers: numbers | np.uint8(255), "no ciphertext under its Paillier key"),
-        (lambda numbers: numbers * np.uint8(0), "no ciphertext under its Paillier key"),
+        (with_a_zero, "no ciphertext under its Paillier key"),
     ],
-    ids=["too few", "too many", "large", "zero"],
+    ids=["too few", "too many", "too many of a row", "large", "zero"],
 )
 def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
     sent,

@@ -196,30 +196,22 @@ def test_shared_keys_give_a_record_one_level_in_all_attributes():
 # --- the law ---
 
 
+def dense_row(digests, keys, block, ceiling):
+    row = np.zeros((1, keys), np.uint8)
+    one = np.zeros((1, digests.size), np.uint16)
+    encode_dense(K0, K1, digests, one, np.zeros(1, np.int64), ceiling, row)
+    return row[0]
+
+
+@pytest.mark.parametrize("make", [row_of, dense_row])
 @pytest.mark.parametrize("records", [1, 2, 10, 1000])
-def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records):
-    ceiling = 16
-    levels = np.arange(0, ceiling + 1)
-    law = np.diff(cdf(levels, records, ceiling))
-    counts = np.zeros(ceiling + 1, int)
+def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records, make):
+    law = np.diff(cdf(np.arange(17), records, 16))
+    counts = np.zeros(17, int)
     for block in range(8):
-        counts += np.bincount(
-            row_of(some_digests(records, 100 + block), 20_000, block, ceiling=ceiling),
-            minlength=ceiling + 1,
-        )
+        row = make(some_digests(records, 100 + block), 20_000, block, ceiling=16)
+        counts += np.bincount(row, minlength=17)
     assert chi_square(counts[1:], law) > ALPHA
-
-
-@pytest.mark.parametrize("records", [1, 2, 10, 1000])
-def test_levels_of_the_dense_kernel_have_the_same_law(records):
-    keys, ceiling = 20_000, 16
-    digests = some_digests(records, 12)
-    table = np.zeros((1, keys), np.uint8)
-    encode_dense(
-        K0, K1, digests, np.zeros((1, records), np.uint16), np.zeros(1, np.int64), ceiling, table
-    )
-    law = np.diff(cdf(np.arange(0, ceiling + 1), records, ceiling))
-    assert chi_square(np.bincount(table[0], minlength=ceiling + 1)[1:], law) > ALPHA
 
 
 def test_numbers_of_keys_above_levels_are_binomial_per_record():

@@ -166,19 +166,6 @@ def test_parties_with_different_cut_offs_agree_above_both():
     assert np.array_equal(alone.result(no_entropy)[0][0], table[1])
 
 
-def test_shared_keys_give_one_level_to_a_record_in_all_attributes():
-    one = slice(7, 8)
-    tables = []
-    for attributes in ((0, 3), (1, 2)):
-        encoder = shared(attributes)
-        encoder.update(DIGESTS[one], CODES[list(attributes), one])
-        tables += [
-            t[CODES[a, 7]] for a, t in zip(attributes, encoder.result(no_entropy), strict=True)
-        ]
-    for other in tables[1:]:
-        assert np.array_equal(tables[0], other)
-
-
 def test_secret_and_encoder_kind_change_every_level():
     pairs = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
     encoders = (

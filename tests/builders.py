@@ -7,9 +7,11 @@ import pyarrow as pa
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import from_json
+from vertimrf.named_model import Model
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
-from vertimrf.privacy.events import Event
+from vertimrf.privacy.events import Event, GaussianEvent
+from vertimrf.privacy.ledger import Ledger, LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.rows import decode_pieces
 from vertimrf.sketches.count_intersections import CountedGroup
@@ -112,6 +114,12 @@ class Tape(FixedNoise):
         known = None if self.played is None else self.played.answers[len(self.answers)]
         self.answers.append(draw(values, scale) if known is None else known)
         return self.answers[-1]
+
+
+def named_model(schema, field, sigma=10.0, delta=1e-6, **more):
+    """A model of a schema, whose ledger has one release."""
+    ledger = Ledger((LedgerEntry(GaussianEvent(sigma), "one", "x", "y"),), delta)
+    return Model(schema, field, ledger, **more)
 
 
 def event_from_json(data):

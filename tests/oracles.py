@@ -1,5 +1,6 @@
 """Slow, obvious counterparts of what the kernels do, and the tests of fit that several test files share."""
 
+import itertools
 import math
 
 import numpy as np
@@ -22,12 +23,50 @@ def crossed(columns, sizes):
     return np.bincount(cells, minlength=np.prod(sizes)).reshape(sizes)
 
 
+def enumerated_sketches(event):
+    """Laws of the sketches that a record touches under one key, without and with it, over all their levels."""
+    levels = np.arange(event.floor, event.ceiling + 1)
+
+    def clipped(cdf):
+        cdf = np.append(cdf[:-1], 1.0)
+        return np.diff(cdf, prepend=0.0)
+
+    one = 1 - (1 + event.gamma) ** -levels.astype(float)
+    draw, phantom = clipped(one), clipped(one**event.phantoms)
+    d = event.attributes_per_key
+    absent, present = np.zeros((2, *[len(levels)] * d))
+    for w in itertools.product(range(len(levels)), repeat=d):
+        p = math.prod(phantom[i] for i in w)
+        absent[w] += p
+        for h, f in enumerate(draw):
+            present[tuple(max(i, h) for i in w)] += p * f
+    return absent.ravel(), present.ravel()
+
+
 def half_integer_gaussian(variance):
     """Noise of a counter: values and probabilities, written down as they stand."""
     reach = math.ceil(12 * math.sqrt(variance))
     values = np.arange(-reach + 0.5, reach)
     weights = np.exp(-(values**2) / (2 * variance))
     return values, weights / weights.sum()
+
+
+def marginal_of(table, attributes):
+    """Sums of a table over all other attributes, in the order in which these are named."""
+    kept = sorted(attributes)
+    sums = table.sum(axis=tuple(a for a in range(table.ndim) if a not in kept))
+    return sums.transpose([kept.index(a) for a in attributes])
+
+
+def joint_of(model):
+    """A model's probabilities of all combinations, from its factors, those beyond its tree among them."""
+    logs = np.zeros(model.sizes)
+    for f in (*model.factors, *model.off_tree):
+        logs = logs + f.logs.reshape(
+            [size if a in f.attributes else 1 for a, size in enumerate(model.sizes)]
+        )
+    joint = np.exp(logs - logs.max())
+    return joint / joint.sum()
 
 
 def highest_levels(rng, records, keys):

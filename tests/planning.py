@@ -21,3 +21,13 @@ def plan_with(schema, *, epsilon=1.0, **options):
     assert back == plan
     assert back.digest() == plan.digest()
     return plan
+
+
+def edited(content, *path, value):
+    """A copy of a plan file's content with one entry replaced."""
+    content = json.loads(json.dumps(content))
+    inner = content
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return content

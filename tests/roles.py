@@ -1,5 +1,8 @@
 """The roles' walk from tables to messages, and from messages to a result, as several test files take it."""
 
+import numpy as np
+
+from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -8,12 +11,27 @@ from vertimrf.server.server import Server
 
 
 def messages_of(plan, tables, secret=None, fixed=False):
-    """Every party's message about its table, under one secret; with ``fixed``, of noise that is the same every time."""
-    secret = secret or Secret.new()
-    return [
-        Party(plan, name, secret, FixedNoise(i) if fixed else None).run(table)
-        for i, (name, table) in enumerate(zip(plan.party_names, tables, strict=True))
+    """Every party's message about its table, under one secret; with ``fixed``, of noise that is the same every time.
+
+    Every message is read back from its file as it was.
+    """
+    secret, out = secret or Secret.new(), []
+    for i, (name, table) in enumerate(zip(plan.party_names, tables, strict=True)):
+        message = Party(plan, name, secret, FixedNoise(i) if fixed else None).run(table)
+        assert_same(Message.from_bytes(message.to_bytes(plan), plan), message)
+        out.append(message)
+    return out
+
+
+def assert_same(message, other):
+    """Two messages have the same contents."""
+    assert message.count == other.count
+    numbers = [
+        [*one.sketches, *one.agreement, *one.tables, *(m.counts for m in one.marginals)]
+        for one in (message, other)
     ]
+    for one, another in zip(*numbers, strict=True):
+        np.testing.assert_array_equal(one, another)
 
 
 def run_server(plan, messages, **options):

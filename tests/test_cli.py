@@ -376,20 +376,10 @@ def test_a_drafted_schema_is_marked_as_not_private(folder):
     assert json.loads((folder / "report.json").read_text())["private"] is False
 
 
-def test_a_large_delta_is_noted_everywhere(folder):
-    result = went_well(
-        synthesize(folder, "--expected-records", 4000, delta=0.005, json=folder / "report.json")
-    )
-    assert "Note: delta is above 1 / expected records" in result.output
-    assert (
-        "delta is above" in json.loads((folder / "report.json").read_text())["standing"]["notes"][0]
-    )
-    assert "Note: delta is above" in run(f"inspect {folder}/out.csv").output
-
-
-def test_replaced_records_are_named_as_such(folder):
+def test_replaced_records_and_a_large_delta_are_noted_everywhere(folder):
     files = {"out": folder / "out.parquet", "json": folder / "report.json"}
-    result = went_well(synthesize(folder, "--expected-records", 4000, encoder="grr", **files))
+    options = {"encoder": "grr", "delta": 0.005}
+    result = went_well(synthesize(folder, "--expected-records", 4000, **options, **files))
     for text in (
         result.output,
         run(f"inspect {folder}/out.parquet").output,
@@ -397,6 +387,7 @@ def test_replaced_records_are_named_as_such(folder):
     ):
         assert "Private (replace one record)" in text
         assert "Note: the exact number of records is published." in text
+        assert "Note: delta is above 1 / expected records" in text
 
 
 def test_bad_tables_are_one_sentence_and_nothing_is_written(folder):
@@ -429,7 +420,6 @@ def test_files_that_are_not_there_or_no_tables(folder):
 
 def test_bad_options(folder):
     refused(synthesize(folder, encoder="magic"), "magic")
-    refused(synthesize(folder, rows=0), "--rows")
     refused(synthesize(folder, tau=1), "tau")
     refused(evaluated(folder, "--synthetic", folder / "none.csv"), "none.csv")
 
@@ -470,8 +460,6 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
     "options, words",
     [
         ("--epsilon 1e9", "between 0.0001 and 1000"),
-        ("--epsilon 1e-9", "between 0.0001 and 1000"),
-        ("--epsilon nan", "above 0"),
         ("--epsilon 1 --message-mb nan", "--message-mb"),
         ("--epsilon 1 --message-mb inf", "--message-mb"),
         ("--epsilon 1 --out .", "is a folder"),
@@ -639,7 +627,7 @@ def test_parties_may_hold_different_people(folder):
     assert "The real tables have 3,000, 3,000 records; 2,000 are compared." in result.output
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
 
-    result = went_well(synthesize(folder, population="outer", model=folder / "a.model", **options))
+    went_well(synthesize(folder, population="outer", model=folder / "a.model", **options))
     table = pd.read_csv(folder / "out.csv")
     assert list(table.columns) == ["a", "b", "x", "age", "held_by"]
     assert set(table["held_by"]) == {"left", "right", "left+right"}

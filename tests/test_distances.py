@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builders import KEYS
 
-from vertimrf.distances import distance, occupied_counts, random_marginals, tvd
+from vertimrf.distances import distance, random_marginals, tvd
 from vertimrf.errors import PlanError
 from vertimrf.plan.schema import Schema
 
@@ -40,16 +40,6 @@ def test_distances_agree_with_a_slow_count(sizes):
             assert distance(real, synthetic, sizes, attributes) == pytest.approx(
                 expected, abs=1e-12
             )
-
-
-def test_both_ways_of_counting_agree():
-    rng = np.random.default_rng(2)
-    sizes = (7, 11, 13)
-    real, synthetic = draw(rng, sizes, 500), draw(rng, sizes, 400)
-    dense = distance(real, synthetic, sizes, (0, 1, 2))
-    p, q = occupied_counts(real, synthetic, sizes, (0, 1, 2))
-    assert (p.sum(), q.sum()) == (500, 400)
-    assert 0.5 * np.abs(p / 500 - q / 400).sum() == pytest.approx(dense, abs=1e-12)
 
 
 def test_the_ends_of_the_scale():

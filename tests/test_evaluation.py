@@ -23,6 +23,11 @@ SCHEMA = Schema.of(
 )
 
 
+def compared(real, synthetic, id="id", **options):
+    """What an evaluation gives with these options."""
+    return evaluate(real, synthetic, id, SCHEMA, EvaluationOptions(**options))
+
+
 def draw(rng, sizes, n):
     return np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint16)
 
@@ -48,32 +53,17 @@ def files(tmp_path):
 
 
 def test_tables_are_joined_and_compared(files):
-    one = evaluate(
-        [files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3))
-    )
+    one = compared([files["all"]], files["synthetic"], ways=(1, 2, 3))
     assert list(one["tvd"]) == ["1", "2", "3"]
     assert list(one["tvd_across_parties"]) == ["2", "3"]
     assert one["records"] == {"real": 200, "synthetic": 150}
     assert 0 < one["tvd"]["1"] < one["tvd"]["2"] < one["tvd"]["3"] < 0.5
-    for order in (["a", "b"], ["b", "a"]):
-        assert (
-            evaluate(
-                [files[name] for name in order],
-                files["synthetic"],
-                "id",
-                SCHEMA,
-                EvaluationOptions(ways=(1, 2, 3)),
-            )
-            == one
-        )
-    same = evaluate(
-        [files["b"], files["a"]], files["all"], "id", SCHEMA, EvaluationOptions(ways=(3,))
-    )
-    assert same["tvd"] == {"3": 0.0}
+    for order in ("ab", "ba"):
+        parts = [files[name] for name in order]
+        assert compared(parts, files["synthetic"], ways=(1, 2, 3)) == one
+    assert compared(parts, files["all"], ways=(3,))["tvd"] == {"3": 0.0}
     single = Schema.of({"p": SCHEMA.attributes})
-    assert "tvd_across_parties" not in evaluate(
-        [files["all"]], files["all"], "id", single, EvaluationOptions(ways=(2,))
-    )
+    assert "tvd_across_parties" not in evaluate([files["all"]], files["all"], "id", single)
 
 
 def test_distances_stand_beside_what_to_judge_them_by():
@@ -85,7 +75,7 @@ def test_distances_stand_beside_what_to_judge_them_by():
     real = pa.table({"id": range(n), "x": np.where(x == 1, "u", "v"), "y": y.astype(int), "z": z})
     made = real.drop_columns(["id"]).set_column(1, "y", [rng.permutation(real["y"].to_numpy())])
     made = made.set_column(2, "z", [np.where(rng.random(n) < 1 / 3, 0, z)])
-    out = evaluate([real], made, "id", SCHEMA, EvaluationOptions(ways=(1, 2)))
+    out = compared([real], made, ways=(1, 2))
     assert out["tvd_resampled"]["2"] < 0.03
     assert out["tvd_independent"]["1"] == 0
     columns = {tuple(marginal["columns"]): marginal["tvd"] for marginal in out["columns"]}
@@ -97,13 +87,11 @@ def test_distances_stand_beside_what_to_judge_them_by():
     assert abs(out["pairs"][0]["tvd"] - 0.5) < 0.05
     assert list(out["numbers"]) == ["y"]
     assert out["numbers"]["y"]["real"] == out["numbers"]["y"]["synthetic"]
-    figures = evaluate(
-        [real.select(["id", "x", "y"])], made, "id", SCHEMA, EvaluationOptions(party="a")
-    )
+    figures = compared([real.select(["id", "x", "y"])], made, party="a")
     assert list(figures["tvd"]) == ["2"]
     assert [marginal["columns"] for marginal in figures["columns"]] == [["x"], ["y"]]
     with pytest.raises(SchemaError, match="no party 'c'"):
-        evaluate([real], made, "id", SCHEMA, EvaluationOptions(party="c"))
+        compared([real], made, party="c")
 
 
 def test_numbers_are_compared_as_they_were():
@@ -148,24 +136,24 @@ def test_numbers_are_compared_as_they_were():
 
 def test_bad_input_of_an_evaluation(files, tmp_path):
     with pytest.raises(SchemaError, match="No real table has the column 'z'"):
-        evaluate([files["a"]], files["synthetic"], "id", SCHEMA)
+        compared([files["a"]], files["synthetic"])
     with pytest.raises(SchemaError, match="Two real tables have the column 'z'"):
-        evaluate([files["b"], files["all"]], files["synthetic"], "id", SCHEMA)
+        compared([files["b"], files["all"]], files["synthetic"])
     with pytest.raises(SchemaError, match=r"b\.csv lacks the column 'x', 'y'"):
-        evaluate([files["all"]], files["b"], "id", SCHEMA)
+        compared([files["all"]], files["b"])
     with pytest.raises(TableError, match="no id column 'who'"):
-        evaluate([files["all"]], files["synthetic"], "who", SCHEMA)
+        compared([files["all"]], files["synthetic"], "who")
     empty = tmp_path / "empty.csv"
     empty.write_text("x,y,z\n")
     with pytest.raises(TableError, match=r"empty\.csv has no records"):
-        evaluate([files["all"]], empty, "id", SCHEMA)
+        compared([files["all"]], empty)
     with pytest.raises(PlanError, match="no 4-way marginals"):
-        evaluate([files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(4,)))
+        compared([files["all"]], files["synthetic"], ways=(4,))
     real, other = tmp_path / "real.csv", tmp_path / "other.csv"
     real.write_text("id,x,y\n1,u,0\n")
     other.write_text("id,z\n2,0\n")
     with pytest.raises(TableError, match=r"real\.csv and .*other\.csv have no id in common"):
-        evaluate([real, other], files["synthetic"], "id", SCHEMA)
+        compared([real, other], files["synthetic"])
 
 
 def test_tables_of_different_people(files):
@@ -175,7 +163,7 @@ def test_tables_of_different_people(files):
     left = whole.select(["id", "x", "y"]).slice(0, 150)
     right = whole.select(["id", "z"]).slice(50).take(rng.permutation(150))
     both = whole.slice(50, 100)
-    out = evaluate([left, right], both, "id", SCHEMA, EvaluationOptions(ways=(1, 3)))
+    out = compared([left, right], both, ways=(1, 3))
     assert out["records"] == {"real": 100, "synthetic": 100, "tables": [150, 150]}
     assert out["tvd"] == {"1": 0.0, "3": 0.0}
     there = np.arange(200)
@@ -187,18 +175,11 @@ def test_tables_of_different_people(files):
             "held_by": pa.array(["a+b"] * 200),
         }
     )
-    out = evaluate(
-        [left, right], outer, "id", SCHEMA, EvaluationOptions(ways=(1, 3), population="outer")
-    )
+    out = compared([left, right], outer, ways=(1, 3), population="outer")
     assert out["records"] == {"real": 200, "synthetic": 200, "tables": [150, 150]}
     assert out["tvd"] == {"1": 0.0, "3": 0.0}
-    assert (
-        evaluate(
-            [left, right], both, "id", SCHEMA, EvaluationOptions(ways=(1,), population="outer")
-        )["tvd"]["1"]
-        > 0.2
-    )
+    assert compared([left, right], both, ways=(1,), population="outer")["tvd"]["1"] > 0.2
     with pytest.raises(TableError, match="no id in common"):
-        evaluate([left.slice(0, 50), right], both, "id", SCHEMA)
+        compared([left.slice(0, 50), right], both)
     with pytest.raises(PlanError, match="inner or outer"):
-        evaluate([left, right], both, "id", SCHEMA, EvaluationOptions(population="left"))
+        compared([left, right], both, population="left")

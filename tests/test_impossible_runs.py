@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -55,10 +56,10 @@ def schema(impossible=COMBINATIONS):
     )
 
 
-def planned(schema, **options):
-    """A plan of count sketches for them."""
-    settings = {"expected_records": RECORDS, "encoder": "count-sketch", "message_bytes": 300_000}
-    return plan_with(schema, **settings | options)
+# A plan of count sketches for a schema.
+planned = partial(
+    plan_with, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000
+)
 
 
 def real(seed=0, records=RECORDS):

@@ -32,9 +32,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
-from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
-from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.count_sketch import code_steps
 from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
@@ -352,6 +350,15 @@ def test_phantoms_are_those_that_are_priced(plan):
         )
 
 
+def assert_noise_alone(codes, step, variance, bits, tests):
+    """Codes of counters without any record have the law of their noise; of so many tests one would fail by chance as seldom."""
+    noise, half = np.arange(-400, 400) + 0.5, 1 << (bits - 1)
+    law = np.exp(-(noise**2) / (2 * variance))
+    at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
+    expected = np.bincount(at, law / law.sum(), minlength=2 * half)
+    assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / tests
+
+
 def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     """An empty table: every group of the ledgered event has its table, and codes follow the law of its noise alone."""
     plan = plan_of("count sketches")
@@ -367,16 +374,11 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     # A record that moves a counter by w is priced as w groups.
     assert event.groups == sum(weights) > len(weights)
     assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
-    noise = np.arange(-400, 400) + 0.5
     one_way = [m for one in releases for m in first_one_way(one.message.marginals).values()]
-    half = 1 << (plan.sketch.bits - 1)
     for table, marginal, weight in zip(published, one_way, weights, strict=True):
-        law = np.exp(-(noise**2) / (2 * weight * event.variance))
         steps = code_steps(plan.sketch, marginal.counts.astype(float), weight)
         for codes, step in zip(table, steps, strict=True):
-            at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
-            expected = np.bincount(at, law / law.sum(), minlength=2 * half)
-            assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / 26
+            assert_noise_alone(codes, step, weight * event.variance, plan.sketch.bits, 26)
 
 
 def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
@@ -390,10 +392,7 @@ def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
     assert [table.shape for table in published] == [
         (1, event.buckets * event.repetitions)
     ] * event.groups
-    noise = np.arange(-200, 200) + 0.5
-    law = np.exp(-(noise**2) / (2 * event.variance))
     (sketch,) = plan.agreement
-    half = 1 << (sketch.bits - 1)
     for one, codes in zip(releases, published, strict=True):
         counts = next(
             m.counts
@@ -401,9 +400,7 @@ def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
             if m.attributes == (plan.schema.index("common"),)
         )
         (step,) = code_steps(sketch, np.array([float(counts.sum())]))
-        at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
-        expected = np.bincount(at, law / law.sum(), minlength=2 * half)
-        assert chi_square(np.bincount(codes.ravel(), minlength=2 * half), expected) > ALPHA / 2
+        assert_noise_alone(codes.ravel(), step, event.variance, sketch.bits, 2)
 
 
 def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
@@ -493,38 +490,6 @@ def test_the_worst_tables_move_an_r_score_by_nearly_what_is_priced_and_never_mor
         worst = max(worst, best)
     # The bound of two records is met, but for the grid step that rounding may add.
     assert event.sensitivity - 1 <= worst
-
-
-def test_sketches_are_published_only_after_phantoms(plan, tables, monkeypatch):
-    """What is in a release is what ``result`` gave, and ``result`` drew a phantom or noise for every single number."""
-    given = []
-
-    def watched(cls):
-        class Watched(cls):
-            def result(self, *released_and_entropy):
-                drawn = []
-                *released, entropy = released_and_entropy
-
-                def counted(count):
-                    drawn.append(count)
-                    return entropy(count)
-
-                levels = super().result(*released, counted)
-                given.append((levels, sum(drawn)))
-                return levels
-
-        return Watched
-
-    for encoder in (SketchEncoder, CountSketchEncoder, SharedKeyEncoder):
-        monkeypatch.setattr(party_module, encoder.__name__, watched(encoder))
-    for party, table in enumerate(tables):
-        message = release(plan, party, table).message
-        sent = [*filter(None, [message.sketches]), *([sums] for sums in message.agreement)]
-        for sketches, (levels, entropy) in zip(sent, given, strict=True):
-            for published, encoded in zip(sketches, levels, strict=True):
-                np.testing.assert_array_equal(published, encoded)
-            assert entropy >= sum(table.size for table in levels)
-        given.clear()
 
 
 def test_messages_of_like_plans_have_like_shapes(plan):

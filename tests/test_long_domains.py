@@ -1,5 +1,7 @@
 """Whole runs over long domains: what is merged at the parties is spread again, whatever the encoder."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from builders import dealt
@@ -18,20 +20,18 @@ N = 20_000
 LABELS = [f"t{i}" for i in range(150)]
 
 
-def planned(**options):
-    """A plan for the table."""
-    schema = Schema.of(
-        {
-            "one": [Attribute.integer("pay", 120), Attribute.integer("grade", 4)],
-            "two": [
-                Attribute.categorical("title", LABELS),
-                Attribute.integer("hours", 90),
-                Attribute.integer("kind", 3),
-            ],
-        }
-    )
-    settings = {"delta": 1e-6, "expected_records": N, "tau": 20_000, "nonce": "long"}
-    return plan_with(schema, **settings | options)
+SCHEMA = Schema.of(
+    {
+        "one": [Attribute.integer("pay", 120), Attribute.integer("grade", 4)],
+        "two": [
+            Attribute.categorical("title", LABELS),
+            Attribute.integer("hours", 90),
+            Attribute.integer("kind", 3),
+        ],
+    }
+)
+# A plan for the table.
+planned = partial(plan_with, SCHEMA, delta=1e-6, expected_records=N, tau=20_000, nonce="long")
 
 
 def table(seed=0):

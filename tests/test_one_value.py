@@ -15,7 +15,6 @@ from vertimrf.evaluation import evaluate
 from vertimrf.kernels.contingency import all_pairs, pair_tables
 from vertimrf.message import Message
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.groups import crossing_pairs
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
@@ -57,13 +56,7 @@ def test_a_plan_spends_nothing_on_them(encoder):
     assert padded.groups_of(2) == ()
     assert padded.message_size(2) == 0
     assert [entry.event for entry in padded.entries()] == [entry.event for entry in bare.entries()]
-    assert Plan.from_json(padded.to_json()) == padded
     assert "three: 1 attributes; none varies; sketches 0.0 MB" in padded.summary()
-
-
-def test_pairs_leave_them_out():
-    schema = schema_of(one=(1, 3, 2), two=(2, 1, 2))
-    assert crossing_pairs(schema) == [(1, 3), (1, 5), (2, 3), (2, 5)]
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -208,18 +208,8 @@ def test_the_command_for_one_table(frame, tmp_path):
     assert read_standing(out).private
     assert Synthesizer.load(saved).sample(3).num_rows == 3
     drawn = tmp_path / "drawn.csv"
-    conditions = "--where smoker=yes --where age=10 --where age=30"
-    assert "40 synthetic rows" in good(f"sample {saved} --rows 40 {conditions} --out {drawn}")
-    made = pd.read_csv(drawn)
-    assert set(made["smoker"]) == {"yes"}
-    assert made["age"].between(0, 39).all()
+    assert "40 synthetic rows" in good(f"sample {saved} --rows 40 --out {drawn}")
     assert read_standing(drawn).private
-    for condition, words in (
-        ("smoker", "COLUMN=VALUE"),
-        ("smoker=pipe", "holds 'pipe'"),
-        ("smokes=no", "no attribute 'smokes'"),
-    ):
-        assert words in refused(f"sample {saved} --where {condition} --out {drawn}")
     assert "(--message-mb) has no meaning for one holder" in refused(
         fitted, f"--out {out} --message-mb 2"
     )

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from oracles import marginal_of
 from oracles import mbi_loss as loss
 
 with warnings.catch_warnings():
@@ -30,11 +31,7 @@ def truth(seed=0):
 
 
 def counts(joint, clique):
-    axes = [DOMAIN.attributes.index(a) for a in clique]
-    kept = sorted(axes)
-    return joint.sum(axis=tuple(i for i in range(joint.ndim) if i not in axes)).transpose(
-        [kept.index(a) for a in axes]
-    )
+    return marginal_of(joint, [DOMAIN.attributes.index(a) for a in clique])
 
 
 def measured(joint, cliques=CLIQUES, sigma=10.0, seed=1, query=None):

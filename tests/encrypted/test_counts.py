@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vertimrf.encrypted import counts
-from vertimrf.encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
+from vertimrf.encrypted.counts import encrypt_rows, open_sums, sum_rows
 from vertimrf.encrypted.packing import Layout, counters_of
 from vertimrf.encrypted.paillier import PrivateKey
 from vertimrf.errors import MessageError
@@ -182,19 +182,6 @@ NOISE = np.zeros((4, 5), np.int64)
 @pytest.fixture(scope="module")
 def rows():
     return encrypt_rows(KEY, np.zeros((2, 6), np.int32), LAYOUT)
-
-
-def test_what_is_no_file_of_ciphertexts_of_the_plan_is_refused(rows):
-    check_ciphertexts(rows, 6, LAYOUT, KEY.public, "The file")
-    for wrong in (rows[1:], np.concatenate([rows, rows[:1]]), np.repeat(rows, 2, axis=1)):
-        with pytest.raises(
-            MessageError, match=r"The file has .* ciphertexts, and this plan has \(6, 1\)"
-        ):
-            check_ciphertexts(wrong, 6, LAYOUT, KEY.public, "The file")
-    none = rows.copy()
-    none[4, 0] = 0
-    with pytest.raises(MessageError, match="The file has a number that is no ciphertext"):
-        check_ciphertexts(none, 6, LAYOUT, KEY.public, "The file")
 
 
 def test_answers_under_another_key_are_refused(rows):

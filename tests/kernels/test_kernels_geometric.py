@@ -196,38 +196,22 @@ def test_shared_keys_give_a_record_one_level_in_all_attributes():
 # --- the law ---
 
 
+def dense_row(digests, keys, block, ceiling):
+    row = np.zeros((1, keys), np.uint8)
+    one = np.zeros((1, digests.size), np.uint16)
+    encode_dense(K0, K1, digests, one, np.zeros(1, np.int64), ceiling, row)
+    return row[0]
+
+
+@pytest.mark.parametrize("make", [row_of, dense_row])
 @pytest.mark.parametrize("records", [1, 2, 10, 1000])
-def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records):
-    ceiling = 16
-    levels = np.arange(0, ceiling + 1)
-    law = np.diff(cdf(levels, records, ceiling))
-    counts = np.zeros(ceiling + 1, int)
+def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records, make):
+    law = np.diff(cdf(np.arange(17), records, 16))
+    counts = np.zeros(17, int)
     for block in range(8):
-        counts += np.bincount(
-            row_of(some_digests(records, 100 + block), 20_000, block, ceiling=ceiling),
-            minlength=ceiling + 1,
-        )
+        row = make(some_digests(records, 100 + block), 20_000, block, ceiling=16)
+        counts += np.bincount(row, minlength=17)
     assert chi_square(counts[1:], law) > ALPHA
-
-
-@pytest.mark.parametrize("records", [1, 2, 10, 1000])
-def test_levels_agree_with_the_dense_kernel(records):
-    keys, ceiling = 20_000, 16
-    digests = some_digests(records, 12)
-    table = np.zeros((1, keys), np.uint8)
-    encode_dense(
-        K0, K1, digests, np.zeros((1, records), np.uint16), np.zeros(1, np.int64), ceiling, table
-    )
-    seen = np.stack(
-        [
-            np.bincount(r, minlength=ceiling + 1)
-            for r in (table[0], row_of(digests, keys, ceiling=ceiling))
-        ]
-    )
-    seen = seen[:, seen.sum(axis=0) >= 10]
-    assert stats.chi2_contingency(seen).pvalue > ALPHA
-    law = np.diff(cdf(np.arange(0, ceiling + 1), records, ceiling))
-    assert chi_square(np.bincount(table[0], minlength=ceiling + 1)[1:], law) > ALPHA
 
 
 def test_numbers_of_keys_above_levels_are_binomial_per_record():
@@ -242,29 +226,6 @@ def test_numbers_of_keys_above_levels_are_binomial_per_record():
 
 
 # --- phantoms ---
-
-
-def draw_phantoms(count, phantoms, floor, ceiling, seed):
-    rng = np.random.default_rng(seed)
-    thresholds = phantom_thresholds(phantoms, floor, ceiling)
-    levels, unsettled = np.ones(count, np.uint8), np.empty(count, np.int64)
-    words = rng.integers(0, 256, count, dtype=np.uint8)
-    left = raise_by_phantoms(levels, words, phantom_table(thresholds, floor), unsettled)
-    more = rng.integers(0, 2**64, left, dtype=np.uint64)
-    raise_unsettled(levels, words, unsettled[:left], more, thresholds, floor)
-    return levels
-
-
-@pytest.mark.parametrize(
-    "phantoms, floor, ceiling",
-    [(1, 0, 20), (2, 1, 10), (1000, 6, 17), (6326, 9, 20), (10**6, 16, 40)],
-)
-def test_phantoms_have_the_law_of_their_maximum(phantoms, floor, ceiling):
-    levels = draw_phantoms(300_000, phantoms, floor, ceiling, 19)
-    law = np.diff(cdf(np.arange(floor, ceiling + 1), phantoms, ceiling), prepend=0.0)
-    counts = np.bincount(levels, minlength=ceiling + 1)[floor:]
-    assert levels.min() >= max(floor, 1)
-    assert chi_square(counts, law) > ALPHA
 
 
 def test_phantom_levels_are_those_of_the_whole_word():
@@ -287,6 +248,7 @@ def test_phantom_levels_are_those_of_the_whole_word():
 
 def test_phantom_thresholds_are_exact():
     getcontext().prec = 80
-    for phantoms in (1, 7, 50_000):
-        for level, threshold in enumerate(phantom_thresholds(phantoms, 0, 20).tolist()):
+    for phantoms, floor, ceiling in ((1, 0, 20), (7, 1, 10), (50_000, 6, 17), (10**6, 16, 40)):
+        thresholds = phantom_thresholds(phantoms, floor, ceiling).tolist()
+        for level, threshold in zip(range(floor, ceiling), thresholds, strict=True):
             assert abs(Decimal(threshold) - (1 - Decimal(2) ** -level) ** phantoms * 2**64) <= 1

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from oracles import marginal_of
 
 from vertimrf.errors import ModelError
 from vertimrf.model.domain_compression import Compression, compress, compression_maps, value_shares
@@ -31,7 +32,7 @@ def joint(seed=0):
 
 def measured(table, attributes, bins=None, sigma=1e-3):
     maps = bins or (None,) * len(attributes)
-    counts = table.sum(axis=tuple(a for a in range(4) if a not in attributes))
+    counts = marginal_of(table, attributes)
     shape = [n if m is None else int(m.max()) + 1 for n, m in zip(counts.shape, maps, strict=True)]
     return Measurement(attributes, maps, bin_table(counts, maps, shape), sigma)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles import marginal_of
 from scipy.optimize import lsq_linear
 
 from vertimrf.errors import ModelError
@@ -66,12 +67,6 @@ def random_measurements(rng, model):
             )
         )
     return out
-
-
-def marginal_of(joint, attributes):
-    kept = sorted(attributes)
-    table = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
-    return table.transpose([kept.index(a) for a in attributes])
 
 
 def test_marginals_equal_brute_force_on_random_models():
@@ -147,12 +142,7 @@ def test_settling_keeps_the_distribution():
                     shape = [-1 if i == attribute else 1 for i in sets[f]]
                     factors._table(factors.logs, f)[...] += sign * part.reshape(shape)
         for f in range(len(sets)):
-            kept = sorted(sets[f])
-            order = [kept.index(a) for a in sets[f]]
-            table = joint.sum(
-                axis=tuple(a for a in range(joint.ndim) if a not in sets[f])
-            ).transpose(order)
-            factors._table(factors.marginals, f)[...] = table
+            factors._table(factors.marginals, f)[...] = marginal_of(joint, sets[f])
         factors.rebalance()
         assert np.abs(factors.logs).max() < 200
         settled = MarkovRandomField(model.tree, 1000.0, [Factor(*t) for t in factors.tables()])

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import schema_of
+from builders import named_model, schema_of
+from oracles import joint_of, marginal_of
 
 from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
@@ -17,8 +18,6 @@ from vertimrf.model.off_tree import RowDual, fit_off_tree
 from vertimrf.model.sample import marginals_of_rows, propose, sample
 from vertimrf.model.structural_zeros import allowing
 from vertimrf.named_model import Model
-from vertimrf.privacy.events import GaussianEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
 
 SIZES = (4, 5, 3, 4)
 CHAIN = [(0, 1), (1, 2), (2, 3)]
@@ -36,15 +35,14 @@ def truth(seed=0):
     return TOTAL * joint / joint.sum()
 
 
-def of(joint, pair):
-    return joint.sum(axis=tuple(a for a in range(4) if a not in pair))
-
-
 def measured(joint, pairs, seed, sigma=SIGMA):
     rng = np.random.default_rng(seed)
     return [
         Measurement(
-            p, (None,) * len(p), (c := of(joint, p)) + sigma * rng.normal(size=c.shape), sigma
+            p,
+            (None,) * len(p),
+            (c := marginal_of(joint, p)) + sigma * rng.normal(size=c.shape),
+            sigma,
         )
         for p in pairs
     ]
@@ -68,23 +66,27 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds():
     assert {(0, 3), *CHAIN} <= {f.attributes for f in closed.off_tree}
     for pair in (*CHAIN, *OUTSIDE):
         far, near = (
-            np.abs(marginals_of_rows(m, [pair])[0] - of(joint, pair)) for m in (model, closed)
+            np.abs(marginals_of_rows(m, [pair])[0] - marginal_of(joint, pair))
+            for m in (model, closed)
         )
         # Noise of the measurement, of 2^17 rows that weights are fitted on and of 2^18 that answer, weighed.
-        spread = np.sqrt(SIGMA**2 + 4 * TOTAL**2 / 2**17 * of(joint, pair) / TOTAL)
+        spread = np.sqrt(SIGMA**2 + 4 * TOTAL**2 / 2**17 * marginal_of(joint, pair) / TOTAL)
         assert (near < 5 * spread).all(), pair
         if pair == (0, 3):
             assert (far > 10 * spread).any()
             assert near.sum() < far.sum() / 8
     rows = 20_000
     counts = contingency(sample(closed, rows, np.random.default_rng(0)), SIZES, (0, 3))
-    assert (np.abs(counts - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
+    assert (
+        np.abs(counts - marginal_of(joint, (0, 3)))
+        < 5 * np.sqrt(SIGMA**2 + marginal_of(joint, (0, 3)))
+    ).all()
 
 
 def test_bins_and_three_attributes_are_met_as_well():
     joint = truth(2)
     bins = np.array([0, 0, 1, 1, 1])
-    table = of(joint, (0, 1, 3))
+    table = marginal_of(joint, (0, 1, 3))
     rough = np.stack([table[:, bins == b].sum(axis=1) for b in (0, 1)], axis=1)
     rng = np.random.default_rng(3)
     measurements = measured(joint, CHAIN, 3)
@@ -252,7 +254,7 @@ def test_a_saved_model_draws_the_same_rows(tmp_path):
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 10)
     field = fit_off_tree(of_chain(measurements), measurements)[0]
     schema = schema_of(one=SIZES[:2], two=SIZES[2:])
-    model = Model(schema, field, Ledger((LedgerEntry(GaussianEvent(10.0), "one", "x", "y"),), 1e-6))
+    model = named_model(schema, field)
     model.save(tmp_path / "a.model")
     back = Model.load(tmp_path / "a.model")
     assert [f.attributes for f in back.field.off_tree] == [f.attributes for f in field.off_tree]
@@ -276,17 +278,14 @@ def test_a_saved_model_draws_the_same_rows(tmp_path):
 def test_conditions_follow_the_fitted_factors(given):
     measurements = measured(truth(), [*CHAIN, *OUTSIDE], 11)
     model = fit_off_tree(of_chain(measurements), measurements)[0]
-    logs = np.zeros(SIZES)
-    for f in (*model.factors, *model.off_tree):
-        logs += f.logs.reshape([SIZES[a] if a in f.attributes else 1 for a in range(4)])
-    joint = np.exp(logs - logs.max())
+    joint = joint_of(model)
     kept = np.zeros(SIZES)
     chosen = np.ix_(*(given.get(a, range(size)) for a, size in enumerate(SIZES)))
     kept[chosen] = joint[chosen] / joint[chosen].sum()
     rows = 20_000
     codes = sample(model, rows, np.random.default_rng(12), given)
     for pair in itertools.combinations(range(4), 2):
-        counts, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
+        counts, expected = contingency(codes, SIZES, pair), rows * marginal_of(kept, pair)
         assert (np.abs(counts - expected) <= 5 * np.sqrt(expected)).all()
 
 

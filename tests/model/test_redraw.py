@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import schema_of
+from builders import named_model, schema_of
 from commands import good, refused
 from scipy import stats
 
@@ -21,8 +21,6 @@ from vertimrf.model.redraw import Noise
 from vertimrf.model.trust import ACROSS
 from vertimrf.named_model import Model
 from vertimrf.plan.defaults import default_delta
-from vertimrf.privacy.events import GaussianEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
 from vertimrf.server.parts import PartModel
 from vertimrf.tables.arrow import read_arrow
 
@@ -59,8 +57,8 @@ def released(rng, sigma):
         rng.multinomial(RECORDS, population().ravel()).reshape(SIZES), rng, sigma
     )
     field = fitted(measurements)
-    ledger = Ledger((LedgerEntry(GaussianEvent(sigma), "one", "x", "y"),), default_delta(RECORDS))
-    return Model(schema_of(one=SIZES), field, ledger, noise=Noise.of(field, measurements, ()))
+    noise = Noise.of(field, measurements, ())
+    return named_model(schema_of(one=SIZES), field, sigma, default_delta(RECORDS), noise=noise)
 
 
 # With little noise nearly all of the spread is sampling, with much nearly all is noise.

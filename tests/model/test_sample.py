@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from oracles import joint_of, marginal_of
 
 from vertimrf.errors import ModelError, NoMassError
 from vertimrf.kernels.contingency import contingency
@@ -20,6 +21,11 @@ from vertimrf.model.sample import (
     propose,
     sample,
 )
+
+
+def chosen(model, given):
+    """Where a table of all combinations meets conditions."""
+    return np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))
 
 
 def random_model(seed, sizes, sets):
@@ -51,18 +57,6 @@ def test_clique_counts_obey_their_bound(rows, seed):
             handed_down = np.zeros(1)
         # Rounding of sums of 200,000 rows in double precision.
         assert (np.abs(deviation) < 1 + handed_down + 1e-6).all()
-
-
-def test_cells_without_probability_stay_empty():
-    tree = junction_tree((3, 3), [(0, 1)])
-    logs = np.zeros((3, 3))
-    logs[0, 1] = logs[2, 2] = -2000.0
-    codes = sample(
-        MarkovRandomField(tree, 1.0, [Factor((0, 1), logs)]), 10_000, np.random.default_rng(0)
-    )
-    counts = contingency(codes, (3, 3), (0, 1))
-    assert counts[0, 1] == counts[2, 2] == 0
-    assert counts.sum() == 10_000
 
 
 def test_samples_are_unbiased_and_rows_in_random_order():
@@ -105,13 +99,6 @@ def test_attributes_are_independent_given_their_separator():
     assert np.std(statistics) < 1.5
 
 
-def test_seeds():
-    model = random_model(6, SIZES, SETS)
-    a, b, c = (sample(model, 1000, np.random.default_rng(s)) for s in (1, 1, 2))
-    np.testing.assert_array_equal(a, b)
-    assert (a != c).any()
-
-
 @pytest.mark.parametrize("rows", [0, -1, 1 << 32])
 def test_bad_row_counts(rows):
     model = random_model(0, SIZES, SETS)
@@ -121,42 +108,19 @@ def test_bad_row_counts(rows):
         propose(model, rows, np.random.default_rng(0))
 
 
-def brute_force(model):
-    """The joint distribution, factors beyond the tree among them."""
-    logs = np.zeros(model.sizes)
-    for f in (*model.factors, *model.off_tree):
-        logs += f.logs.reshape(
-            [model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))]
-        )
-    joint = np.exp(logs)
-    return joint / joint.sum()
-
-
 @pytest.mark.parametrize(
     "given",
     [{0: [2]}, {6: [0], 5: [1, 6]}, {0: [4, 1], 3: [2], 4: [0]}, {a: [0] for a in range(7)}],
 )
 def test_conditionals_are_exact(given):
     model = random_model(5, SIZES, SETS)
-    joint = brute_force(model)
-    kept = joint[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(SIZES)))]
+    joint = joint_of(model)
+    kept = joint[chosen(model, given)]
     restricted = model.restricted(given)
     assert restricted.total == pytest.approx(kept.sum(), rel=1e-9)
     for attributes in [(0,), (0, 2), (1, 5), (3, 4, 6), (0, 3, 5)]:
-        truth = kept.sum(axis=tuple(a for a in range(7) if a not in attributes))
+        truth = marginal_of(kept, attributes)
         assert np.allclose(restricted.marginal(attributes), truth, rtol=1e-9)
-
-
-def test_rows_on_conditions():
-    model = random_model(6, SIZES, SETS)
-    codes = sample(model, 20_000, np.random.default_rng(0), {5: [6, 2], 1: [3]})
-    assert set(codes[5]) <= {2, 6}
-    assert set(codes[1]) == {3}
-    expected = model.marginal((5, 1, 0))[[2, 6]][:, 3]
-    counts = np.stack([np.bincount(codes[0][codes[5] == v], minlength=5) for v in (2, 6)])
-    # Attributes far apart in the tree meet at random: five standard errors of independent draws.
-    wanted = 20_000 * expected / expected.sum()
-    assert (np.abs(counts - wanted) < 5 * np.sqrt(wanted)).all()
 
 
 def test_conditions_without_mass_or_meaning():
@@ -185,7 +149,7 @@ def with_beyond(seed, strength=0.7):
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 def test_rows_follow_the_factors_beyond_the_tree(rows):
     model = with_beyond(0)
-    joint = brute_force(model)
+    joint = joint_of(model)
     rng = np.random.default_rng(rows)
     runs = 6000 // rows + 100
     counts = sum(
@@ -196,13 +160,13 @@ def test_rows_follow_the_factors_beyond_the_tree(rows):
     # in a thousand to a cell.
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 2e-3 * expected + 5).all()
     # The tree alone is told apart from them.
-    apart = brute_force(model.weighed(())).ravel() * rows * runs
+    apart = joint_of(model.weighed(())).ravel() * rows * runs
     assert (np.abs(counts - apart) > 10 * np.sqrt(apart)).any()
 
 
 def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors():
     model = with_beyond(0, strength=2.5)
-    joint = brute_force(model)
+    joint = joint_of(model)
     rng = np.random.default_rng(1)
     runs = 3000
     counts = sum(
@@ -271,12 +235,10 @@ def test_few_rows_have_more_candidates_than_many(rows, proposed, picked, monkeyp
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])
 def test_conditions_hold_for_the_factors_beyond_the_tree(given):
     model = with_beyond(1)
-    kept = brute_force(model)[
-        np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))
-    ]
+    kept = joint_of(model)[chosen(model, given)]
     share = kept.sum()
     kept /= share
-    np.testing.assert_allclose(brute_force(model.restricted(given)), kept, rtol=1e-9)
+    np.testing.assert_allclose(joint_of(model.restricted(given)), kept, rtol=1e-9)
     # By two lots of 2^18 rows, weights spread: five standard errors of a fourth as many.
     assert abs(expected_records(model, given) / share - 1) < 5 * np.sqrt(1 / share / 2**16)
     assert abs(expected_records(model.weighed(()), given) / share - 1) > 10 * np.sqrt(
@@ -285,7 +247,7 @@ def test_conditions_hold_for_the_factors_beyond_the_tree(given):
     rows = 60_000
     codes = sample(model, rows, np.random.default_rng(2), given)
     whole = np.zeros(model.sizes)
-    whole[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))] = kept * rows
+    whole[chosen(model, given)] = kept * rows
     counts = contingency(codes, model.sizes, (0, 1, 2, 3))
     assert not counts[whole == 0].any()
     assert (np.abs(counts - whole) <= 5 * np.sqrt(whole)).all()
@@ -293,13 +255,11 @@ def test_conditions_hold_for_the_factors_beyond_the_tree(given):
 
 def test_a_share_of_a_code_weighs_its_records():
     model, given, parts = with_beyond(1), {3: [1], 1: [3, 0]}, {1: [0.25, 1.0]}
-    kept = brute_force(model)[
-        np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))
-    ]
+    kept = joint_of(model)[chosen(model, given)]
     kept *= np.array([0.25, 1.0])[:, None, None]
     share = kept.sum()
     restricted = model.restricted(given, parts)
-    np.testing.assert_allclose(brute_force(restricted), kept / share, rtol=1e-9)
+    np.testing.assert_allclose(joint_of(restricted), kept / share, rtol=1e-9)
     # By two lots of 2^18 rows, weights spread: five standard errors of a fourth as many.
     error = 5 * np.sqrt(1 / share / 2**16)
     assert abs(expected_records(model, given, parts) / share - 1) < error
@@ -311,14 +271,9 @@ def test_a_share_of_a_code_weighs_its_records():
 
 def test_marginals_of_rows_are_those_of_all_factors():
     model = with_beyond(3)
-    joint = brute_force(model)
-    for attributes, others in (
-        ((0, 3), (1, 2)),
-        ((3, 0), (1, 2)),
-        ((2,), (0, 1, 3)),
-        ((1, 3, 0), (2,)),
-    ):
-        truth = joint.sum(axis=others).transpose(np.argsort(np.argsort(attributes)))
+    joint = joint_of(model)
+    for attributes in ((0, 3), (3, 0), (2,), (1, 3, 0)):
+        truth = marginal_of(joint, attributes)
         estimate = marginals_of_rows(model, [attributes])[0]
         assert estimate.sum() == pytest.approx(model.total)
         # Of 2^18 rows whose weights spread: 5 standard errors of a fourth as many.
@@ -363,16 +318,13 @@ def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_ou
     closed,
 ):
     model = with_beyond(4) if closed else with_beyond(4).weighed(())
-    joint = brute_force(model)
+    joint = joint_of(model)
     rows, runs = 2000, 40
     rng = np.random.default_rng(5)
 
     def off(codes):
         pairs = itertools.combinations(range(4), 2)
-        distances = (
-            (contingency(codes, model.sizes, p), joint.sum(axis=tuple(set(range(4)) - set(p))))
-            for p in pairs
-        )
+        distances = ((contingency(codes, model.sizes, p), marginal_of(joint, p)) for p in pairs)
         return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in distances)
 
     plain = [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from oracles import joint_of, marginal_of
 
 from vertimrf.errors import ModelError
 from vertimrf.model.fit import FitOptions, fit
@@ -72,21 +73,6 @@ def measurements(rng, sizes, joint, noise):
     return out
 
 
-def marginal_of(joint, attributes):
-    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
-
-
-def product_of(model):
-    """The model's joint distribution, cell by cell from its factors."""
-    logs = np.zeros(model.sizes)
-    for f in model.factors:
-        logs = logs + f.logs.reshape(
-            [model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))]
-        )
-    joint = np.exp(logs - logs.max())
-    return joint / joint.sum()
-
-
 @given(cases())
 def test_no_fit_gives_them_mass_and_no_row_has_them(
     case,
@@ -108,7 +94,7 @@ def test_no_fit_gives_them_mass_and_no_row_has_them(
     # Another graph, started from the model of the first, as a growing graph does.
     measured = measurements(rng, sizes, joint, 30.0)
     model = fit(sizes, measured, 1000.0, zeros=zeros, warm=rough)
-    table = product_of(model)
+    table = joint_of(model)
     assert not table[~can].any()
     for k in range(1, len(sizes) + 1):
         for attributes in itertools.combinations(range(len(sizes)), k):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import schema_of
+from builders import named_model, schema_of
 from commands import good, refused
 
 from vertimrf.errors import MessageError, ModelError
@@ -20,8 +20,6 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.model.trust import ACROSS, FITTED, IMPLIED, MEASURED, UNKNOWN, Evidence
 from vertimrf.named_model import Model
 from vertimrf.plan.defaults import default_delta
-from vertimrf.privacy.events import GaussianEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
 from vertimrf.server.parts import PartModel
 from vertimrf.server.released_figures import dropped_pairs
 
@@ -174,8 +172,8 @@ def test_a_measured_dependence_that_the_model_drops_is_reported_and_widens_its_e
 
 
 def named(model, evidence):
-    ledger = Ledger((LedgerEntry(GaussianEvent(SIGMA), "one", "x", "y"),), default_delta(RECORDS))
-    return Model(schema_of(one=SIZES), model, ledger, evidence=evidence)
+    delta = default_delta(RECORDS)
+    return named_model(schema_of(one=SIZES), model, SIGMA, delta, evidence=evidence)
 
 
 def test_a_released_model_has_its_errors_with_it(tmp_path):

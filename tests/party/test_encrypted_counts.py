@@ -11,6 +11,7 @@ from oracles import chi_square, crossed
 from benchmarks.plain_counts import without_encryption
 from tests.builders import dealt, records_of, schema_of
 from tests.planning import plan_with
+from tests.roles import assert_same
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.encrypted.paillier import as_bytes
 from vertimrf.errors import MessageError, PlanError
@@ -262,15 +263,21 @@ def sent():
     return plan, parties, rows, parties[1].answer(0, rows, noiseless)
 
 
+def with_a_zero(numbers):
+    """The last of the ciphertexts is 0."""
+    return np.concatenate([numbers[:-1], 0 * numbers[-1:]])
+
+
 @pytest.mark.parametrize(
     "change, sentence",
     [
         (lambda numbers: numbers[:-1], "ciphertexts, and this plan has"),
         (lambda numbers: np.repeat(numbers, 2, axis=0), "ciphertexts, and this plan has"),
+        (lambda numbers: np.repeat(numbers, 2, axis=1), "ciphertexts, and this plan has"),
         (lambda numbers: numbers | np.uint8(255), "no ciphertext under its Paillier key"),
-        (lambda numbers: numbers * np.uint8(0), "no ciphertext under its Paillier key"),
+        (with_a_zero, "no ciphertext under its Paillier key"),
     ],
-    ids=["too few", "too many", "large", "zero"],
+    ids=["too few", "too many", "too many of a row", "large", "zero"],
 )
 def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
     sent,
@@ -386,8 +393,7 @@ def test_a_message_is_read_back_and_held_to_its_plan():
         }
         message = party_of(plan, "one").run(tables[0], answers)
     first, *others = message.tables
-    read = Message.from_bytes(message.to_bytes(plan), plan)
-    assert all((a == b).all() for a, b in zip(read.tables, message.tables, strict=True))
+    assert_same(Message.from_bytes(message.to_bytes(plan), plan), message)
     for wrong, said in (
         (message.tables[:-1], "lacks table"),
         ((first + 10**6, *others), "table 0 has counts"),

@@ -7,7 +7,6 @@ from planning import plan_with
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.equations import Equation
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
@@ -32,18 +31,6 @@ ONE = [
     Attribute.integer("nought", 1),
 ]
 SCHEMA = Schema.of({"one": ONE})
-
-
-@pytest.mark.parametrize(
-    "text, rule",
-    [
-        ("x = a + b", Equation("x", (("a", 1), ("b", 1)))),
-        ("x=a-b+c", Equation("x", (("a", 1), ("b", -1), ("c", 1)))),
-        (" `x-y` = `a + b` - c d", Equation("x-y", (("a + b", 1), ("c d", -1)))),
-    ],
-)
-def test_an_equation_reads_its_own_text(text, rule):
-    assert parse_rule(text) == parse_rule(str(rule)) == rule
 
 
 @pytest.mark.parametrize(

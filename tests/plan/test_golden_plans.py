@@ -25,53 +25,30 @@ def sizes_between(seed, attributes, least, most):
 
 
 PAIRS = {"encoder": "scheduled-pairs"}
+# Sizes of attributes, how many of them each party has, and expected records.
+SMALL = ([4, 3, 4, 2], [2, 2], 20_000)
+ADULT = ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222)
+LARGE = ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000)
+THIRTY = (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000)
+HUNDRED = (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000)
+FEW = ([16, 9, 7, 2], [2, 2], 50_000)
 CASES = {
-    "two parties": ([4, 3, 4, 2], [2, 2], 20_000, PAIRS),
+    "two parties": (*SMALL, PAIRS),
     "one party": ([16, 9, 7, 40], [4], 50_000, {}),
-    "grr": ([16, 9, 7, 2], [2, 2], 50_000, {"encoder": "grr"}),
-    "published": (
-        [16, 9, 7, 2],
-        [2, 2],
-        50_000,
-        {"encoder": "published", "claim_as_published": True},
-    ),
-    "adult": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, PAIRS),
-    "large domains": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, PAIRS),
-    "small messages": (
-        sizes_between(3, 30, 2, 60),
-        [10, 10, 10],
-        300_000,
-        PAIRS | {"message_bytes": 3_000_000},
-    ),
-    "110 attributes": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, PAIRS),
+    "grr": (*FEW, {"encoder": "grr"}),
+    "published": (*FEW, {"encoder": "published", "claim_as_published": True}),
+    "adult": (*ADULT, PAIRS),
+    "large domains": (*LARGE, PAIRS),
+    "small messages": (*THIRTY, PAIRS | {"message_bytes": 3_000_000}),
+    "110 attributes": (*HUNDRED, PAIRS),
     "300 attributes": ([4] * 300, [75] * 4, 50_000, PAIRS),
     # Written when count sketches became the default, and anew when attributes of two values became contrasts, sketches 15 MB, and
     # when attributes of more values always had larger weights. The shares are those that plans had then.
-    "two parties, count sketches": ([4, 3, 4, 2], [2, 2], 20_000, {}),
-    "adult, count sketches": (
-        [85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2],
-        [8, 7],
-        45_222,
-        {},
-    ),
-    "large domains, count sketches": (
-        [10_000, *sizes_between(2, 22, 2, 10_000), 10_000],
-        [8, 8, 8],
-        42_000,
-        {"shares": SHARES},
-    ),
-    "small messages, count sketches": (
-        sizes_between(3, 30, 2, 60),
-        [10, 10, 10],
-        300_000,
-        {"message_bytes": 3_000_000},
-    ),
-    "110 attributes, count sketches": (
-        sizes_between(1, 110, 5, 100),
-        [37, 37, 36],
-        20_000,
-        {"shares": SHARES},
-    ),
+    "two parties, count sketches": (*SMALL, {}),
+    "adult, count sketches": (*ADULT, {}),
+    "large domains, count sketches": (*LARGE, {"shares": SHARES}),
+    "small messages, count sketches": (*THIRTY, {"message_bytes": 3_000_000}),
+    "110 attributes, count sketches": (*HUNDRED, {"shares": SHARES}),
     # Written when parties of one attribute of two values began to tell presence, and anew when groups of one value told it.
     "an attribute each, count sketches": ([2, 2, 7, 2, 3], [1] * 5, 20_000, {}),
 }

@@ -11,6 +11,7 @@ from planning import plan_with
 
 from vertimrf.errors import SchemaError
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.equations import Equation
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order, parse_rule
 from vertimrf.plan.schema import Schema
@@ -37,6 +38,9 @@ OTHERS = [
         (" a<b ", Order("a", "b", strict=True)),
         ("a b >= `c < ``d`", Order("c < `d", "a b")),
         ("`>` > a", Order("a", ">", strict=True)),
+        ("x = a + b", Equation("x", (("a", 1), ("b", 1)))),
+        ("x=a-b+c", Equation("x", (("a", 1), ("b", -1), ("c", 1)))),
+        (" `x-y` = `a + b` - c d", Equation("x-y", (("a + b", 1), ("c d", -1)))),
     ],
 )
 def test_a_rule_reads_its_own_text(text, rule):

@@ -77,12 +77,31 @@ def test_a_schema_file_says_what_the_code_says(tmp_path):
     assert schema.index("claims") == 2
 
 
+# With 60 more the list is broken into lines.
+ODD = [
+    '"',
+    "\\",
+    "a,\n    b",
+    "  x",
+    "],",
+    "'",
+    "\x7f\t\x01",
+    "é" * 130,
+    "\x85,\u2028",
+    "[",
+    "#",
+    "1",
+    "",
+]
+ODD += [f"value {i}, and more" for i in range(60)]
+
+
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
 def test_saving_round_trips(tmp_path, suffix):
     schema = Schema.of(
         {
             'a "party"\n': [
-                Attribute.categorical("x\\y", ["é", '"', "", "\x7f\t\x01", " ", "#"], missing=True),
+                Attribute.categorical("x\\y", ODD, missing=True),
                 Attribute.categorical("zip", [f"{i:05}" for i in range(100)]),
                 Attribute.categorical("int", [3, -1, 10**17], other=0),
                 Attribute.categorical("bool", [True, False], ordered=True),

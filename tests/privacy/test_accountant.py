@@ -1,8 +1,6 @@
 """Events and their composition: against closed forms, enumeration, and dp-accounting."""
 
 import decimal
-import itertools
-import json
 import math
 import warnings
 from dataclasses import replace
@@ -11,11 +9,10 @@ import numpy as np
 import pytest
 from builders import event_from_json
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-from oracles import by_pld
+from oracles import by_pld, enumerated_sketches
 from scipy import stats
 
 from vertimrf.errors import PrivacyError
-from vertimrf.files.convert import to_json
 from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import by_renyi, calibrate, cumulative, delta, epsilon
 from vertimrf.privacy.events import (
@@ -71,26 +68,6 @@ def dp_accounting_pld(p, q, step, times):
     return privacy_loss_distribution.PrivacyLossDistribution(*both).self_compose(times)
 
 
-def enumerated_sketches(event):
-    """Laws of the d touched sketches without and with the record, over all levels^d outcomes, the slow way."""
-    levels = np.arange(event.floor, event.ceiling + 1)
-
-    def clipped(cdf):
-        cdf = np.append(cdf[:-1], 1.0)
-        return np.diff(cdf, prepend=0.0)
-
-    one = 1 - (1 + event.gamma) ** -levels.astype(float)
-    draw, phantom = clipped(one), clipped(one**event.phantoms)
-    d = event.attributes_per_key
-    absent, present = np.zeros((2, *[len(levels)] * d))
-    for w in itertools.product(range(len(levels)), repeat=d):
-        p = math.prod(phantom[i] for i in w)
-        absent[w] += p
-        for h, f in enumerate(draw):
-            present[tuple(max(i, h) for i in w)] += p * f
-    return absent.ravel(), present.ravel()
-
-
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("gamma", [1.0, 0.5])
 @pytest.mark.parametrize("phantoms, floor, ceiling", [(50, 2, 9), (3, 0, 6), (200, 5, 12)])
@@ -108,49 +85,6 @@ def test_sketch_atoms_are_those_of_an_enumeration(d, gamma, phantoms, floor, cei
     np.testing.assert_allclose(
         hockey_stick(q, p, at), hockey_stick(present, absent, at), atol=1e-12
     )
-
-
-FEW = [
-    GaussianEvent(4.0, count=3),
-    GaussianEvent(9.0, 2, 5),
-    SketchEvent(50, 2, 9, 60),
-    GeometricEvent(8.0, 2, 2),
-]
-A_PLAN = [
-    GaussianEvent(300.0),
-    GaussianEvent(120.0, count=8),
-    GaussianEvent(4e3, 1, 4096),
-    SketchEvent(12_600, 9, 20, 400_000),
-]
-
-
-# Our grid adapts: both overstate the same exact value, by at most about one part in a hundred on the coarse steps of the first.
-@pytest.mark.parametrize(
-    "events, step, at, apart",
-    [
-        (FEW, 5e-3, 1e-6, 1e-2),
-        ([SketchEvent(6326, 9, 20, 131_072)], None, 1e-5, 2e-3),
-        (A_PLAN, None, 1e-5, 2e-3),
-    ],
-)
-def test_lists_agree_with_dp_accounting_after_every_event(events, step, at, apart):
-    step = step or min(event.spread for event in events) / 13
-    theirs, expected = None, []
-    for event in events:
-        pmfs = [
-            pld_pmf.SparsePLDPmf(
-                {int(i) + grid.lowest: float(grid.mass[i]) for i in np.nonzero(grid.mass)[0]},
-                step,
-                max(1 - float(grid.mass.sum()), 0.0),
-                pessimistic_estimate=True,
-            )
-            for grid in event.losses(step)
-        ]
-        # dp-accounting's "remove" direction comes first.
-        one = privacy_loss_distribution.PrivacyLossDistribution(*pmfs).self_compose(event.count)
-        theirs = one if theirs is None else theirs.compose(one)
-        expected.append(theirs.get_epsilon_for_delta(at))
-    np.testing.assert_allclose(by_pld(events, at), expected, rtol=apart)
 
 
 @pytest.mark.parametrize("count", [1000, 131_072, 1 << 22])
@@ -355,20 +289,6 @@ def test_calibration_of_phantoms_comes_as_near_as_whole_numbers_allow():
     event = events_at(calibrate(events_at, 1.0, 1e-5))[0]
     assert epsilon([event], 1e-5).epsilon <= 1.0
     assert epsilon([SketchEvent(event.phantoms - 2, 4, 20, 4096)], 1e-5).epsilon > 1.0
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        *ONE_OF_EACH,
-        ThresholdEvent(20.0, 700, 3),
-        CountSketchEvent(15, 22.5, 2048, 128),
-        CountSketchEvent(8, 60.0, 512, 60, 3),
-    ],
-    ids=lambda e: type(e).__name__,
-)
-def test_events_survive_json(event):
-    assert event_from_json(json.loads(json.dumps(to_json(event)))) == event
 
 
 @pytest.mark.parametrize(

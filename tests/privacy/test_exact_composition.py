@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 from builders import schema_of
+from oracles import enumerated_sketches
 from planning import plan_with
 from scipy import integrate, optimize
 
@@ -42,22 +43,7 @@ def atom_moments(loss, present, absent):
 
 def sketch_moments(event):
     """Two sketches of a key, over all pairs of levels."""
-    levels = np.arange(event.floor, event.ceiling + 1)
-
-    def clipped(cdf):
-        return np.diff(np.append(cdf[:-1], 1.0), prepend=0.0)
-
-    one = 1 - 2.0**-levels
-    draw, phantom = clipped(one), clipped(np.exp(event.phantoms * np.log1p(-(2.0**-levels))))
-    g = np.cumsum(phantom)
-    absent = np.outer(phantom, phantom)
-    # The record's level is below both, or is the lower one's, or both's.
-    low = np.minimum.outer(np.arange(len(levels)), np.arange(len(levels)))
-    present = absent * (np.cumsum(draw) - draw)[low]
-    for i in range(len(levels)):
-        present[i, i + 1 :] += draw[i] * g[i] * phantom[i + 1 :]
-        present[i + 1 :, i] += draw[i] * g[i] * phantom[i + 1 :]
-        present[i, i] += draw[i] * g[i] ** 2
+    absent, present = enumerated_sketches(event)
     kept = (absent > 0) & (present > 0)
     return atom_moments(np.log(present[kept] / absent[kept]), present[kept], absent[kept])
 

@@ -183,18 +183,12 @@ def test_a_run_finds_the_correlation(parts):
     assert np.mean(codes[0] == codes[2]) > 0.7
 
 
-def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp_path):
-    plan.save(tmp_path / "plan.json")
-    assert Plan.load(tmp_path / "plan.json") == plan
+def test_plans_and_messages_are_checked(plan, parts):
     with pytest.raises(PlanError, match="edited"):
         Plan.from_json(
             replace(plan, sketch=replace(plan.sketch, epsilon=plan.sketch.epsilon * 2)).to_json()
         )
     messages = messages_of(plan, parts)
-    for message in messages:
-        back = Message.from_bytes(message.to_bytes(plan), plan)
-        for ours, theirs in zip(back.sketches, message.sketches, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
     foreign = replace(messages[0], sketches=(messages[0].sketches[0] | 8,))
     with pytest.raises(MessageError, match="above its highest level 3"):
         Message.from_bytes(foreign.to_bytes(plan), plan)
@@ -207,12 +201,3 @@ def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp
 def test_bad_parameters_are_one_sentence(bad):
     with pytest.raises(PlanError):
         ResponsePlan(*bad)
-
-
-def test_attributes_of_one_value_have_no_responses():
-    schema = schema_of(one={"a": 1, "b": 3}, two={"x": 1, "y": 2})
-    sketch = plan_with(schema, expected_records=10, nonce="test", encoder="grr").sketch
-    assert isinstance(sketch, ResponsePlan)
-    assert sketch.sizes == (3, 2)
-    none = schema_of(one={"a": 1}, two={"x": 1})
-    assert plan_with(none, expected_records=10, nonce="test", encoder="grr").sketch is None

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.ensemble  # noqa: F401  (so that the limit below finds its threads)
+from builders import decode
 from commands import good, refused
 from msgspec import structs
 from threadpoolctl import threadpool_limits
@@ -24,6 +25,7 @@ from vertimrf.report.content import content
 from vertimrf.report.figures import shown
 from vertimrf.report.page import page, write_report
 from vertimrf.report.run import Run
+from vertimrf.tables.arrow import write_table
 from vertimrf.utility.figures import utility
 
 CHROMIUM = (
@@ -193,23 +195,11 @@ def test_the_command(made, plain, tmp_path):
 
 def test_real_tables_are_read_by_the_runs_schema(made, beside_truth, tmp_path):
     schema = made.run.model.schema
-    tables = []
-    for number, (party, _) in enumerate(schema.parties):
-        frame = pd.DataFrame({"id": np.arange(made.codes.shape[1])})
-        for a in schema.party_attributes(party):
-            attribute, codes = schema.attributes[a], made.codes[a]
-            if attribute.kind == "categorical":
-                listed = [*map(str, attribute.values), None]
-                frame[attribute.name] = [listed[code] for code in codes]
-            elif attribute.kind == "numeric":
-                edges = np.array(attribute.edges)
-                frame[attribute.name] = np.where(
-                    codes < len(edges) - 1, edges[np.minimum(codes, len(edges) - 2)], np.nan
-                )
-            else:
-                frame[attribute.name] = codes
-        tables.append(tmp_path / f"{number}.parquet")
-        frame.to_parquet(tables[-1], index=False)
+    whole = decode(made.codes, schema.attributes, np.random.default_rng(0))
+    whole = whole.append_column("id", [range(whole.num_rows)])
+    tables = [tmp_path / f"{number}.parquet" for number in range(len(schema.parties))]
+    for table, (_, names) in zip(tables, schema.parties, strict=True):
+        write_table(whole.select(["id", *names]), table)
     standing = write_report(made.folder, tmp_path / "with.html", real=tables, id="id")
     assert not standing.private
     assert (tmp_path / "with.html").read_text(encoding="utf-8") == beside_truth

@@ -1,17 +1,14 @@
 """Count sketches: whatever the route, the same codes; whatever the input, one clear sentence."""
 
-import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles import ALPHA
 from scipy import stats
 
-from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
+from vertimrf.errors import MessageError, PlanError, TableError
 from vertimrf.sketches import count_sketch
 from vertimrf.sketches.count_sketch import STEPS, CountSketchEncoder, code_steps
 from vertimrf.sketches.parameters import CountSketchPlan, release_from_json, release_to_json
@@ -44,23 +41,6 @@ def counters(one):
 
 def fixed_entropy(seed=0):
     return np.random.default_rng(seed).bytes
-
-
-@given(cuts=st.lists(st.integers(0, N), max_size=4), order=st.randoms(use_true_random=False))
-@settings(max_examples=20)
-@pytest.mark.parametrize("contrasts", [(), (1,)])
-def test_chunks_parts_and_processes_add_up(contrasts, cuts, order):
-    plan = replace(PLAN, contrasts=contrasts)
-    edges = [0, *sorted(cuts), N]
-    chunks = [slice(a, b) for a, b in itertools.pairwise(edges)]
-    order.shuffle(chunks)
-    streamed, merged, carried = (encoder((0, 1), plan) for _ in range(3))
-    for rows in chunks:
-        streamed.update(DIGESTS[rows], CODES[:2, rows])
-        merged.merge(fed(rows, (0, 1), plan=plan))
-        carried.merge_state(fed(rows, (0, 1), plan=plan).state())
-    whole = fed(groups=(0, 1), plan=plan).state()
-    assert streamed.state() == merged.state() == carried.state() == whole
 
 
 def test_a_record_has_one_sign_in_one_bucket_of_each_repetition_and_the_same_in_all_groups_and_at_all_parties():
@@ -114,21 +94,6 @@ def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits,
                 stats.chisquare(np.bincount(table[value], minlength=2 * half), expected).pvalue
                 > ALPHA
             )
-
-
-def test_the_result_is_given_once():
-    one = fed()
-    one.result([SIZES[0], SIZES[3]])
-    for again in (
-        lambda: one.result([SIZES[0], SIZES[3]]),
-        lambda: one.update(DIGESTS, CODES[[0, 3]]),
-        one.state,
-        lambda: one.merge(encoder()),
-        lambda: encoder().merge(one),
-        lambda: one.merge_state(b""),
-    ):
-        with pytest.raises(PrivacyError, match="handed out"):
-            again()
 
 
 def test_noise_is_fresh_every_time_and_from_the_entropy_given():

@@ -957,7 +957,7 @@ NAMED = (
         "plan/plan.py",
         "out = list(self._before)",
         "out = []",
-        "privacy/test_prices.py",
+        "plan/test_plan.py",
     ),
     Mutation(
         "the R-score's sensitivity is halved",

@@ -204,15 +204,28 @@ def choose_marginals(
     kept = {marginal: weight_of[marginal] for marginal in chosen[:count]} | dict(
         itertools.islice((more | outside).items(), plan.units - count)
     )
-    share = _with_part(list(kept), np.array(list(kept.values())), wanted)
+    return _in_units(kept, sizes, total, plan, wanted, scores or {})
+
+
+def _in_units(
+    weights: Mapping[tuple[int, ...], float],
+    sizes: Sequence[int],
+    total: float,
+    plan: LocalPlan,
+    wanted: Workload,
+    scores: Mapping[tuple[int, int], float],
+) -> list[tuple[tuple[int, ...], int]]:
+    """Marginals with their units, by their weights; one-way marginals first if they have a part."""
+    marginals = list(weights)
+    share = _with_part(marginals, np.array(list(weights.values())), wanted)
     # What a workload asks for keeps its budget.
-    seen = {} if wanted.asked_for else scores or {}
-    part = _part_of_one_way(sizes, total, plan, dict(zip(kept, share, strict=True)), seen)
+    seen = {} if wanted.asked_for else scores
+    part = _part_of_one_way(sizes, total, plan, dict(zip(marginals, share, strict=True)), seen)
     if part:
-        alone = {(a,): part * one for a, one in enumerate(_one_way_shares(sizes))}
-        kept, share = alone | kept, np.append(list(alone.values()), (1 - part) * share)
-    units = 1 + ((plan.units - len(kept)) * share).astype(int)
-    return [(marginal, int(u)) for marginal, u in zip(kept, units, strict=True)]
+        marginals = [*((a,) for a in range(len(sizes))), *marginals]
+        share = np.concatenate([part * _one_way_shares(sizes), (1 - part) * share])
+    units = 1 + ((plan.units - len(marginals)) * share).astype(int)
+    return list(zip(marginals, units.tolist(), strict=True))
 
 
 def _one_way_shares(sizes: Sequence[int]) -> Floats:

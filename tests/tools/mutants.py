@@ -316,9 +316,8 @@ NAMED = (
     Mutation(
         "what is in the way of one party holds up all",
         "runs/exchange.py",
-        "                except ObstacleError as error:\n                    self._obstacles[str(error)] = None\n"
-        "                    continue\n",
-        "                except ZeroDivisionError:\n                    continue\n",
+        "        except ObstacleError as error:\n            obstacles.append(str(error))\n",
+        "        except ZeroDivisionError:\n            pass\n",
         "runs/test_exchange.py::test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan",
     ),
     Mutation(

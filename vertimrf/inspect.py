@@ -148,10 +148,10 @@ def _binary(data: bytes, where: str) -> str:
         with suppress(VertiMRFError):
             return f"{Model.load(where).summary()}\n`vertimrf sample {where}` draws rows."
     stated = [f"{name}: {_short(value)}" for name, value in header.items() if name != "standing"]
-    held = [
+    shapes = [
         f"{name}: {array.dtype} {'×'.join(map(str, array.shape))}" for name, array in arrays.items()
     ]
-    lines = [f"  {line}" for line in (*stated, *first(held, MAX_LINES))]
+    lines = [f"  {line}" for line in (*stated, *first(shapes, MAX_LINES))]
     beginning = f"A {kind}, {len(data):,} bytes, checksum in order."
     return "\n".join([beginning, *lines, str(Standing.from_json(header.get("standing")))])
 

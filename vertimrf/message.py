@@ -257,9 +257,9 @@ def _unpacked(
 def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[Integers, ...]:
     """Tables of encrypted counts, each checked against the plan."""
     out = []
-    for number, (other, own) in enumerate(plan.counted_pairs(party)):
+    for number, (other, mine) in enumerate(plan.counted_pairs(party)):
         assert isinstance(plan.sketch, EncryptedCountsPlan)
-        shape = plan.sketch.rows(other), plan.sketch.rows(own)
+        shape = plan.sketch.rows(other), plan.sketch.rows(mine)
         table = _array(arrays, f"table{number}", np.int64, shape)
         noise, signed = math.sqrt(2) * plan.sketch.sigma, bool(plan.sketch.contrasts)
         _check_counts(f"table {number}", table, plan.expected_records, noise, signed)

@@ -438,8 +438,8 @@ class _Program:
             first = row[kernels.P_LEVEL0]
             levels[first : first + row[kernels.P_LEVELS], kernels.L_PRODUCTS] += by
             some = groups[row[kernels.P_GROUP0] : row[kernels.P_GROUP1]]
-            own = (some[:, kernels.G_PLACE] == 0) & (some[:, kernels.G_FACTOR] >= 0)
-            some[own, kernels.G_FACTOR] += by
+            moved = (some[:, kernels.G_PLACE] == 0) & (some[:, kernels.G_FACTOR] >= 0)
+            some[moved, kernels.G_FACTOR] += by
             blocks[row[kernels.P_BLOCK0], kernels.B_SUMS] += by
         return (
             passes,

@@ -417,7 +417,7 @@ def _extend(
     new = [a for a in clique if a not in separator]
     widths = [sizes[a] for a in new]
     shape = [sizes[a] for a in separator]
-    held = np.array(separator, np.int64)
+    shared = np.array(separator, np.int64)
     weights = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
     numbers, cells = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
     groups = math.prod(shape)
@@ -427,7 +427,7 @@ def _extend(
         least,
         lambda begin, end: (
             begin,
-            draw.number_groups(codes, held, weights, groups, begin, end, numbers),
+            draw.number_groups(codes, shared, weights, groups, begin, end, numbers),
         ),
     )
     counts = np.array([of_slice for _, of_slice in counted])

@@ -165,8 +165,8 @@ class Steps:
             exact = hashlib.sha256(bytes([party]))
             for table in counted:
                 exact.update(table.tobytes())
-            own = noise(exact.digest())
-            out += [own.gaussian(table, self.sketch.sigma) for table in counted]
+            source = noise(exact.digest())
+            out += [source.gaussian(table, self.sketch.sigma) for table in counted]
         return tuple(out)
 
     def _private(self) -> PrivateKey:

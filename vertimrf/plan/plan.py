@@ -328,10 +328,10 @@ class Plan:
             return []
         later = range(party + 1, len(self.party_names))
         return [
-            (g, own)
+            (g, mine)
             for other in later
             for g in self.groups_of(other)
-            for own in self.groups_of(party)
+            for mine in self.groups_of(party)
         ]
 
     @property

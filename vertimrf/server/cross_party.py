@@ -357,9 +357,9 @@ def _encrypted_marginals(
     noise = 2 * (sketch.sigma / share) ** 2
     out = []
     for message in messages:
-        for (g, own), table in zip(plan.counted_pairs(message.party), message.tables, strict=True):
+        for (g, mine), table in zip(plan.counted_pairs(message.party), message.tables, strict=True):
             counts = table / share
-            axes = [axis for axis, group in enumerate((g, own)) if group in sketch.contrasts]
+            axes = [axis for axis, group in enumerate((g, mine)) if group in sketch.contrasts]
             # A contrast has either sign, and its records are as many as a usual value's.
             records = np.full(counts.shape, total / counts.size) if axes else np.maximum(counts, 0)
             errors = np.sqrt(noise + records * (1 - share) / share)
@@ -367,7 +367,7 @@ def _encrypted_marginals(
                 # As for contrasts of local marginals.
                 counts = np.concatenate([counts, -counts], axis) / 2
                 errors = np.concatenate([errors, errors], axis) / math.sqrt(2)
-            measured = _of_groups(plan, bins, (g, own), counts, errors, sketch.contrasts)
+            measured = _of_groups(plan, bins, (g, mine), counts, errors, sketch.contrasts)
             named = _named(plan, measured, "encrypted counts")
             out.append(replace(named, completed=False))
     return tuple(out)

@@ -271,8 +271,8 @@ def draft_attribute(
             format=format,
         )
     numbers = as_numbers(counts.items())
-    if numbers is None and texts and (found := as_written(counts)) is not None:
-        format, example, numbers = found
+    if numbers is None and texts and (marked := as_written(counts)) is not None:
+        format, example, numbers = marked
         flag(
             f"has numbers such as {example!r}",
             f"read with the decimal mark {format!r}; correct the format if it is another",

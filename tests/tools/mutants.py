@@ -1367,8 +1367,8 @@ NAMED = (
     Mutation(
         "the packer's noise depends on the ciphertexts of answers",
         "party/encrypted_counts.py",
-        "own = noise(exact.digest())",
-        "own = noise(hashlib.sha256(answers[party]).digest())",
+        "source = noise(exact.digest())",
+        "source = noise(hashlib.sha256(answers[party]).digest())",
         "party/test_encrypted_counts.py::test_the_same_counts_in_other_ciphertexts_get_no_other_noise",
     ),
     Mutation(

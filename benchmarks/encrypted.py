@@ -4,7 +4,7 @@
 
 Accuracy is that of the decrypted counts, and so it is measured without the encryption (`plain_counts.py`): five seeds, delta =
 1 / n, 3-way TVD over 300 marginals. Adult is encrypted once, with fresh keys. --quick takes one seed, leaves fire out, and plays the collusion
-on nltcs alone; --smoke takes a small generated table. Only the full size encrypts two larger generated tables.
+on nltcs and encrypted counts alone; --smoke takes a small generated table. Only the full size encrypts two larger generated tables.
 """
 
 import sys
@@ -129,7 +129,8 @@ def rows(size, folder):
     if size == FULL:
         yield from large(20, 1 << 17)
         yield from large(16, 1_000_000)
-    yield from encrypted_collusion.rows(("nltcs",) if size == QUICK else ("adult", "nltcs"))
+    names = ("nltcs",) if size == QUICK else ("adult", "nltcs")
+    yield from encrypted_collusion.rows(names, sketched=size == FULL)
 
 
 def main():

@@ -202,7 +202,7 @@ def test_the_runner_ends_by_the_worst_and_records_a_line_a_commit(tmp_path, monk
         rows = [Verdict(loss, value) for value in (0.8, worst, 0.7)]
         rows += [Verdict(faster, value) for value in (9, 8, 10)] + [at_most("x", 1, 2)]
         error = "" if worst else "It broke."
-        monkeypatch.setattr(runner, "rows_of", lambda *_, out=(rows, error): out)
+        monkeypatch.setattr(runner, "rows_of", lambda *_, out=(rows, error, 0.0): out)
         assert runner.main() == code
     assert "SLIPS" in capsys.readouterr().out
     first, second = csv.DictReader(trend.read_text().splitlines())

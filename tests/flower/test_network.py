@@ -28,9 +28,10 @@ def until(what, why, pause=0.3):
         time.sleep(pause)
 
 
-def ended(network, run):
+def ended(network, run, folders):
     """The state in which a run ended."""
     # To ask is to start a process, which would take the cores from those that are asked about.
+    until((folders.server / "result").exists, lambda: network.run_log(run))
     until(
         lambda: network.run_state(run)["status"].startswith("finished"),
         lambda: network.run_log(run),
@@ -58,7 +59,7 @@ def test_a_simulated_run_ends_with_a_table(folders, tmp_path):
         )
         until(lambda: everybody_has_the_plan(folders), lambda: network.run_log(run))
         folders.accept(*PARTIES)
-        assert ended(network, run) == "finished:completed", network.run_log(run)
+        assert ended(network, run, folders) == "finished:completed", network.run_log(run)
     rows = parquet.read_table(folders.server / "result" / "synthetic.parquet").to_pandas()
     assert len(rows) == 500
     assert (rows["total"] == rows["a"] + rows["b"]).all()
@@ -96,18 +97,20 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
         until(
             lambda: "message" in folders.party("registry").outgoing(),
             lambda: network.log_of("registry"),
+            # If it is killed while it sends the message, Flower waits three minutes for the rest.
+            0.01,
         )
         network.kill("registry")
         made = folders.party("registry").outgoing()["message"]
         folders.accept("insurer")
         network.revive("registry", nodes["registry"])
 
-        assert ended(network, run) == "finished:completed", network.run_log(run)
+        assert ended(network, run, folders) == "finished:completed", network.run_log(run)
         log = network.run_log(run)
         # A run that is over stays over.
         result = (folders.server / "result" / "synthetic.parquet").read_bytes()
         again = network.run_app(settings)
-        assert ended(network, again) == "finished:completed", network.run_log(again)
+        assert ended(network, again, folders) == "finished:completed", network.run_log(again)
         assert (folders.server / "result" / "synthetic.parquet").read_bytes() == result
     assert (
         "is refused: 'bank' is no party of this run, whose parties are 'hospital', 'insurer', 'registry'."

@@ -64,7 +64,7 @@ ENCODERS = {
     "count-sketch": {"message_bytes": 20_000},
     "encrypted": {"encoder": "encrypted"},
 }
-RECORDS = 200
+RECORDS = 40
 MAX_TURNS = 14
 STEPS = {
     "open",
@@ -225,7 +225,7 @@ def turn(tables, run, role, encoder):
         planning = PlanOptions(expected_records=RECORDS, **ENCODERS[encoder])
         plan = {
             "schema": SCHEMA,
-            "epsilon": 1.0,
+            "epsilon": 4.0,
             "planning": planning,
             "options": RunOptions(seed=0),
         }

@@ -149,7 +149,7 @@ class Loopback:
                 self.start_node(name, settings)
             if time.monotonic() > end:
                 raise RuntimeError(f"The node {name} does not come back:\n{self.log_of(name)}")
-            time.sleep(0.5)
+            time.sleep(3.0)
 
     def kill(self, name):
         """SIGKILL a process and all that it started, as a power cut would."""

@@ -13,7 +13,6 @@ Run it on an otherwise idle machine; it takes Flower (the extra "flower").
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,7 +34,6 @@ ATTRIBUTES = 24
 EPSILON = 1.0
 # Of sketches; a message has the marginals beside them.
 MESSAGE_MB = 15.5
-LONG = 1200.0
 
 
 def play(records, folder):
@@ -65,20 +63,16 @@ def play(records, folder):
             {"run-folder": str(folder / "server"), "pause": 1.0, "longest-pause": 2.0}
         )
         for name, place in places.items():
-            wait(place / "server" / name / "plan", network, run)
+            network.until((place / "server" / name / "plan").exists, run)
         together(lambda name: vertimrf(f"run party {folder}/{name}"))
         fingerprint = Plan.load(folder / "server" / "plan").fingerprint
         together(lambda name: vertimrf(f"accept {folder}/{name} {fingerprint}"))
         taken = {}
         for name, place in places.items():
             if name != PARTIES[0]:
-                wait(place / "server" / name / "envelopes", network, run)
+                network.until((place / "server" / name / "envelopes").exists, run)
             taken[name] = measured("run", "party", folder / name)
-        wait(folder / "server" / "result", network, run)
-        while not (state := network.run_state(run))["status"].startswith("finished"):
-            time.sleep(1.0)
-        if state["status"] != "finished:completed":
-            raise RuntimeError(network.run_log(run))
+        network.end(run, folder / "server" / "result")
     received = [folder / "server" / "received" / name / "message" for name in PARTIES]
     begun = max(path.stat().st_mtime for path in received)
     seconds = (folder / "server" / "result").stat().st_mtime - begun
@@ -131,17 +125,7 @@ def vertimrf(words):
 def together(work):
     """Do something for all parties at once."""
     with ThreadPoolExecutor(len(PARTIES)) as pool:
-        for done in [pool.submit(work, name) for name in PARTIES]:
-            done.result()
-
-
-def wait(path, network, run):
-    """Until something is there."""
-    end = time.monotonic() + LONG
-    while not path.exists():
-        if time.monotonic() > end:
-            raise RuntimeError(f"{path} does not come:\n{network.run_log(run)}")
-        time.sleep(0.2)
+        list(pool.map(work, PARTIES))
 
 
 def main():

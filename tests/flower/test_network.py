@@ -1,7 +1,6 @@
 """Whole runs over Flower: simulated, and over a SuperLink and SuperNodes that are processes of their own, with TLS and keys."""
 
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as parquet
@@ -16,28 +15,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds its processes by /proc"),
 ]
-
-# Seconds; a busy machine takes a while to start so many processes.
-LONG = 300.0
-
-
-def until(what, why, pause=0.3):
-    end = time.monotonic() + LONG
-    while not what():
-        assert time.monotonic() < end, why()
-        time.sleep(pause)
-
-
-def ended(network, run, folders):
-    """The state in which a run ended."""
-    # To ask is to start a process, which would take the cores from those that are asked about.
-    until((folders.server / "result").exists, lambda: network.run_log(run))
-    until(
-        lambda: network.run_state(run)["status"].startswith("finished"),
-        lambda: network.run_log(run),
-        3.0,
-    )
-    return str(network.run_state(run)["status"])
 
 
 def everybody_has_the_plan(folders):
@@ -57,9 +34,9 @@ def test_a_simulated_run_ends_with_a_table(folders, tmp_path):
             "--federation-config",
             "num-supernodes=3 client-resources-num-cpus=1 init-args-num-cpus=3",
         )
-        until(lambda: everybody_has_the_plan(folders), lambda: network.run_log(run))
+        network.until(lambda: everybody_has_the_plan(folders), run)
         folders.accept(*PARTIES)
-        assert ended(network, run, folders) == "finished:completed", network.run_log(run)
+        network.end(run, folders.server / "result")
     rows = parquet.read_table(folders.server / "result" / "synthetic.parquet").to_pandas()
     assert len(rows) == 500
     assert (rows["total"] == rows["a"] + rows["b"]).all()
@@ -91,26 +68,22 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
             network.register(name)
             network.start_node(name, node)
         run = network.run_app(settings)
-        until(lambda: everybody_has_the_plan(folders), lambda: network.run_log(run))
+        network.until(lambda: everybody_has_the_plan(folders), run)
 
         folders.accept("hospital", "registry")
-        until(
-            lambda: "message" in folders.party("registry").outgoing(),
-            lambda: network.log_of("registry"),
-            # If it is killed while it sends the message, Flower waits three minutes for the rest.
-            0.01,
-        )
+        # If it is killed while it sends the message, Flower waits three minutes for the rest.
+        network.until(lambda: "message" in folders.party("registry").outgoing(), run, 0.01)
         network.kill("registry")
         made = folders.party("registry").outgoing()["message"]
         folders.accept("insurer")
         network.revive("registry", nodes["registry"])
 
-        assert ended(network, run, folders) == "finished:completed", network.run_log(run)
+        network.end(run, folders.server / "result")
         log = network.run_log(run)
         # A run that is over stays over.
         result = (folders.server / "result" / "synthetic.parquet").read_bytes()
         again = network.run_app(settings)
-        assert ended(network, again, folders) == "finished:completed", network.run_log(again)
+        network.end(again, folders.server / "result")
         assert (folders.server / "result" / "synthetic.parquet").read_bytes() == result
     assert (
         "is refused: 'bank' is no party of this run, whose parties are 'hospital', 'insurer', 'registry'."

@@ -29,6 +29,8 @@ from cryptography.x509.oid import NameOID
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds that a process has to start; a busy machine takes a while to import Flower.
 START = 90.0
+# Seconds that a step of a run may take.
+LONG = 600.0
 
 
 class Loopback:
@@ -176,10 +178,22 @@ class Loopback:
         )
         return str(json.loads(output[output.index("{") :])["run-id"])
 
-    def run_state(self, run):
-        """What Flower says of a run: "status", traffic, times."""
-        output = self.flwr("list", "here", "--run-id", run, "--format", "json")
-        return dict(json.loads(output[output.index("{") :])["runs"][0])
+    def until(self, there, run, pause=0.3):
+        """Wait until something is so; raises what the run's apps printed if it takes long."""
+        end = time.monotonic() + LONG
+        while not there():
+            if time.monotonic() > end:
+                raise RuntimeError(self.run_log(run))
+            time.sleep(pause)
+
+    def end(self, run, result):
+        """Wait for a run's result and its end; raises what its apps printed if it does not end well."""
+        # To ask Flower is to start a process, which would take the cores from those that are asked about.
+        self.until(result.exists, run)
+        asked = ("list", "here", "--run-id", run, "--format", "json")
+        self.until(lambda: "finished:" in self.flwr(*asked), run, 3.0)
+        if "finished:completed" not in self.flwr(*asked):
+            raise RuntimeError(self.run_log(run))
 
     def log_of(self, name):
         """What a process has printed so far."""

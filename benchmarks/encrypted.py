@@ -127,8 +127,9 @@ def rows(size, folder):
     if size == FULL:
         yield from large(20, 1 << 17)
         yield from large(16, 1_000_000)
-    names = ("nltcs",) if size == QUICK else ("adult", "nltcs")
-    yield from encrypted_collusion.rows(names, sketched=size == FULL)
+        yield from encrypted_collusion.rows()
+    else:
+        yield from encrypted_collusion.rows(("nltcs",), sketched=False)
 
 
 def main():

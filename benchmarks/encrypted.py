@@ -22,7 +22,7 @@ from benchmarks.attacks.deployment import dealt
 from benchmarks.datasets import Dataset
 from benchmarks.plain_counts import without_encryption
 from benchmarks.reproduce.methods import Centralized, VertiMRF
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf.distances import tvd
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan

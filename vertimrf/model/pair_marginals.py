@@ -29,8 +29,9 @@ from .propagation import axis_map, merged_axes
 Pair = tuple[int, int]
 Link = tuple[int, int]
 
-# Columns of a tile: a row of the matrix is then a few cache lines.
-COLUMNS = 64
+# Columns of a tile. Every tile sums the tables of the cliques anew: where cliques are small, that is
+# most of the work.
+COLUMNS = 256
 # Most cells of a tile's matrix. Large separators have narrower tiles.
 CARRIED_CELLS = 1 << 22
 

@@ -257,7 +257,7 @@ def chosen(only, size):
 
 
 def measured(sections, size):
-    """Sections with their bars, what :func:`rows_of` gives, and a headline, as they come.
+    """Sections with their bars and what :func:`rows_of` gives, as they come; prints what each took.
 
     Quick runs of those that measure no time, or whose times are far below their bars, go two at a time, after the others.
     """
@@ -273,8 +273,8 @@ def measured(sections, size):
         environment = {"OPENBLAS_NUM_THREADS": "1"} if section in together else {}
         rows, error, worked = rows_of(command, LIMIT[size], **environment)
         taken = f"{time.perf_counter() - begin:.0f} s, {worked:.0f} s of processors"
-        head = f"# {section}: {command}, {taken}, load {os.getloadavg()[0]:.1f}"
-        return section, bars, rows, error, worked, head
+        print(f"# {section}: {command}, {taken}, load {os.getloadavg()[0]:.1f}", flush=True)
+        return section, bars, rows, error, worked
 
     sections = list(sections)
     yield from (run(*one) for one in sections if one[0] not in together)
@@ -287,9 +287,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="the commands of minutes, a quarter of an hour together",
+        "--quick", action="store_true", help="the commands of minutes, five together"
     )
     parser.add_argument(
         "--only",
@@ -310,8 +308,7 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     processor = {}
     try:
-        for section, bars, rows, error, worked, head in measured(chosen(options.only, size), size):
-            print(head, flush=True)
+        for section, bars, rows, error, worked in measured(chosen(options.only, size), size):
             processor[f"{section}: processor s"] = worked
             if error:
                 failed += 1

@@ -36,7 +36,7 @@ ENCRYPTED = VertiMRF("encrypted", "encrypted counts", {"encoder": "encrypted"})
 def generated(attributes=110, records=19_000):
     """A table of 2 to 8 values an attribute, each of which follows one of the five before it in 60 of 100 records."""
     rng = np.random.default_rng(36)
-    sizes = tuple(int(size) for size in rng.integers(2, 9, attributes))
+    sizes = tuple(rng.integers(2, 9, attributes).tolist())
     codes = np.array([rng.integers(0, size, records) for size in sizes], np.uint16)
     for a in range(1, attributes):
         before = int(rng.integers(max(a - 5, 0), a))
@@ -53,9 +53,10 @@ def split_at(data, first):
 
 def distance(data, method, first, seed):
     """3-way TVD of one synthetic table."""
-    split = split_at(data, first)
     with without_encryption():
-        made = method.synthesize(data.codes, data.sizes, split, EPSILON, 1 / data.records, seed)
+        made = method.synthesize(
+            data.codes, data.sizes, split_at(data, first), EPSILON, 1 / data.records, seed
+        )
     return tvd(data.codes, made.codes, data.sizes, (3,), 300)[3]
 
 
@@ -118,8 +119,11 @@ def rows(size, folder):
         yield from whole_run(small, 4)
         return
     seeds = 5 if size == FULL else 1
-    names = [name for name in SPLITS if size == FULL or name != "fire"]
-    there = {name: datasets.load(name, folder) for name in names if datasets.present(name, folder)}
+    there = {
+        name: datasets.load(name, folder)
+        for name in SPLITS
+        if (size == FULL or name != "fire") and datasets.present(name, folder)
+    }
     yield from accuracy([(data, SPLITS[name]) for name, data in there.items()], seeds)
     if size == FULL:
         yield from wide(folder)

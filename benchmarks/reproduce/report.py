@@ -437,18 +437,9 @@ class Line:
 
 def bars(page, size=FULL):
     """All bars whose runs are there."""
-    out = []
-    every = []
+    out, every = [], []
 
-    def add(
-        what,
-        epsilon,
-        results,
-        metric,
-        figure,
-        less=0.0,
-        over=1.0,
-    ):
+    def add(what, epsilon, results, metric, figure, less=0.0, over=1.0):
         if results and np.isfinite(less) and over > 0:
             values = [(result[metric] - less) / over for result in results]
             data, method = what.split(": ", 1)

@@ -127,6 +127,8 @@ def rows_of(command, limit, **environment):
                 env={**os.environ, **environment},
             )
             late = threading.Timer(limit, process.kill)
+            # It must not keep an interrupted program alive.
+            late.daemon = True
             late.start()
             _, status, used = os.wait4(process.pid, 0)
             late.cancel()

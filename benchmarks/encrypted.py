@@ -82,9 +82,10 @@ def wide(folder):
 
 def whole_run(data, first):
     """Seconds and bytes of a run with encryption, keys included, and its 3-way TVD."""
-    split = split_at(data, first)
     start = time.perf_counter()
-    made = ENCRYPTED.synthesize(data.codes, data.sizes, split, EPSILON, 1 / data.records, 0)
+    made = ENCRYPTED.synthesize(
+        data.codes, data.sizes, split_at(data, first), EPSILON, 1 / data.records, 0
+    )
     yield Verdict(
         f"{data.name}: whole run of both parties and server, fresh keys, s",
         time.perf_counter() - start,

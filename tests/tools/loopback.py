@@ -190,7 +190,7 @@ class Loopback:
         """Wait for a run's result and its end; raises what its apps printed if it does not end well."""
         # To ask Flower is to start a process, which would take the cores from those that are asked about.
         self.until(result.exists, run)
-        asked = ("list", "here", "--run-id", run, "--format", "json")
+        asked = "list", "here", "--run-id", run, "--format", "json"
         self.until(lambda: "finished:" in self.flwr(*asked), run, 3.0)
         if "finished:completed" not in self.flwr(*asked):
             raise RuntimeError(self.run_log(run))

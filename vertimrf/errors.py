@@ -81,6 +81,10 @@ class ObstacleError(ExchangeError):
     """A link, pipe or folder in the exchange has the name of a run's file."""
 
 
+class KernelError(VertiMRFError):
+    """Compiled kernels cannot be kept."""
+
+
 class ModelError(VertiMRFError):
     """No model within the limits fits the measurements or cliques."""
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import vertimrf
 
 LIST_PACKAGES = """
@@ -84,6 +86,18 @@ with event.install_recorder("numba:compile") as recorder:
 print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.fewest_cells.stats.cache_path]))
 """
 
+UNCOMPILED = """
+from vertimrf import Sketch
+left, right = (Sketch.encode(range(first, first + 60), bytes(32), keys=16) for first in (0, 20))
+print(left.intersection(right)[0])
+"""
+UNWRITABLE = """
+import errno, tempfile
+def refuse(*given, **options):
+    raise OSError(errno.EROFS, "Read-only file system")
+tempfile.TemporaryFile = refuse  # with which Numba tries whether a folder can be written to
+"""
+
 
 def run(words, **environment):
     environment = {**os.environ, **environment}
@@ -140,3 +154,38 @@ def test_other_processes_fill_the_cache_and_one_that_can_only_be_read_is_read(tm
     assert any(name.endswith(".nbc") for name in before)
     assert run(["-c", READ_ONLY], NUMBA_CACHE_DIR=str(cache)) == [0, True, [], None]
     assert sorted(path.name for path in cache.rglob("*")) == before
+
+
+def test_without_compilation_kernels_run_as_python_without_warnings():
+    interpreted = run(["-W", "error", "-c", UNCOMPILED], NUMBA_DISABLE_JIT="1")
+    assert interpreted == pytest.approx(run(["-c", UNCOMPILED]))
+
+
+@pytest.mark.parametrize(
+    "before, environment, sentence",
+    [
+        (UNWRITABLE, {"NUMBA_CACHE_DIR": ""}, "cannot be kept: neither the package's folder nor"),
+        ("", {"VERTIMRF_JIT_CACHE": "0"}, "because VERTIMRF_JIT_CACHE is 0"),
+        ("", {"NUMBA_DISABLE_JIT": "1"}, "because NUMBA_DISABLE_JIT is set"),
+        (
+            "import os; os.access = lambda path, mode: False",
+            {"NUMBA_CACHE_DIR": "empty"},
+            "does not have all compiled kernels and cannot be written to",
+        ),
+    ],
+)
+def test_a_place_that_keeps_no_kernels_is_said_once(tmp_path, before, environment, sentence):
+    if environment.get("NUMBA_CACHE_DIR"):
+        environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    warmup = "from vertimrf.cli import main; main(['warmup'])"
+    # What every command does that needs kernels.
+    other = "from vertimrf.cli.common import compile_kernels; compile_kernels('party')"
+    for work, status in ((warmup, 2), (other, 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", f"{before}\n{work}"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        assert (done.returncode, done.stderr.count(sentence)) == (status, 1), done.stderr
+        assert "Traceback" not in done.stderr

@@ -15,9 +15,11 @@ from ..progress import for_terminal
 
 def compile_kernels(*wanted: str) -> None:
     """Compile the kernels of these roles and encoders, if this machine has not compiled them."""
-    from ..kernels.warm import compile_missing, missing
+    from ..kernels.warm import compile_missing, missing, not_kept
 
     jobs = missing(wanted)
+    if obstacle := not_kept(wanted):
+        print_warnings([obstacle])
     if jobs:
         progress = for_terminal()
         progress.step("compiling kernels, once on this machine")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..errors import PlanError
+from ..errors import KernelError, PlanError
 from ..plan.defaults import ENCODER
 from ..progress import for_terminal
 from .common import compile_kernels
@@ -41,13 +41,20 @@ def bench(
 @main.command()
 def warmup() -> None:
     """Compile all kernels now, once per machine or image, so that no run waits for them."""
-    from ..kernels.warm import compile_missing, missing
+    from ..kernels.warm import cache_folder, compile_missing, missing, not_kept
 
+    if obstacle := not_kept():
+        raise KernelError(obstacle)
     jobs = missing()
     progress = for_terminal()
     progress.step("compiling kernels")
     compile_missing(jobs, progress.advance)
-    click.echo("Kernels are compiled." if jobs else "Kernels were compiled already.")
+    if lacking := missing():
+        raise KernelError(
+            f"{cache_folder()} does not take compiled kernels ({lacking[0].name}); see whether its disk is full."
+        )
+    already = "are compiled" if jobs else "were compiled already"
+    click.echo(f"Kernels {already}; they are kept in {cache_folder()}.")
 
 
 @main.command()

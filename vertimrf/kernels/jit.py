@@ -35,6 +35,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 
 from .read_only import ReadOnlyCache, read_only_folder
 
@@ -50,6 +51,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a serial kernel: ``@kernel``, or with Numba options ``@kernel(forceinline=True)``."""
     if function is None:
         return lambda f: kernel(f, **options)
+    if numba.config.DISABLE_JIT:  # Python's arithmetic warns where compiled code wraps around.
+        return np.errstate(all="ignore")(function)
     options = {"nogil": True, "error_model": "numpy", **options}
     if os.environ.get("VERTIMRF_JIT_CACHE") == "0":
         return numba.njit(**options)(function)

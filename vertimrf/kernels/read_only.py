@@ -36,6 +36,11 @@ class ReadOnlyCache(FunctionCache):  # type: ignore[misc]
     _impl_class = _Reading
     cache_path = None
 
+    @property
+    def folder(self) -> str:
+        """Folder of the kernel's files."""
+        return str(self._impl.locator.get_cache_path())
+
     def save_overload(self, sig: Any, data: Any) -> None:
         pass
 

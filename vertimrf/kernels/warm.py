@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numba import boolean, float32, float64, int16, int32, int64, uint8, uint16, uint32, uint64
+from numba.core import config
 from numba.types import Array
 
 from . import (
@@ -39,6 +40,7 @@ from . import (
     sample,
     splits,
 )
+from .read_only import ReadOnlyCache, read_only_folder
 
 PARTY, SERVER = "party", "server"
 # Encoders by their names in plans. Party and server both need their kernels.
@@ -173,12 +175,51 @@ def missing(wanted: Collection[str] | None = None) -> list[Job]:
     None are missing if there is no cache to fill. A cache of another Numba version or processor
     counts as filled, and is updated on first use.
     """
-    return [
-        job
-        for job in JOBS
-        if (wanted is None or any(need in job.wanted for need in wanted))
-        and not all(_cached(k) for k, _ in job.kernels)
-    ]
+    return [job for job in _needed(wanted) if not all(_cached(k) for k, _ in job.kernels)]
+
+
+def cache_folder() -> Path | None:
+    """The folder that keeps compiled kernels, or None if none does."""
+    kernel, _ = JOBS[0].kernels[0]
+    # With NUMBA_DISABLE_JIT, kernels are plain functions.
+    cache = getattr(kernel, "_cache", None)
+    folder = (
+        cache.folder if isinstance(cache, ReadOnlyCache) else getattr(cache, "cache_path", None)
+    )
+    return None if folder is None else Path(folder)
+
+
+def not_kept(wanted: Collection[str] | None = None) -> str:
+    """Why every process has to compile kernels anew, and the remedy.
+
+    Args:
+        wanted: roles and encoders whose kernels are needed; None means all.
+
+    Returns:
+        A sentence; empty if a folder keeps these kernels, or can.
+    """
+    if config.DISABLE_JIT:
+        return "Kernels are not compiled, because NUMBA_DISABLE_JIT is set; unset it."
+    if os.environ.get("VERTIMRF_JIT_CACHE") == "0":
+        return "Compiled kernels are not kept, because VERTIMRF_JIT_CACHE is 0; unset it."
+    folder = cache_folder()
+    if folder is None:
+        return (
+            "Compiled kernels cannot be kept: neither the package's folder nor the user's cache folder can be written to; "
+            "set NUMBA_CACHE_DIR to a folder that can."
+        )
+    if read_only_folder():
+        kernels = [kernel for job in _needed(wanted) for kernel, _ in job.kernels]
+        if not all(_indices(kernel, folder) for kernel in kernels):
+            return (
+                f"{folder} does not have all compiled kernels and cannot be written to; run `vertimrf warmup` where it can, "
+                "or set NUMBA_CACHE_DIR to another folder."
+            )
+    return ""
+
+
+def _needed(wanted: Collection[str] | None) -> list[Job]:
+    return [job for job in JOBS if wanted is None or any(need in job.wanted for need in wanted)]
 
 
 def compile_missing(
@@ -213,26 +254,24 @@ def _compile(number: int) -> None:
     # Numba compares the content of the source. If only its time changed, the cache is valid and is
     # marked as new.
     for function, _ in JOBS[number].kernels:
-        for index in _indices(function) or ():
+        folder = function.stats.cache_path
+        for index in () if folder is None else _indices(function, folder):
             with contextlib.suppress(OSError):
                 index.touch()
 
 
-def _indices(function: Any) -> list[Path] | None:
-    """A kernel's index files in the cache; None if there is no cache."""
-    # With NUMBA_DISABLE_JIT, kernels are plain functions.
-    folder = function.stats.cache_path if hasattr(function, "stats") else None
-    if folder is None:
-        return None
+def _indices(function: Any, folder: str | Path) -> list[Path]:
+    """A kernel's index files in the cache's folder."""
     code = function.py_func.__code__
     name = f"{Path(code.co_filename).stem}.{function.py_func.__qualname__}-{code.co_firstlineno}.py*.nbi"
     return list(Path(folder).glob(name))
 
 
 def _cached(function: Any) -> bool:
-    """Whether the cache has a current index of the kernel, or there is no cache."""
-    indices = _indices(function)
-    if indices is None:
+    """Whether the cache has a current index of the kernel, or there is no cache to fill."""
+    folder = function.stats.cache_path if hasattr(function, "stats") else None
+    if folder is None:
         return True
     source = Path(function.py_func.__code__.co_filename)
+    indices = _indices(function, folder)
     return any(index.stat().st_mtime >= source.stat().st_mtime for index in indices)

@@ -620,17 +620,18 @@ def to_messages(fingerprint):
     good("run party hospital")
     run("run server server")
     good("run party insurer")
-    assert "asks for it" in good("status insurer")
+    assert "waits for the server to say whether ids match" in good("status insurer")
 
 
 def test_after_a_bad_match_every_role_says_so_and_names_the_remedy(two):
     to_messages(begin(two, HOSPITAL + INSURER))
     assert "align" in refused("run server server")
+    bad = "FAR FEWER people in common than the plan expects"
     for name in ("hospital", "insurer"):
-        good(f"run party {name}")
+        assert bad in good(f"run party {name} --wait")
     for role in ("hospital", "insurer", "server"):
         said = good(f"status {role}")
-        assert "FAR FEWER people in common than the plan expects" in said
+        assert bad in said
         assert "vertimrf align" in said
     # In one process, the end of the run says it.
     tables = "hospital.csv insurer.csv --id key --schema s.toml --epsilon 1 --out made.csv"

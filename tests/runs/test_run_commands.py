@@ -68,9 +68,11 @@ def test_a_run_by_one_command_a_role_and_one_acceptance(place, monkeypatch):
     os.mkdir("elsewhere")
     monkeypatch.chdir("elsewhere")
     for name in ("../hospital", "../insurer"):
-        good(f"run party {name} --wait")
-        assert status(name)["done"]
+        assert "waits  match: waits for the server to say" in good(f"run party {name}")
     assert "done   result" in good("run server ../server --wait")
+    for name in ("../hospital", "../insurer"):
+        assert "done   match: by the messages" in good(f"run party {name} --wait")
+        assert status(name)["done"]
     assert (place / "server" / "result" / "synthetic.parquet").exists()
     assert good("status ../server") == good("run server ../server")
 
@@ -154,6 +156,12 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
     to_parties()
     good("run party at-insurer/run")
     to_server()
+    # The last file back says whether ids match.
+    for name in ("hospital", "insurer"):
+        assert "waits  match: waits for the server to say" in good(f"run party at-{name}/run")
+    to_parties()
+    for name in ("hospital", "insurer"):
+        assert "done   match: by the messages" in good(f"run party at-{name}/run")
     assert all(status(f"at-{role}/run")["done"] for role in ("hospital", "insurer", "server"))
     assert (place / "at-server/run/result/synthetic.parquet").exists()
     # Nobody saw another's run folder or files for another.
@@ -205,6 +213,12 @@ def test_a_command_that_waits_goes_on_once_the_way_is_free(place):
             while "is a folder, not a file" not in (line := waiting.stderr.readline()):
                 assert line, "it ended"
             message.rmdir()
+            while not message.is_file():
+                assert waiting.poll() is None
+            # It ends with the run.
+            good("run server server")
+            good("run party insurer")
+            good("run server server")
             assert waiting.wait(300) == 0
         finally:
             waiting.kill()

@@ -295,20 +295,21 @@ class PartyRun(Run):
             yield self._match(plan)
 
     def _match(self, plan: Plan) -> Step:
-        """The step for what the server says of the ids. The run is over without it."""
+        """The step for what the server says of the ids, which is the last that it sends.
+
+        It shows that the server has everybody's message. Until then this party's files are given
+        again wherever they are lost.
+        """
         data = self._received(self.name, MATCH)
-        did = (
-            f"whether ids match is known with the result; `vertimrf run party {self.folder}` asks for it"
-            if data is None
-            else match_in_words(read_match(plan, data))
-        )
         return Step(
             name=MATCH,
             needs=(MESSAGE,),
-            done=self.released,
-            did=did,
-            todo="whether the ids of the parties match",
-            takes=FileIn(self.name, MATCH, MAX_KEY, partial(read_match, plan), again=data is None),
+            done=data is not None,
+            did="" if data is None else match_in_words(read_match(plan, data)),
+            todo="waits for the server to say whether ids match, once it has all messages",
+            later="whether the ids of the parties match",
+            on=SERVER,
+            takes=FileIn(self.name, MATCH, MAX_KEY, partial(read_match, plan)),
         )
 
     def _between(self, file: Between, accepted: Plan | None) -> Step:

@@ -159,10 +159,12 @@ class Run(ABC):
     def encoder(self) -> str | None:
         """The plan's encoder while there is work left, which may need compiled kernels.
 
-        None before and after that.
+        None before and after that. To wait for a file is no work.
         """
         plan = self.accepted_plan
-        return None if plan is None or all(step.done for step in self._steps()) else plan.encoder
+        if plan is None or not any(step.work and not step.done for step in self._steps()):
+            return None
+        return plan.encoder
 
     def hold(self) -> Any:
         """A context in which no other process can work on the folder.

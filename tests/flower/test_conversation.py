@@ -14,10 +14,11 @@ from flwr.app import Error, RecordDict
 from folders import PARTIES as THREE
 from folders import make_folders
 
-from vertimrf.errors import RunError
+from vertimrf.errors import RunError, UnmatchedError
 from vertimrf.flower.client_app import advanced
 from vertimrf.flower.conversation import Conversation, Pace
 from vertimrf.flower.parcel import Parcel
+from vertimrf.runs.files import MATCH
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.runs.state import DONE, WAITS, RunState, StepState
 
@@ -36,11 +37,15 @@ class Node:
 
 
 class PlayedRun:
-    """A server's run that has what it wants once every party sent its message; a message of zeros is refused."""
+    """A server's run that has what it wants once every party sent its message; a message of zeros is refused.
+
+    With the last message it says whether ids match, and then fails if it is to.
+    """
 
     parties = PARTIES
 
-    def __init__(self):
+    def __init__(self, failure=None):
+        self.failure = failure
         self.came = {party: {} for party in PARTIES}
         self.refused = ()
         self.calls = []
@@ -53,8 +58,18 @@ class PlayedRun:
                     self.refused += (f"The {name} of {party!r} does not open.",)
                 else:
                     self.came[party][name] = data
-        offers = all("offer" in files for files in self.came.values())
-        return {party: {"plan": b"the plan"} if offers else {} for party in PARTIES}
+        given = self.outgoing()
+        if self.failure and MATCH in given[PARTIES[0]]:
+            raise self.failure
+        return given
+
+    def outgoing(self):
+        given = {
+            back: b"the " + back.encode()
+            for name, back in (("offer", "plan"), ("message", MATCH))
+            if all(name in files for files in self.came.values())
+        }
+        return dict.fromkeys(PARTIES, given)
 
     def wants(self):
         return {
@@ -93,7 +108,7 @@ class Played:
         )
         return Parcel(
             self.name,
-            "message",
+            DONE if MATCH in self.had else "message",
             files={name: data for name, data in files.items() if name in parcel.wants},
         )
 
@@ -259,6 +274,64 @@ def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog)
     assert "Node 7 did not answer (Flower's code 2); it is asked again." in caplog.text
 
 
+def test_that_ids_do_not_match_comes_to_every_node_before_the_run_fails():
+    """Also to one whose answer was lost with the error: it came in the same look."""
+    hospital, insurer = Played("hospital"), Played("insurer")
+    run = PlayedRun(UnmatchedError("Sketches match 0 records."))
+    clock = Clock()
+    with pytest.raises(UnmatchedError, match="match 0 records"):
+        converse(
+            PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run, clock
+        )
+    assert hospital.had[MATCH] == insurer.had[MATCH] == b"the match"
+    assert clock.now < 60
+
+
+@pytest.mark.parametrize("back", [60.0, 900.0])
+def test_a_node_that_is_away_at_the_end_has_some_minutes_to_take_the_last_file(back, caplog):
+    """And after that the app ends and says so. When it is run again, the node is told."""
+    clock, run, away = Clock(), PlayedRun(), Node(9, "insurer")
+    insurer = Played("insurer")
+
+    def leaves(content):
+        answer = insurer(content)
+        if "message" in answer.files:
+            del grid.nodes[away]
+            clock.due.append(
+                (clock.now + back, lambda: grid.nodes.update({replace(away): insurer}))
+            )
+        return answer
+
+    hospital = Played("hospital")
+    grid = PlayedGrid({away: leaves, Node(7, "hospital"): hospital})
+    converse(grid, run, clock)
+    assert MATCH in hospital.had
+    in_time = back < 300
+    assert (MATCH in insurer.had) == in_time
+    sentence = "Within 300 seconds no node of 'insurer' took what the server says of the ids: run the app again"
+    assert (sentence in caplog.text) != in_time
+    # The node that is there was not asked without a pause.
+    assert len(hospital.asked) < 15
+    assert clock.now < 400
+    clock.sleep(back)
+    converse(grid, run, clock)
+    assert MATCH in insurer.had
+
+
+def test_a_node_that_could_not_take_the_last_file_is_asked_again():
+    run, hospital, tries = PlayedRun(), Played("hospital"), []
+
+    def fails(content):
+        if MATCH in Parcel.from_records(content).files and len(tries) < 3:
+            tries.append(content)
+            return Parcel("hospital", "failed")
+        return hospital(content)
+
+    converse(PlayedGrid({Node(7, "hospital"): fails, Node(9): Played("insurer")}), run)
+    assert len(tries) == 3
+    assert MATCH in hospital.had
+
+
 def test_it_ends_and_says_what_it_waits_for():
     grid = PlayedGrid(
         {
@@ -294,7 +367,12 @@ def really(folders, node):
     clock.due.append((60.0, lambda: folders.accept(*THREE)))
     grid = PlayedGrid({Node(i, name): node(name) for i, name in enumerate(THREE)})
     converse(grid, ServerRun(folders.server), clock)
-    assert not ServerRun(folders.server).state().refused
+    server = ServerRun(folders.server)
+    assert not server.state().refused
+    for name in THREE:
+        assert folders.party(name).state().done
+        said = folders.party(name).folder / "received" / MATCH
+        assert (said.read_bytes() if said.exists() else None) == server.outgoing()[name].get(MATCH)
     assert (folders.server / "result" / "synthetic.parquet").exists()
     return grid
 
@@ -316,6 +394,7 @@ def test_answers_that_come_late_again_and_unasked_make_one_run(folders):
         return answer
 
     grid = really(folders, node)
+    assert MATCH in ServerRun(folders.server).outgoing()["hospital"]
     converse(grid, ServerRun(folders.server))
     for name in THREE:
         assert (folders.server / "received" / name / "message").read_bytes() == folders.party(

@@ -32,9 +32,8 @@ from flwr.clientapp import ClientApp
 from ..errors import ObstacleError, RunError, VertiMRFError
 from ..runs.exchange import Exchange
 from ..runs.state import DONE
-from .parcel import Parcel
+from .parcel import CARRIED, FAILED, Parcel
 
-FAILED, CARRIED = "failed", "carried"
 # Seconds that an answer waits for files of the party's process, and between two checks. The next
 # question comes seconds later.
 LINGER, LOOK = 10.0, 0.5
@@ -66,7 +65,8 @@ def exchange(message: Message, context: Context) -> Message:
 def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -> Parcel:
     """Put the server's files into the exchange, and take the files of the party's process.
 
-    An obstacle to one file is logged. It does not stop other files.
+    An obstacle to one file is logged. It does not stop other files, but a file of the server that
+    could not be put makes the answer "failed", so that it comes again.
 
     Args:
         asked: the question. Files in it for another party are ignored.
@@ -80,11 +80,14 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
     Raises:
         ExchangeError: the exchange cannot be used.
     """
-    if asked.party == name:
-        for file, data in asked.files.items():
-            with passing_over():
-                if other := place.put(None, name, file, data):
-                    log.warning("%s", other)
+    word = CARRIED
+    for file, data in asked.files.items() if asked.party == name else ():
+        put = False
+        with passing_over():
+            if other := place.put(None, name, file, data):
+                log.warning("%s", other)
+            put = True
+        word = word if put else FAILED
     end = time.monotonic() + linger
     while True:
         files: dict[str, bytes] = {}
@@ -93,7 +96,7 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
                 content = place.get(name, name, file, most)
                 files |= {} if content is None or len(content) > most else {file: content}
         if files or not asked.wants or time.monotonic() > end:
-            return Parcel(name, CARRIED, files=files)
+            return Parcel(name, word, files=files)
         time.sleep(LOOK)
 
 

@@ -1,6 +1,7 @@
 """The server's side of a run over Flower.
 
-It asks every party's node until the run is done, and carries the files.
+It asks every party's node until the run is done, and carries the files. Then it asks until every
+node has taken what the server says of the ids, which is the last file.
 
 Parties answer at different times: a person compares the plan's fingerprint, a message takes a
 minute to compute, a machine restarts. So there are no rounds that wait for all parties. Every node
@@ -19,10 +20,11 @@ from typing import Any
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from ..errors import MessageError, RunError, some
+from ..errors import MessageError, RunError, VertiMRFError, some
+from ..runs.files import MATCH
 from ..runs.server_run import ServerRun
-from ..runs.state import RunState
-from .parcel import Parcel
+from ..runs.state import DONE, RunState
+from .parcel import CARRIED, Parcel
 
 EXCHANGE = "query.exchange"
 log = logging.getLogger("flwr")
@@ -39,6 +41,8 @@ class Pace:
         reply: time after which a question without answer is asked again.
         patience: time without progress after which the server ends and says what it waits for. It
             may be run again.
+        last: time that nodes have, after the end of the run, to take the last file. A SuperNode that
+            was killed is back after a minute.
         look: time between two checks for answers at the SuperLink.
     """
 
@@ -46,6 +50,7 @@ class Pace:
     longest: float = 60.0
     reply: float = 3600.0
     patience: float = 86400.0
+    last: float = 300.0
     look: float = 1.0
 
 
@@ -88,29 +93,69 @@ class Conversation:
         self._due: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
         self._words: dict[str, str] = {}
+        # Parties whose node has taken the last file.
+        self._told: set[str] = set()
         self._outgoing: Mapping[str, Mapping[str, bytes]] = {}
 
     def hold(self) -> None:
-        """Ask and listen until the run is done.
+        """Ask and listen until the run is done, and every node has taken the last file.
 
         Raises:
             RunError: there was no progress for as long as the patience.
-            VertiMRFError: the run cannot go on.
+            VertiMRFError: the run cannot go on. If that is because ids do not match, nodes were told.
         """
+        try:
+            self._until_done()
+        except VertiMRFError:
+            self._tell()
+            raise
+        self._tell()
+
+    def _until_done(self) -> None:
         self._outgoing = self._run.advance({})
         news = self._clock()
         while not (state := self._run.state()).done:
-            nodes = {node.node_id: node for node in self._grid.get_nodes()}
-            self._greet(nodes)
-            self._ask(nodes)
-            if self._listen(nodes):
+            if self._turn():
                 news = self._clock()
             elif self._clock() - news > self._pace.patience:
                 raise RunError(
                     f"{self._missing(state)} Nothing is lost: see to it, and run the app again."
                 )
-            else:
-                self._sleep(self._pace.look)
+
+    def _tell(self) -> None:
+        """Ask until every node has taken the last file, if there is one, for a limited time."""
+        self._outgoing = self._run.outgoing()
+        # If the run failed while answers were read, some were lost.
+        self._questions.clear()
+        self._due.clear()
+        end = self._clock() + self._pace.last
+        while left := self._untold():
+            if self._clock() > end:
+                log.warning(
+                    "Within %.0f seconds no node of %s took what the server says of the ids: run the app again once it is there.",
+                    self._pace.last,
+                    " or ".join(map(repr, left)),
+                )
+                return
+            self._turn()
+
+    def _untold(self) -> list[str]:
+        """Parties for which there is the last file, and whose node has not taken it."""
+        return [
+            party
+            for party in self._run.parties
+            if MATCH in self._outgoing.get(party, {}) and party not in self._told
+        ]
+
+    def _turn(self) -> bool:
+        """Ask, and listen. Returns whether there was news. If not, some time has passed."""
+        nodes = {node.node_id: node for node in self._grid.get_nodes()}
+        self._greet(nodes)
+        self._ask(nodes)
+        news = self._listen(nodes)
+        if not news:
+            self._sleep(self._pace.look)
+        return news
 
     def _party_of(self, node: Any) -> str:
         """The party that a node speaks for. Empty if it is unknown, or if there is none."""
@@ -194,7 +239,7 @@ class Conversation:
                     reply.error.code,
                 )
             else:
-                fresh = self._take(node, reply.content)
+                fresh = self._take(node, reply.content, question.carried)
             # A node that sent something may have more. A node that lacks files has work to do.
             moves = fresh or set(self._outgoing.get(self._party_of(node), {})) > question.carried
             pause = 0.0 if moves else max(2 * self._pauses.get(node_id, 0.0), self._pace.pause)
@@ -207,8 +252,8 @@ class Conversation:
                 self._due[node_id] = self._clock()
         return news
 
-    def _take(self, node: Any, content: Any) -> bool:
-        """Take an answer.
+    def _take(self, node: Any, content: Any, carried: frozenset[str]) -> bool:
+        """Take an answer to a question that carried files.
 
         Returns whether it had a file that was lacking, or identified the node.
         """
@@ -223,9 +268,11 @@ class Conversation:
         if parcel.word != self._words.get(party):
             log.info("%r is at its step %r.", party, parcel.word)
         self._words[party] = parcel.word
-        if not parcel.files:
-            return not known
+        if MATCH in carried and parcel.word in (DONE, CARRIED):
+            self._told.add(party)
         lacking = set(self._run.wants()[party])
+        if not lacking & set(parcel.files):
+            return not known
         self._outgoing = self._run.advance({party: parcel.files})
         left = lacking & set(self._run.wants()[party]) & set(parcel.files)
         for name in sorted(lacking & set(parcel.files) - left):
@@ -233,7 +280,7 @@ class Conversation:
         if left:
             why = " ".join(self._run.state().refused)
             self._refuse(node, f"its {', '.join(sorted(left))} cannot be that of {party!r}: {why}")
-        return not left and (bool(lacking & set(parcel.files)) or not known)
+        return not left
 
     def _missing(self, state: RunState) -> str:
         """A sentence on what the run waits for."""

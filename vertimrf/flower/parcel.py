@@ -17,6 +17,8 @@ from ..errors import MessageError
 
 NOTE, FILES = "vertimrf", "files"
 KIND = "vertimrf.file"
+# Words of a node that failed, and of one that carried all files between network and exchange.
+FAILED, CARRIED = "failed", "carried"
 # Files are called by words and numbers, and steps by words.
 NAME = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 # Largest number of files in a message. A run of eight parties with encrypted counts has 18.
@@ -30,8 +32,8 @@ class Parcel:
     Attributes:
         party: the party of the node. From a node, as it says; from the server, as it knows, and
             empty if it does not.
-        word: progress of the party in one word: the name of a step of its run, "done" or "failed".
-            Empty from the server.
+        word: progress of the party in one word: the name of a step of its run, "done", "carried" or
+            "failed". Empty from the server.
         wants: names and largest sizes in bytes of the party's files that the server lacks. Empty
             from a party.
         files: files by name.

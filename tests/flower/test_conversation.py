@@ -114,7 +114,7 @@ class Played:
 
 
 class PlayedGrid:
-    """Flower's way to nodes that answer at the next look."""
+    """Flower's way to nodes that answer at the next look. An answer is handed out once."""
 
     def __init__(self, nodes):
         self.nodes = dict(nodes)
@@ -140,6 +140,7 @@ class PlayedGrid:
             answer = self.nodes[node](content) if node else None
             if answer is None:
                 continue
+            del self.sent[sent]
             failed = isinstance(answer, Error)
             out.append(
                 SimpleNamespace(
@@ -275,14 +276,20 @@ def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog)
 
 
 def test_that_ids_do_not_match_comes_to_every_node_before_the_run_fails():
-    """Also to one whose answer was lost with the error: it came in the same look."""
-    hospital, insurer = Played("hospital"), Played("insurer")
+    """Also to one whose answer was lost with the error: it came in the same look, behind the last message."""
+    hospital, insurer, tries = Played("hospital"), Played("insurer"), []
+
+    def slow(content):
+        """Sends its message when the other node is asked once more."""
+        answer = insurer(content)
+        tries.append(answer)
+        return answer if len(tries) != 2 else replace(answer, files={})
+
     run = PlayedRun(UnmatchedError("Sketches match 0 records."))
     clock = Clock()
     with pytest.raises(UnmatchedError, match="match 0 records"):
-        converse(
-            PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run, clock
-        )
+        converse(PlayedGrid({Node(9, "insurer"): slow, Node(7, "hospital"): hospital}), run, clock)
+    assert len(tries) > 2
     assert hospital.had[MATCH] == insurer.had[MATCH] == b"the match"
     assert clock.now < 60
 

@@ -11,6 +11,8 @@ pytest.importorskip("flwr")
 from folders import PARTIES
 from tools.loopback import Loopback
 
+from vertimrf.runs.files import MATCH
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds its processes by /proc"),
@@ -37,6 +39,7 @@ def test_a_simulated_run_ends_with_a_table(folders, tmp_path):
         network.until(lambda: everybody_has_the_plan(folders), run)
         folders.accept(*PARTIES)
         network.end(run, folders.server / "result")
+    assert all(folders.party(name).state().done for name in PARTIES)
     rows = parquet.read_table(folders.server / "result" / "synthetic.parquet").to_pandas()
     assert len(rows) == 500
     assert (rows["total"] == rows["a"] + rows["b"]).all()
@@ -63,7 +66,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
             place,
             "--wait",
         ]
-        network.start("own", *words)
+        own = network.start("own", *words)
         for name, node in nodes.items():
             network.register(name)
             network.start_node(name, node)
@@ -80,6 +83,10 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders, tmp_path):
 
         network.end(run, folders.server / "result")
         log = network.run_log(run)
+        # Every party has the last file: the command that waits ends, and the others' `status` says so.
+        assert own.wait(60) == 0
+        assert f"done   {MATCH}: by the messages" in network.log_of("own")
+        assert all(folders.party(name).state().done for name in PARTIES)
         # A run that is over stays over.
         result = (folders.server / "result" / "synthetic.parquet").read_bytes()
         again = network.run_app(settings)

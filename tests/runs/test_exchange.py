@@ -8,11 +8,12 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 from commands import refused
 from pyarrow.fs import LocalFileSystem
-from runs.conversation import Conversation, files_of, said
+from runs.conversation import Conversation, files_of, said, serve
 
 from vertimrf.errors import ExchangeError, MessageError, ObstacleError, RunError
 from vertimrf.keys import PrivateKey
@@ -22,6 +23,7 @@ from vertimrf.runs.exchange import (
     Exchange,
     RemoteStore,
     check_apart,
+    make_place,
     take_turn,
 )
 from vertimrf.runs.files import file_name
@@ -185,6 +187,24 @@ def test_a_place_that_is_not_there_is_said(tmp_path):
         Exchange(tmp_path / "none")
     with pytest.raises(ExchangeError, match="cannot be used"):
         Exchange("nonsense://bucket/run")
+
+
+@pytest.mark.parametrize("name", ["x", "file x", "100%"])
+def test_the_folder_of_an_exchange_is_made_by_its_path_and_by_its_uri(tmp_path, name):
+    for number, text in enumerate((str, Path.as_uri)):
+        place = tmp_path / f"{name} {number}"
+        serve(tmp_path / f"server {number}", exchange=text(place))
+        assert place.is_dir()
+        Exchange(text(place)).put("a", "a", "offer", b"one")
+        assert (place / "parties" / "a" / "offer").is_file()
+        # Nor may it lie within a run folder, however it is named.
+        inside = tmp_path / f"run {number}"
+        with pytest.raises(RunError, match="lies within"):
+            serve(inside, exchange=text(inside / "x"))
+        assert not inside.exists()
+    # What is elsewhere is not made here.
+    make_place("s3://bucket/run")
+    assert not Path("bucket").exists()
 
 
 def test_a_share_that_goes_away_is_said_and_not_made_anew(tmp_path):

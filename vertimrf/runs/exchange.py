@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError, some
 from ..files.atomic import MAX_JSON
@@ -277,11 +278,20 @@ def check_apart(folder: Path, place: Path) -> None:
             )
 
 
+def folder_of(place: str | None) -> Path | None:
+    """The folder on this machine that a path or a ``file://`` URI names. None if it is elsewhere."""
+    if place is None or "://" not in place:
+        return None if place is None else Path(place)
+    uri = urlsplit(place)
+    return Path(unquote(uri.path)) if uri.scheme == "file" and not uri.netloc else None
+
+
 def make_place(place: str | None) -> None:
     """Make the folder of an exchange, if it is one on this machine and its parent exists."""
-    if place is not None and "://" not in place:
+    folder = folder_of(place)
+    if folder is not None:
         with suppress(OSError):
-            Path(place).mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
 
 
 def by_hand(run: Run) -> tuple[list[str], list[str]]:

@@ -26,7 +26,7 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
-from .exchange import check_apart, make_place
+from .exchange import check_apart, folder_of, make_place
 from .files import (
     ANSWERS,
     ENVELOPES,
@@ -130,8 +130,8 @@ class PartyRun(Run):
         path = Path(table).absolute()
         if not path.exists():
             raise TableError(f"There is no table {path}; name the party's file.")
-        if exchange is not None and "://" not in exchange:
-            check_apart(Path(folder), Path(exchange))
+        if (place := folder_of(exchange)) is not None:
+            check_apart(Path(folder), place)
         settings = PartySettings(
             name=name, table=str(path), id=id, exchange=exchange, **asdict(read)
         )

@@ -28,7 +28,7 @@ from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
 from ..plan.workload import Workload
-from .exchange import check_apart, make_place
+from .exchange import check_apart, folder_of, make_place
 from .files import (
     ENVELOPES,
     MATCH,
@@ -158,8 +158,8 @@ class ServerRun(Run):
             out=out,
             exchange=exchange,
         )
-        if exchange is not None and "://" not in exchange:
-            check_apart(Path(folder), Path(exchange))
+        if (place := folder_of(exchange)) is not None:
+            check_apart(Path(folder), place)
         if Path(out).name != out:
             raise PlanError(
                 f"The synthetic table is written into the run's folder: give a file name such as {Path(out).name!r}, not {out!r}."

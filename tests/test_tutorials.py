@@ -75,7 +75,9 @@ def test_the_tutorials_make_one_run(pages):
         # What the page for parties shows of the hospital, the insurer types as well.
         for party in ("hospital", "insurer") if role == "party" else ("hospital",):
             typed_as(party, block)
-    assert json.loads(typed(["status", "server.run", "--json", "-"]))["done"]
+    for folder in ("server.run", "hospital.run", "insurer.run"):
+        assert json.loads(typed(["status", folder, "--json", "-"]))["done"], folder
+        assert "the ids of the parties match" in typed(["status", folder])
     assert Path("report.html").stat().st_size > 10_000
     smokers = pandas.read_csv("smokers.csv")
     assert (len(smokers), set(smokers)) == (500, {"age", "smoker", "claims"})

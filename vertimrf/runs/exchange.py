@@ -6,7 +6,8 @@ that was cut off is recognised, and its sender writes it again.
 
 Nothing in an exchange is trusted. Links are not followed, and only regular files are read. Anything
 else in the place of a run's file is reported and skipped, and all other files are exchanged.
-Whoever can write to an exchange can delay a run, and no more.
+Whoever can write to an exchange can delay a run, and forge what the server says of the ids, which
+is not sealed; no more.
 """
 
 from __future__ import annotations

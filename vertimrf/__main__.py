@@ -1,7 +1,10 @@
 """The command ``vertimrf``, also as ``python -m vertimrf``."""
 
 import gc
+import os
 import sys
+import threading
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 
 from .cli import main
@@ -21,8 +24,27 @@ def run() -> None:
     sys.meta_path.insert(0, WithoutPandas())
     try:
         main(prog_name="vertimrf")
+    except SystemExit as end:
+        _leave_behind(end.code)
+        raise
     finally:
         gc.freeze()  # To look for cycles when the process ends would take 0.3 s.
+
+
+def _leave_behind(code: object) -> None:
+    """End the process at once if a storage that does not answer still keeps a thread.
+
+    Arrow would wait for it, which takes minutes.
+    """
+    if threading.active_count() == 1:
+        return
+    from .runs.exchange import THREAD
+
+    if any(thread.name == THREAD for thread in threading.enumerate()):
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else code is not None)
 
 
 if __name__ == "__main__":

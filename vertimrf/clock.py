@@ -1,4 +1,4 @@
-"""Wall time per phase of a run."""
+"""Wall time per phase of a run, and the time of day."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+
+def utc(ago: float = 0.0) -> str:
+    """The time by this machine's clock so many seconds ago, in UTC, such as 2026-05-01T08:30:00Z."""
+    return (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Clock:

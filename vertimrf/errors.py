@@ -77,6 +77,14 @@ class ExchangeError(VertiMRFError):
     """The exchange folder cannot be reached, or holds another person's file."""
 
 
+class PlaceError(ExchangeError):
+    """No exchange can be at this address, or it refuses this account: to try again does not help."""
+
+
+class CutError(ExchangeError):
+    """A file in the exchange is not whole. Its sender may still be writing it."""
+
+
 class ObstacleError(ExchangeError):
     """A link, pipe or folder in the exchange has the name of a run's file."""
 

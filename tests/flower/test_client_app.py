@@ -11,6 +11,7 @@ pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from vertimrf.errors import TableError
+from vertimrf.flower import client_app
 from vertimrf.flower.client_app import app, carried
 from vertimrf.flower.parcel import Parcel
 from vertimrf.runs.exchange import Exchange
@@ -160,3 +161,16 @@ def test_what_is_in_the_way_of_one_file_holds_up_no_other(tmp_path, caplog):
     assert exchange.get(None, "hospital", "envelopes", 100) == b"sealed"
     assert "plan is a folder, not a file" in caplog.text
     assert "offer is a link, not a file" in caplog.text
+
+
+def test_a_file_that_is_cut_is_named_once_a_question_and_holds_up_no_other(
+    tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(client_app, "LOOK", 0.01)
+    exchange = Exchange(tmp_path)
+    exchange.put("hospital", "hospital", "message", b"a message")
+    (tmp_path / "parties" / "hospital" / "offer").write_bytes(b"half")
+    asked = Parcel("hospital", wants={"offer": 100})
+    assert not carried(asked, "hospital", exchange, 0.1).files
+    assert caplog.text.count("the offer of 'hospital', is not whole") == 1
+    assert set(carried(Parcel("hospital", wants=ALL), "hospital", exchange, 0).files) == {"message"}

@@ -18,9 +18,11 @@ from vertimrf.errors import RunError, UnmatchedError
 from vertimrf.flower.client_app import advanced
 from vertimrf.flower.conversation import Conversation, Pace
 from vertimrf.flower.parcel import Parcel
+from vertimrf.runs import waiting
 from vertimrf.runs.files import MATCH
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.runs.state import DONE, WAITS, RunState, StepState
+from vertimrf.runs.waiting import Waiting
 
 pytestmark = pytest.mark.usefixtures("within_a_run")
 
@@ -49,6 +51,7 @@ class PlayedRun:
         self.came = {party: {} for party in PARTIES}
         self.refused = ()
         self.calls = []
+        self.waiting = Waiting()
 
     def advance(self, received):
         for party, files in received.items():
@@ -71,6 +74,10 @@ class PlayedRun:
         }
         return dict.fromkeys(PARTIES, given)
 
+    def note(self, troubles, lasted=None):
+        self.waiting = self.waiting.troubled(troubles, lasted or {})
+        return self.waiting.troubles
+
     def wants(self):
         return {
             party: {name: 99 for name in ("offer", "message") if name not in files}
@@ -87,7 +94,7 @@ class PlayedRun:
             )
             for party, files in self.came.items()
         ]
-        return RunState("the server", "/run", tuple(steps), self.refused)
+        return RunState("the server", "/run", tuple(steps), self.refused, self.waiting.troubles)
 
 
 @dataclass
@@ -356,6 +363,96 @@ def test_it_ends_and_says_what_it_waits_for():
     )
     # Asked less and less often, but once a minute.
     assert 8 < grid.count < 25
+
+
+def troubles(run):
+    return {trouble.of: trouble.what for trouble in run.state().troubles}
+
+
+def warned(caplog):
+    """What the server said to be in the way."""
+    return [record.message for record in caplog.records if "In the way since" in record.message]
+
+
+def test_a_node_that_goes_away_is_named_in_the_log_and_in_status_until_it_is_back(caplog):
+    """First the question is open, and then Flower finds the node gone."""
+    clock, run, seen = Clock(), PlayedRun(), []
+    node, silent = Node(7, "hospital"), lambda content: None
+    grid = PlayedGrid({node: silent, Node(9, "insurer"): Played("insurer")})
+    back = Node(7, "hospital", "tuesday")
+    clock.due += [
+        (20.0, lambda: seen.append(troubles(run))),
+        (40.0, lambda: seen.append(troubles(run))),
+        (90.0, lambda: grid.nodes.pop(node)),
+        (100.0, lambda: seen.append(troubles(run))),
+        (200.0, lambda: grid.nodes.__setitem__(back, Played("hospital"))),
+    ]
+    converse(grid, run, clock)
+    asked = "the node of 'hospital' was asked and has not answered."
+    assert seen == [{}, {"hospital": asked}, {"hospital": "no node of 'hospital' is online."}]
+    said = [line.split(" UTC: ")[1] for line in warned(caplog)]
+    assert said == [asked, "no node of 'hospital' is online."]
+    assert run.state().done
+    assert not troubles(run)
+
+
+def test_silence_is_said_again_after_minutes_and_since_when_it_lasts(caplog, monkeypatch):
+    monkeypatch.setattr(waiting, "utc", lambda ago=0.0: f"{ago:.0f} seconds ago")
+    grid, run = PlayedGrid({Node(9, "insurer"): Played("insurer")}), PlayedRun()
+    with pytest.raises(RunError):
+        converse(grid, run, patience=1000.0)
+    assert len(warned(caplog)) == 4
+    # It began when the app did.
+    assert warned(caplog)[0] == "In the way since 30 seconds ago: no node of 'hospital' is online."
+    assert [trouble.since for trouble in run.state().troubles] == ["30 seconds ago"]
+
+
+def test_nodes_that_answer_in_time_are_in_nobodys_way(caplog):
+    run, noted = PlayedRun(), []
+    run.note = lambda late, lasted=None: noted.append(late) or ()
+    clock = Clock()
+    # People take five minutes to accept, and nodes are asked all the while.
+    accepted = []
+    clock.due.append((300.0, lambda: accepted.append(True)))
+
+    def waits(node):
+        return lambda content: node(content) if accepted else Parcel(node.name, "acceptance")
+
+    nodes = {Node(i, name): waits(Played(name)) for i, name in enumerate(PARTIES)}
+    converse(PlayedGrid(nodes), run, clock, patience=1000.0)
+    assert not any(noted)
+    assert "In the way" not in caplog.text
+
+
+def test_a_side_that_fails_and_a_node_that_is_refused_are_named(caplog):
+    grid = PlayedGrid(
+        {
+            Node(7, "hospital"): lambda content: Parcel("hospital", "failed"),
+            Node(8): Played("bank"),
+        }
+    )
+    run = PlayedRun()
+    with pytest.raises(RunError):
+        converse(grid, run)
+    assert troubles(run) == {
+        "hospital": "the node of 'hospital' fails; its own log says why.",
+        "insurer": "no node of 'insurer' is online.",
+        "node 8": "node 8 is refused: 'bank' is no party of this run, whose parties are 'hospital', 'insurer'.",
+    }
+
+
+def test_a_server_that_waits_for_a_node_has_it_in_its_run_folder(folders):
+    """A real run; while it is at work, and after it gave up."""
+    clock, server = Clock(), ServerRun(folders.server)
+    seen = []
+    clock.due.append((60.0, lambda: seen.append(ServerRun(folders.server).state().to_json())))
+    with server.hold(), pytest.raises(RunError):
+        converse(PlayedGrid({}), server, clock, patience=120.0)
+    for state in (*seen, ServerRun(folders.server).state().to_json()):
+        assert [trouble["what"] for trouble in state["troubles"]] == [
+            f"no node of {name!r} is online." for name in THREE
+        ]
+        assert all(step["since"] for step in state["steps"] if step["status"] == WAITS)
 
 
 def test_messages_of_other_apps_are_refused(caplog):

@@ -37,8 +37,9 @@ def serve(folder, schema=SCHEMA, epsilon=1.0, planning=None, **more):
 
 
 def said(run):
-    """All that a role refused, in one text."""
-    return "\n".join(run.state().refused)
+    """All that a role refused, and all that is in its way, in one text."""
+    state = run.state()
+    return "\n".join([*state.refused, *(trouble.what for trouble in state.troubles)])
 
 
 @dataclass

@@ -188,14 +188,16 @@ def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(p
     state = status("server")
     offers = [step["status"] for step in state["steps"] if step["name"] == "offer"]
     assert offers == ["done", "waits"]
-    assert "x/parties/insurer is a link, not a folder; it is ignored" in state["refused"][0]
+    assert (
+        "x/parties/insurer is a link, not a folder; it is ignored" in state["troubles"][0]["what"]
+    )
     assert "is a link" in good("status server")
     assert "is a link, not a folder" in refused(party("insurer"))
     assert not (place / "offer").exists()
     (place / "x" / "parties" / "insurer").unlink()
     good("run party insurer")
     assert "done   plan" in good("run server server")
-    assert not status("server")["refused"]
+    assert not status("server")["troubles"]
 
 
 def test_a_command_that_waits_goes_on_once_the_way_is_free(place):

@@ -462,10 +462,11 @@ def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
             **{name: {"offer": b"x", "wish": b"y"} for name in server.parties},
         }
     )
-    server.note_exchange(["Something is in the way."])
-    assert len(server.state().refused) == 1 + 1 + 2 * len(server.parties)
-    server.note_exchange([])
-    assert "Something is in the way." not in server.state().refused
+    server.note({"x": "Something is in the way."})
+    assert len(server.state().refused) == 1 + 2 * len(server.parties)
+    assert [trouble.what for trouble in server.state().troubles] == ["Something is in the way."]
+    server.note({})
+    assert not server.state().troubles
 
 
 def test_a_server_has_no_settings_of_trials(planned):

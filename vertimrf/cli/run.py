@@ -5,18 +5,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ExchangeError, PlanError
+from ..errors import ExchangeError, PlaceError, PlanError
 from ..plan.options import PlanOptions
 from ..tables.read_options import ReadOptions
 from .common import compile_kernels
 from .group import main
 from .options import begins_run, makes_plan, reads_tables, runs
 from .outputs import check_writable, write_json
+
+if TYPE_CHECKING:
+    from ..runs.state import RunState
 
 LOG = logging.getLogger("vertimrf")
 
@@ -194,9 +198,12 @@ def _play(role: Any, kind: str, place: str | None, wait: bool) -> None:
         wait: whether to wait for files.
     """
     from ..runs.exchange import Exchange, take_turn
+    from ..runs.waiting import Reminder
 
+    remind = Reminder(partial(LOG.warning, "%s"))
     exchange = None if place is None else Exchange(place)
-    shown, compiled, pause = "", False, MIN_PAUSE
+    shown: RunState | None = None
+    compiled, pause = False, MIN_PAUSE
     failure: ExchangeError | None = None
     with role.hold():
         while True:
@@ -207,24 +214,27 @@ def _play(role: Any, kind: str, place: str | None, wait: bool) -> None:
             try:
                 if exchange is None:
                     role.take({})
+                    role.note({})
                 else:
                     take_turn(role, exchange)
                 failure = None
+            except PlaceError:
+                raise
             except ExchangeError as error:
                 # The network may come back, and obstacles may be removed.
-                if wait and str(error) != str(failure):
-                    LOG.warning("%s It is tried again.", error)
                 failure = error
+            if wait:
+                remind("" if failure is None else f"{failure} It is tried again.")
             after = role.state()
             # Only the steps are compared: obstacles may differ each time.
-            if after.steps != before.steps:
+            if after.undated.steps != before.undated.steps:
                 pause = MIN_PAUSE
                 continue
             if failure is not None and not wait:
                 raise failure
-            if after.text() != shown:
-                shown = after.text()
-                click.echo(shown)
+            if after.undated != shown:
+                shown = after.undated
+                click.echo(after.text())
             if exchange is None:
                 _print_files(role)
             if exchange is None or not wait or (after.done and failure is None):

@@ -22,7 +22,6 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # Errors about one name that cannot be used as a file or folder. All other errors concern the whole
 # folder.
 ABOUT_A_NAME = {
-    errno.EACCES,
     errno.EEXIST,
     errno.EINVAL,
     errno.EISDIR,
@@ -33,7 +32,6 @@ ABOUT_A_NAME = {
     errno.ENOTDIR,
     errno.ENOTEMPTY,
     errno.ENXIO,
-    errno.EPERM,
 }
 
 
@@ -161,18 +159,17 @@ class SharedFolder:
     def _named(
         self, error: OSError, at: int, parts: Sequence[str], name: str, folder: bool = False
     ) -> OSError | ObstacleError:
-        """An ObstacleError if the error concerns this name; else the error itself."""
+        """An ObstacleError if something else has this name; else the error, with the whole path."""
+        path = "/".join((str(self._root), *parts, name))
         if error.errno not in ABOUT_A_NAME:
-            return error
+            return OSError(error.errno, error.strerror, path)
         wanted, what = (stat.S_IFDIR, "folder") if folder else (stat.S_IFREG, "file")
         why = f"cannot be used ({error.strerror})"
         with suppress(OSError):
             mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
             if stat.S_IFMT(mode) != wanted:
                 why = f"is {kind_of(mode)}, not a {what}"
-        return ObstacleError(
-            f"{'/'.join((str(self._root), *parts, name))} {why}; it is ignored until you remove it."
-        )
+        return ObstacleError(f"{path} {why}; it is ignored until you remove it.")
 
 
 def _open_folder(name: str, at: int, make: bool) -> int:

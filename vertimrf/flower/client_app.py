@@ -29,7 +29,7 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from ..errors import ObstacleError, RunError, VertiMRFError
+from ..errors import CutError, ObstacleError, PlaceError, RunError, VertiMRFError
 from ..runs.exchange import Exchange
 from ..runs.state import DONE
 from .parcel import CARRIED, FAILED, Parcel
@@ -65,8 +65,8 @@ def exchange(message: Message, context: Context) -> Message:
 def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -> Parcel:
     """Put the server's files into the exchange, and take the files of the party's process.
 
-    An obstacle to one file is logged. It does not stop other files, but a file of the server that
-    could not be put makes the answer "failed", so that it comes again.
+    What is in the way of one file is logged. It does not stop other files, but a file of the server
+    that could not be put makes the answer "failed", so that it comes again.
 
     Args:
         asked: the question. Files in it for another party are ignored.
@@ -80,10 +80,11 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
     Raises:
         ExchangeError: the exchange cannot be used.
     """
-    word = CARRIED
+    place.reach()
+    said, word = set[str](), CARRIED
     for file, data in asked.files.items() if asked.party == name else ():
         put = False
-        with passing_over():
+        with passing_over(said):
             if other := place.put(None, name, file, data):
                 log.warning("%s", other)
             put = True
@@ -92,7 +93,7 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
     while True:
         files: dict[str, bytes] = {}
         for file, most in asked.wants.items():
-            with passing_over():
+            with passing_over(said):
                 content = place.get(name, name, file, most)
                 files |= {} if content is None or len(content) > most else {file: content}
         if files or not asked.wants or time.monotonic() > end:
@@ -101,12 +102,14 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
 
 
 @contextmanager
-def passing_over() -> Iterator[None]:
-    """Log an obstacle to a file on this machine, and go on."""
+def passing_over(said: set[str]) -> Iterator[None]:
+    """Log on this machine what is in the way of a file, if it was not said, and go on."""
     try:
         yield
-    except ObstacleError as error:
-        log.error("%s", error)
+    except (CutError, ObstacleError, PlaceError) as error:
+        if str(error) not in said:
+            log.error("%s", error)
+        said.add(str(error))
 
 
 def advanced(asked: Parcel, name: str, folder: Path) -> Parcel:

@@ -24,9 +24,12 @@ from ..errors import MessageError, RunError, VertiMRFError, some
 from ..runs.files import MATCH
 from ..runs.server_run import ServerRun
 from ..runs.state import DONE, RunState
-from .parcel import CARRIED, Parcel
+from ..runs.waiting import Reminder
+from .parcel import CARRIED, FAILED, Parcel
 
 EXCHANGE = "query.exchange"
+# Seconds after which something that is in the way is reported, and between two records of it.
+LATE, RECORD = 30.0, 60.0
 log = logging.getLogger("flwr")
 
 
@@ -86,8 +89,9 @@ class Conversation:
         # The node of each party. Only one node may speak for a party: two would answer each other's
         # questions.
         self._seats: dict[str, int] = {}
-        # Refused nodes, with the time when they came online. A node that restarts may try again.
-        self._refused: dict[int, str] = {}
+        # Refused nodes, with the time when they came online and why. A node that restarts may try
+        # again.
+        self._refused: dict[int, tuple[str, str]] = {}
         self._questions: dict[int, _Question] = {}
         # By node, the time of the next question and the last pause.
         self._due: dict[int, float] = {}
@@ -95,6 +99,13 @@ class Conversation:
         self._words: dict[str, str] = {}
         # Parties whose node has taken the last file.
         self._told: set[str] = set()
+        # By party, what its node answered in the place of files, if that was an error.
+        self._errors: dict[str, str] = {}
+        # By party or node, since when something is in the way; what is on record, and since when.
+        self._since: dict[str, float] = {}
+        self._recorded: tuple[dict[str, str], float] = {}, 0.0
+        self._text = ""
+        self._remind = Reminder(lambda text: log.warning("%s", text), clock)
         self._outgoing: Mapping[str, Mapping[str, bytes]] = {}
 
     def hold(self) -> None:
@@ -110,9 +121,11 @@ class Conversation:
             self._tell()
             raise
         self._tell()
+        self._run.note({})
 
     def _until_done(self) -> None:
         self._outgoing = self._run.advance({})
+        self._run.note({})
         news = self._clock()
         while not (state := self._run.state()).done:
             if self._turn():
@@ -152,23 +165,55 @@ class Conversation:
         nodes = {node.node_id: node for node in self._grid.get_nodes()}
         self._greet(nodes)
         self._ask(nodes)
+        self._report()
         news = self._listen(nodes)
         if not news:
             self._sleep(self._pace.look)
         return news
 
+    def _report(self) -> None:
+        """Log and record what has been in the way for a while, by party or refused node."""
+        now, troubles = self._clock(), self._troubles()
+        self._since = {of: self._since.get(of, now) for of in troubles}
+        late = {of: what for of, what in troubles.items() if now - self._since[of] >= LATE}
+        before, at = self._recorded
+        if late != before or (late and now - at >= RECORD):
+            lasted = {of: now - self._since[of] for of in late}
+            self._text = " ".join(one.text() for one in self._run.note(late, lasted))
+            self._recorded = late, now
+        self._remind(self._text)
+
+    def _troubles(self) -> dict[str, str]:
+        """What is in the way now. A node that is still at work is among it."""
+        asked = {self._seat_of(node_id) for node_id in self._questions}
+        out = {}
+        for party in self._run.parties:
+            if party not in self._seats:
+                out[party] = f"no node of {party!r} is online."
+            elif party in self._errors:
+                out[party] = f"the node of {party!r} {self._errors[party]}; its own log says why."
+            elif party in asked:
+                out[party] = f"the node of {party!r} was asked and has not answered."
+        if any(party not in self._seats for party in self._run.parties):
+            for node_id, (_, why) in self._refused.items():
+                out[f"node {node_id}"] = f"node {node_id} is refused: {why}"
+        return out
+
     def _party_of(self, node: Any) -> str:
         """The party that a node speaks for. Empty if it is unknown, or if there is none."""
-        return next((party for party, seated in self._seats.items() if seated == node.node_id), "")
+        return self._seat_of(node.node_id)
+
+    def _seat_of(self, node_id: int) -> str:
+        return next((party for party, seated in self._seats.items() if seated == node_id), "")
 
     def _greet(self, nodes: Mapping[int, Any]) -> None:
         """Forget nodes that left, ask restarted nodes again, and assign nodes with a known name."""
         self._seats = {party: seated for party, seated in self._seats.items() if seated in nodes}
         started = {node_id: node.last_activated_at for node_id, node in nodes.items()}
         self._refused = {
-            node_id: online
-            for node_id, online in self._refused.items()
-            if started.get(node_id) == online
+            node_id: refusal
+            for node_id, refusal in self._refused.items()
+            if started.get(node_id) == refusal[0]
         }
         for node_id, question in list(self._questions.items()):
             if started.get(node_id) != question.online:
@@ -189,16 +234,19 @@ class Conversation:
             why = f"{party[:200]!r} is no party of this run, whose parties are {some(self._run.parties)}."
         elif self._party_of(node) not in ("", party):
             why = f"it spoke for {self._party_of(node)!r} and says now that it is {party!r}."
-        elif self._seats.setdefault(party, node.node_id) != node.node_id:
+        elif self._seats.get(party, node.node_id) != node.node_id:
             why = f"another node that is online speaks for {party!r}."
         else:
+            if party not in self._seats:
+                self._since.pop(party, None)
+            self._seats[party] = node.node_id
             return True
         self._refuse(node, why)
         return False
 
     def _refuse(self, node: Any, why: str) -> None:
         log.warning("Node %d is refused: %s", node.node_id, why)
-        self._refused[node.node_id] = node.last_activated_at
+        self._refused[node.node_id] = node.last_activated_at, why
         self._seats = {
             party: seated for party, seated in self._seats.items() if seated != node.node_id
         }
@@ -238,6 +286,7 @@ class Conversation:
                     node_id,
                     reply.error.code,
                 )
+                self._errors[self._party_of(node)] = f"gives errors (code {reply.error.code})"
             else:
                 fresh = self._take(node, reply.content, question.carried)
             # A node that sent something may have more. A node that lacks files has work to do.
@@ -268,6 +317,11 @@ class Conversation:
         if parcel.word != self._words.get(party):
             log.info("%r is at its step %r.", party, parcel.word)
         self._words[party] = parcel.word
+        self._errors.pop(party, None)
+        if parcel.word == FAILED:
+            self._errors[party] = "fails"
+        else:
+            self._since.pop(party, None)
         if MATCH in carried and parcel.word in (DONE, CARRIED):
             self._told.add(party)
         lacking = set(self._run.wants()[party])

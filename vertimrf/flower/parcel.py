@@ -16,6 +16,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from ..errors import MessageError
 
 NOTE, FILES = "vertimrf", "files"
+# A party's word for any failure. Why it failed stays on its machine.
+FAILED = "failed"
 KIND = "vertimrf.file"
 # Words of a node that failed, and of one that carried all files between network and exchange.
 FAILED, CARRIED = "failed", "carried"

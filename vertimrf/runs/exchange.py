@@ -4,6 +4,9 @@
 to that party. The last 32 bytes of a file are the SHA-256 of the bytes before them. So an upload
 that was cut off is recognised, and its sender writes it again.
 
+A storage may keep its callers waiting for any time. So a thread works with it, and who waits for
+the thread waits for a limited time.
+
 Nothing in an exchange is trusted. Links are not followed, and only regular files are read. Anything
 else in the place of a run's file is reported and skipped, and all other files are exchanged.
 Whoever can write to an exchange can delay a run, and forge what the server says of the ids, which
@@ -12,16 +15,28 @@ is not sealed; no more.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from ..errors import ExchangeError, ObstacleError, RunError, VertiMRFError, some
+from ..errors import (
+    CutError,
+    ExchangeError,
+    ObstacleError,
+    PlaceError,
+    RunError,
+    VertiMRFError,
+    some,
+)
 from ..files.atomic import MAX_JSON
 from ..files.canonical import canonical, json_of
 from ..files.shared_folder import SharedFolder
@@ -31,7 +46,19 @@ if TYPE_CHECKING:
     from .steps import Run
 
 LOG = logging.getLogger("vertimrf")
+T = TypeVar("T")
 DIGEST = 32
+# Seconds within which a storage must answer, and the slowest transfer of a file, bytes a second.
+ANSWER, SLOWEST = 8.0, 50_000
+# Name of the threads that work with a storage.
+THREAD = "vertimrf exchange"
+# Errors of a storage that stay until somebody changes the address or this account's rights. Arrow
+# tells those of S3 by their text alone.
+LASTING = {errno.EACCES, errno.EINVAL, errno.EPERM, errno.EROFS}
+LASTING_TEXT = re.compile(
+    r"AWS Error (ACCESS_DENIED|NO_SUCH_BUCKET|REQUEST_TIME_TOO_SKEWED|\w*(ACCESS_KEY|CLIENT|SIGNATURE|TOKEN)\w*"
+    r"|UNKNOWN \(HTTP status (?!408|409|425|429)[34]\d\d\))|^Bucket '.*' not found|libjvm"
+)
 # The server's list of parties. No party's file name has a dot.
 ROSTER = "server/of.parties"
 # Names of no party that are reported.
@@ -91,45 +118,95 @@ class RemoteStore:
 
 
 class Exchange:
-    """An exchange.
+    """An exchange. The first use opens it.
 
     Args:
         place: a folder, or a URI for ``pyarrow.fs.FileSystem.from_uri``, such as
             ``s3://bucket/run``.
 
     Attributes:
-        place: the folder or URI as text.
-        folder: the folder, if the place is one on this machine.
-
-    Raises:
-        ExchangeError: the place does not exist, or cannot be reached.
+        place: the folder or URI as text for people, without credentials.
+        folder: the folder, if the place is one on this machine. None before a URI is opened.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
-        self.place = str(place)
+        self._address = str(place)
+        self.place = re.sub(r"://[^/]*@", "://…@", self._address)
         # By path, the digest of the file that was put, and the stamp of that file.
         self._put: dict[str, tuple[bytes, object]] = {}
-        self.folder: Path | None = None
-        system: Any = None
-        if "://" in self.place:
+        self.folder = None if "://" in self._address else Path(place)
+        self._store: RemoteStore | SharedFolder | None = None
+        self._work: Future[Any] | None = None
+        if self.folder is None:
+            # To load it is no part of the storage's answer.
+            import pyarrow.fs  # noqa: F401
+
+    def reach(self) -> None:
+        """Open the place if this was not done, and see whether it answers.
+
+        Raises:
+            PlaceError: no exchange can be there, or it refuses this account.
+            ExchangeError: it cannot be reached.
+        """
+        with suppress(ObstacleError):
+            self._ask(lambda store: store.stamp(ROSTER))
+
+    def _ask(self, work: Callable[[RemoteStore | SharedFolder], T], most: int = 0) -> T:
+        """Have a thread work with the storage, and wait for it within limits.
+
+        Args:
+            work: the work, given the storage.
+            most: the most bytes that it transfers.
+        """
+        limit = ANSWER + most / SLOWEST
+        if self._work is not None:
+            # Work that did not end in time before must end first.
+            self._wait_for(self._work, limit)
+        done = self._work = Future()
+
+        def run() -> None:
+            try:
+                with _arrow_errors() if "://" in self._address else nullcontext():
+                    done.set_result(work(self._opened()))
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=run, name=THREAD, daemon=True).start()
+        self._wait_for(done, limit)
+        try:
+            out: T = done.result()
+        except OSError as error:
+            raise self._unusable(error) from None
+        return out
+
+    def _wait_for(self, work: Future[Any], limit: float) -> None:
+        if not wait([work], limit).done:
+            raise ExchangeError(
+                f"{self.place}, where files are exchanged, cannot be used: it does not answer within {limit:,.0f} seconds. See to "
+                "the address, the network, and where this machine looks for credentials."
+            )
+
+    def _opened(self) -> RemoteStore | SharedFolder:
+        if self._store is None:
+            self._store = self._open()
+        return self._store
+
+    def _open(self) -> RemoteStore | SharedFolder:
+        if self.folder is None:
             from pyarrow import fs
 
-            try:
-                system, root = fs.FileSystem.from_uri(self.place.rstrip("/"))
-            except (OSError, ValueError) as error:
-                raise self._unreachable(error) from None
-            if isinstance(system, fs.LocalFileSystem):
-                self.folder = Path(root)
-        else:
-            self.folder = Path(place)
-        if self.folder is None:
-            self._store: RemoteStore | SharedFolder = RemoteStore(system, root)
-        elif self.folder.is_dir():
-            self._store = SharedFolder(self.folder)
-        else:
-            raise ExchangeError(
+            system, root = fs.FileSystem.from_uri(self._address)
+            root = root.rstrip("/")
+            if not isinstance(system, fs.LocalFileSystem):
+                if not root:
+                    raise OSError(errno.EINVAL, "it names no bucket or folder")
+                return RemoteStore(system, root)
+            self.folder = Path(root or "/")
+        if not self.folder.is_dir():
+            raise PlaceError(
                 f"There is no folder {self.place} to exchange files by; make it, or mount it."
             )
+        return SharedFolder(self.folder)
 
     def put(self, sender: str | None, party: str, name: str, data: bytes) -> str | None:
         """Put a file into the exchange. The same file stays, and another one is replaced.
@@ -152,25 +229,21 @@ class Exchange:
     def _put_at(self, path: str, data: bytes) -> str | None:
         digest = hashlib.sha256(data).digest()
         other = False
+        stamp = self._ask(lambda store: store.stamp(path))
+        if stamp is not None and self._put.get(path) == (digest, stamp):
+            return None
+        size = len(data) + DIGEST
         try:
-            stamp = self._store.stamp(path)
-            if stamp is not None and self._put.get(path) == (digest, stamp):
+            present = self._ask(lambda store: store.read(path, size), size)
+        except ObstacleError:
+            # If it cannot be replaced, writing raises the error.
+            other = True
+        else:
+            if present == data + digest:
+                self._put[path] = digest, stamp
                 return None
-            try:
-                present = self._store.read(path, len(data) + DIGEST)
-            except ObstacleError:
-                # If it cannot be replaced, writing raises the error.
-                other = True
-            else:
-                if present == data + digest:
-                    self._put[path] = digest, stamp
-                    return None
-                other = present is not None and (
-                    len(present) > len(data) + DIGEST or _content(present) is not None
-                )
-            self._store.write(path, data + digest)
-        except OSError as error:
-            raise self._unreachable(error) from None
+            other = present is not None and (len(present) > size or _content(present) is not None)
+        self._ask(lambda store: store.write(path, data + digest), size)
         if not other:
             return None
         return (
@@ -186,20 +259,26 @@ class Exchange:
             max_bytes: largest size, bytes.
 
         Returns:
-            The content. None if there is no file, or no complete one. A larger file is cut after
-            ``max_bytes`` + 1 bytes.
+            The content. None if there is no file. A larger file is cut after ``max_bytes`` + 1
+            bytes.
 
         Raises:
+            CutError: the file is not whole.
             ObstacleError: there is something else than a file, or a parent is not a folder.
             ExchangeError: the place cannot be reached.
         """
-        try:
-            data = self._store.read(_path(sender, party, name), max_bytes + DIGEST)
-        except OSError as error:
-            raise self._unreachable(error) from None
-        if data is None or len(data) > max_bytes + DIGEST:
+        path, most = _path(sender, party, name), max_bytes + DIGEST
+        data = self._ask(lambda store: store.read(path, most), most)
+        if data is None or len(data) > most:
             return None if data is None else data[: max_bytes + 1]
-        return _content(data)
+        content = _content(data)
+        if content is None:
+            who = SERVER if sender is None else repr(sender)
+            raise CutError(
+                f"{self.place}/{path}, the {name} of {who}, is not whole ({len(data):,} bytes came): it is still being written, or "
+                f"was cut on its way. `vertimrf run` of {who} writes it again; if you carry files, copy it again."
+            )
+        return content
 
     def announce(self, parties: Iterable[str]) -> None:
         """Put the list of the run's parties, which are public. The server does so.
@@ -217,44 +296,60 @@ class Exchange:
             RunError: the list does not have it.
             ObstacleError, ExchangeError: as :meth:`get`.
         """
-        try:
-            data = _content(self._store.read(ROSTER, MAX_JSON) or b"")
+        file = self._ask(lambda store: store.read(ROSTER, MAX_JSON), MAX_JSON)
+        data, parties = _content(file or b""), None
+        with suppress(ValueError):
             parties = None if data is None else json_of(data)
-        except OSError as error:
-            raise self._unreachable(error) from None
-        except ValueError:
-            parties = None
         if isinstance(parties, list) and name not in parties:
             raise RunError(
                 f"{name!r} is no party of this run, whose parties are {some(parties)}: start in a new folder with the "
                 "party's name, or have the schema corrected."
             )
 
-    def strangers(self, parties: Iterable[str]) -> list[str]:
-        """Sentences about files of parties that a run does not have.
+    def strangers(self, parties: Iterable[str]) -> dict[str, str]:
+        """By path, sentences about files of parties that a run does not have.
 
         Raises:
             ExchangeError: the place cannot be reached.
         """
         try:
-            names = self._store.names("parties")
+            names = self._ask(lambda store: store.names("parties"))
         except ObstacleError:
-            return []
-        except OSError as error:
-            raise self._unreachable(error) from None
+            return {}
         known = list(parties)
         # Party's file names have no dot; those of other programs often do.
         strange = sorted({n for n in names if "." not in n} - {file_name(party) for party in known})
-        return [
-            f"{self.place}/parties/{name[:200]} is of no party of this run, whose parties are {some(known)}: that party has to "
+        return {
+            f"parties/{name[:200]}": f"{self.place}/parties/{name[:200]} is of no party of this run, whose parties are {some(known)}: that party has to "
             "start with its name, or the schema to be corrected."
             for name in strange[:MAX_STRANGERS]
-        ]
+        }
 
-    def _unreachable(self, error: Exception) -> ExchangeError:
-        return ExchangeError(
-            f"{self.place}, where files are exchanged, cannot be used: {str(error).splitlines()[0]}."
-        )
+    def _unusable(self, error: OSError) -> ExchangeError:
+        """The error of a storage in a sentence. Its class says whether to try again helps."""
+        where = f" of {error.filename}" if error.filename and error.filename != self.place else ""
+        text = str(error).replace(self._address, self.place)
+        why = (error.strerror or text).splitlines()[0].partition(" error_info=")[0].rstrip(". ")
+        what = f"{self.place}, where files are exchanged, cannot be used: {why}{where}."
+        if error.errno in LASTING or LASTING_TEXT.search(text):
+            return PlaceError(
+                f"{what} Correct the address or this account's rights there, and call again."
+            )
+        return ExchangeError(what)
+
+
+@contextmanager
+def _arrow_errors() -> Iterator[None]:
+    """Make all errors of Arrow errors of the system. Most are about an address."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except OSError:
+        raise
+    except ArrowException as error:
+        lasting = isinstance(error, (ValueError, LookupError, TypeError, NotImplementedError))
+        raise (OSError(errno.EINVAL, str(error)) if lasting else OSError(str(error))) from None
 
 
 def check_apart(folder: Path, place: Path) -> None:
@@ -307,6 +402,8 @@ def by_hand(run: Run) -> tuple[list[str], list[str]]:
 def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
     """Get the files for a role, advance its run, and put its files for others.
 
+    What is in the way is on record in the run's state until a turn without it.
+
     Args:
         run: the role's run.
         exchange: the exchange.
@@ -314,40 +411,61 @@ def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
 
     Raises:
         VertiMRFError: the role's work failed. The files that there are have been put.
+        PlaceError: no exchange can be there, or it refuses this account. All files that it does not
+            refuse were exchanged.
         ObstacleError: there is an obstacle to a file. All other files were exchanged.
         ExchangeError: the place cannot be reached.
         RunError: the run folder lies within the exchange, or the exchange within it; or the server
             says that there is no party of this name.
     """
-    if exchange.folder is not None:
-        check_apart(run.folder, exchange.folder)
-    server, obstacles, replaced = run.role == SERVER, list[str](), list[str]()
+    try:
+        exchange.reach()
+        if exchange.folder is not None:
+            check_apart(run.folder, exchange.folder)
+        obstacles = _exchange_files(run, exchange, release)
+    except ExchangeError as error:
+        run.note({exchange.place: str(error)})
+        raise
+    if obstacles:
+        kinds = {type(error) for error in obstacles}
+        kind = PlaceError if PlaceError in kinds else ObstacleError
+        raise kind(" ".join(dict.fromkeys(map(str, obstacles))))
+
+
+def _exchange_files(run: Run, exchange: Exchange, release: bool) -> list[ExchangeError]:
+    """Take a turn in a place that can be reached. Returns why some files were not exchanged."""
+    server, obstacles, troubles = run.role == SERVER, list[ExchangeError](), dict[str, str]()
 
     @contextmanager
-    def passing_over() -> Iterator[None]:
-        """Note an obstacle, and go on."""
+    def passing_over(path: str) -> Iterator[None]:
+        """Note what is in the way of one file, and go on."""
         try:
             yield
-        except ObstacleError as error:
-            obstacles.append(str(error))
+        except (ObstacleError, PlaceError) as error:
+            obstacles.append(error)
+            troubles[path] = str(error)
+        except CutError as error:
+            troubles[path] = str(error)
 
     def put_all(given: Mapping[str, Mapping[str, bytes]]) -> None:
         for party, files in given.items():
             for name, data in files.items():
-                with passing_over():
-                    if other := exchange.put(None if server else party, party, name, data):
+                sender = None if server else party
+                with passing_over(path := _path(sender, party, name)):
+                    if other := exchange.put(sender, party, name, data):
                         LOG.warning("%s", other)
-                        replaced.append(other)
-        run.note_exchange(list(dict.fromkeys([*obstacles, *replaced])))
+                        troubles[path] = other
+        run.note(troubles)
 
-    with passing_over():
-        _introduce(run, exchange, replaced)
+    with passing_over(ROSTER):
+        _introduce(run, exchange, troubles)
     wanted = run.wants(again=True)
     received: dict[str, dict[str, bytes]] = {party: {} for party in wanted}
     for party, names in wanted.items():
         for name, max_bytes in names.items():
-            with passing_over():
-                data = exchange.get(party if server else None, party, name, max_bytes)
+            sender = party if server else None
+            with passing_over(_path(sender, party, name)):
+                data = exchange.get(sender, party, name, max_bytes)
                 received[party] |= {} if data is None else {name: data}
     try:
         given = run.take(received, release)
@@ -355,25 +473,24 @@ def take_turn(run: Run, exchange: Exchange, release: bool = True) -> None:
         put_all(run.given())
         raise
     put_all(given)
-    if obstacles:
-        raise ObstacleError(" ".join(dict.fromkeys(obstacles)))
+    return obstacles
 
 
-def _introduce(run: Run, exchange: Exchange, strangers: list[str]) -> None:
+def _introduce(run: Run, exchange: Exchange, troubles: dict[str, str]) -> None:
     """Tell who the parties are, or see whether this role is one of them.
 
-    Sentences about files of other parties are added to ``strangers``.
+    Sentences about files of other parties are added to ``troubles``.
     """
     if run.role == SERVER:
         parties = run.wants()
         exchange.announce(parties)
         # Once there is a plan, nobody else can take part.
-        strangers += exchange.strangers(parties) if run.plan is None else []
+        troubles |= exchange.strangers(parties) if run.plan is None else {}
     elif run.plan is None:
         try:
             exchange.check_name(run.role)
         except RunError as error:
-            run.note_exchange([str(error)])
+            run.note({ROSTER: str(error)})
             raise
 
 

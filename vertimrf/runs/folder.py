@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,20 +21,22 @@ import tomli_w
 
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
-from ..files.convert import from_json
+from ..files.canonical import canonical
+from ..files.convert import from_json, to_json
 from ..files.state import make_folder
 from ..keys import PrivateKey
+from .waiting import Waiting
 
 LOG = logging.getLogger("vertimrf")
 T = TypeVar("T")
 
-SETTINGS, KEY, LOCK, STOPPED = "run.toml", "key", ".lock", "stopped"
+SETTINGS, KEY, LOCK, STOPPED, WAITING = "run.toml", "key", ".lock", "stopped", "waiting"
 # The settings with which the run began.
 FIRST_SETTINGS = "run.toml.first"
 RECEIVED, REFUSED = "received", "refused"
-# Names of refusals that belong to no file of a party. File names of parties have no dots
+# Name of refusals that belong to no file of a party. File names of parties have no dots
 # (file_name).
-IN_EXCHANGE, OTHERS = "in.exchange", "of.others"
+OTHERS = "of.others"
 
 
 class RunFolder:
@@ -174,16 +176,15 @@ class RunFolder:
                 LOG.warning("%s", error)
                 self._note(refusal, *place)
 
-    def note_exchange(self, sentences: Sequence[str]) -> None:
-        """Record obstacles in the exchange, for the state of the run.
+    def waiting(self) -> Waiting:
+        """What the role waits for, and what is in the way, as it was noticed last."""
+        return Waiting.read(self.read(WAITING))
 
-        No sentences remove the record.
-        """
-        text = "\n".join(sentences).encode()
-        if not text:
-            self.path.joinpath(REFUSED, IN_EXCHANGE).unlink(missing_ok=True)
-        elif self.read(REFUSED, IN_EXCHANGE) != text:
-            self._note(text, IN_EXCHANGE)
+    def note_waiting(self, before: Waiting, now: Waiting) -> None:
+        """Record what the role waits for, and what is in the way, if it has changed."""
+        if now != before:
+            with _unobstructed():
+                write_bytes(self.path / WAITING, canonical(to_json(now)))
 
     @contextmanager
     def working(self) -> Iterator[None]:

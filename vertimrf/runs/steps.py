@@ -9,8 +9,8 @@ people. An encoder with more messages needs more steps, and nothing else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..errors import MessageError
 from ..plan.plan import Plan
 from .files import SERVER
 from .folder import OTHERS, RECEIVED, RunFolder
-from .state import DONE, LATER, READY, WAITS, RunState, StepState
+from .state import DONE, LATER, READY, WAITS, RunState, StepState, Trouble
 
 # Records that no release of a party contains. The file is for the party's operator only.
 LEFT_OUT = "left-out"
@@ -89,6 +89,11 @@ class Step:
     work: Callable[[], None] | None = None
     releases: bool = False
     gives: FileOut | None = None
+
+    @property
+    def key(self) -> str:
+        """A name that no other step of the role has."""
+        return self.name if self.takes is None else f"{self.takes.party}/{self.takes.name}"
 
     def state(self, undone: Iterable[str]) -> StepState:
         """The step as people see it, given the names of the steps that are not done."""
@@ -173,22 +178,45 @@ class Run(ABC):
         """
         return self._folder.alone()
 
-    def note_exchange(self, sentences: Sequence[str]) -> None:
-        """Record obstacles in the exchange for :meth:`state`, until this is called without any."""
+    def note(
+        self, troubles: Mapping[str, str], lasted: Mapping[str, float] | None = None
+    ) -> tuple[Trouble, ...]:
+        """Record for :meth:`state` what is in the way, until this is called without it.
+
+        Args:
+            troubles: by whom or what is concerned, a sentence.
+            lasted: for how many seconds, where it is not new.
+
+        Returns:
+            What is in the way, with its times.
+        """
         with self._folder.alone():
-            self._folder.note_exchange(sentences)
+            before = self._folder.waiting()
+            now = before.waits(self._waiting()).troubled(troubles, lasted or {})
+            self._folder.note_waiting(before, now)
+        return now.troubles
+
+    def _waiting(self) -> list[str]:
+        """Keys of the steps that wait for somebody."""
+        return [step.key for step, state in self._states() if state.status == WAITS]
 
     def state(self) -> RunState:
         """How far the run has come.
 
         It can be asked at any time, also while another process works.
         """
-        plan = self.plan
+        plan, waiting = self.plan, self._folder.waiting()
         return RunState(
             role=self.role,
             folder=str(self.folder),
-            steps=tuple(state for _, state in self._states()),
+            steps=tuple(
+                replace(state, since=waiting.since.get(step.key))
+                if state.status == WAITS
+                else state
+                for step, state in self._states()
+            ),
             refused=self._folder.refusals(),
+            troubles=waiting.troubles,
             stopped=self._folder.stopped(),
             plan=None if plan is None else plan.fingerprint,
             edited=self._folder.edits(),
@@ -252,6 +280,8 @@ class Run(ABC):
                     step, state = self._states()[i]
                     if state.status == READY and step.work and (release or not step.releases):
                         step.work()
+            before = self._folder.waiting()
+            self._folder.note_waiting(before, before.waits(self._waiting()))
             return self.given()
 
     def _take(self, party: str, name: str, data: bytes) -> None:

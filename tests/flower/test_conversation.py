@@ -424,6 +424,35 @@ def test_nodes_that_answer_in_time_are_in_nobodys_way(caplog):
     assert "In the way" not in caplog.text
 
 
+def test_a_node_that_takes_its_time_twice_is_in_nobodys_way(caplog):
+    """Two questions in turn, each answered after 20 seconds with what the server lacks."""
+    clock, asked, party = Clock(), {}, Played("hospital")
+
+    def slow(content):
+        since = asked.setdefault(id(content), clock.now)
+        return party(content) if clock.now - since >= 20 else None
+
+    nodes = {Node(7, "hospital"): slow, Node(9, "insurer"): Played("insurer")}
+    converse(PlayedGrid(nodes), PlayedRun(), clock)
+    assert clock.now >= 40
+    assert "In the way" not in caplog.text
+
+
+def test_a_run_that_is_over_has_nothing_in_its_way():
+    """Though a party's node is gone that has sent all it had."""
+    clock, run, seen = Clock(), PlayedRun(), []
+    run.came["insurer"] = {"offer": b"offer", "message": b"message"}
+    party = Played("hospital")
+    waits = Parcel("hospital", "acceptance")
+    grid = PlayedGrid(
+        {Node(7, "hospital"): lambda content: party(content) if clock.now > 60 else waits}
+    )
+    clock.due.append((50.0, lambda: seen.append(troubles(run))))
+    converse(grid, run, clock)
+    assert seen == [{"insurer": "no node of 'insurer' is online."}]
+    assert not troubles(run)
+
+
 def test_a_side_that_fails_and_a_node_that_is_refused_are_named(caplog):
     grid = PlayedGrid(
         {

@@ -407,15 +407,15 @@ NAMED = (
     Mutation(
         "what is in the way of one party holds up all",
         "runs/exchange.py",
-        "        except ObstacleError as error:\n            obstacles.append(str(error))\n",
-        "        except ZeroDivisionError:\n            pass\n",
+        "except (ObstacleError, PlaceError) as error:",
+        "except PlaceError as error:",
         "runs/test_exchange.py::test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan",
     ),
     Mutation(
         "who writes first under a party's name keeps it",
         "runs/exchange.py",
-        "            self._store.write(path, data + digest)\n",
-        "            other or self._store.write(path, data + digest)\n",
+        "        self._ask(lambda store: store.write(path, data + digest), size)\n",
+        "        other or self._ask(lambda store: store.write(path, data + digest), size)\n",
         "runs/test_exchange.py::test_who_writes_first_under_a_name_does_not_block_it",
     ),
     Mutation(

@@ -302,7 +302,7 @@ NAMED = (
     Mutation(
         "the credentials in an address are in sentences",
         "runs/exchange.py",
-        """self.place = re.sub(r"://[^/]*@", "://…@", self._address)""",
+        """self.place = re.sub(r"(://[^/@:]*):[^/]*@", r"\\1:…@", self._address)""",
         "self.place = self._address",
         "runs/test_waiting.py::test_credentials_in_an_address_are_in_no_sentence",
     ),

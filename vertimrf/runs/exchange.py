@@ -131,7 +131,7 @@ class Exchange:
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
         self._address = str(place)
-        self.place = re.sub(r"://[^/]*@", "://…@", self._address)
+        self.place = re.sub(r"(://[^/@:]*):[^/]*@", r"\1:…@", self._address)
         # By path, the digest of the file that was put, and the stamp of that file.
         self._put: dict[str, tuple[bytes, object]] = {}
         self.folder = None if "://" in self._address else Path(place)

@@ -379,7 +379,8 @@ def folder_of(place: str | None) -> Path | None:
     if place is None or "://" not in place:
         return None if place is None else Path(place)
     uri = urlsplit(place)
-    return Path(unquote(uri.path)) if uri.scheme == "file" and not uri.netloc else None
+    local = uri.scheme == "file" and uri.path and not uri.netloc
+    return Path(unquote(uri.path)) if local else None
 
 
 def make_place(place: str | None) -> None:

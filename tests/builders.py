@@ -20,7 +20,7 @@ from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
 
 # Of the digests of ids, where a test needs some keys.
-KEYS = IdKeys(bytes(range(16)), bytes(range(16, 32)))
+KEYS = IdKeys(bytes(range(16)), bytes(range(16, 32)), bytes(range(32, 48)))
 # Values of Adult's attributes.
 ADULT = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 

@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 def test_domains_are_found_once_and_go_into_the_plan(folder):
     part = folder / "firm.toml"
     out = good(
-        f"schema domains {folder}/firm.csv --schema {part} --epsilon 0.4 --out {folder}/found.toml",
+        f"schema domains {folder}/firm.csv --id id --schema {part} --epsilon 0.4 --out {folder}/found.toml",
     )
     assert "pay: " in out
     assert "values, 'other' for the rest" in out
@@ -58,11 +58,11 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     assert not (folder / "firm.toml.domains").exists()
     # Asked again, from whatever table and epsilon, it is the same and costs nothing more.
     other = f"--schema {part} --epsilon 3 --out {folder}/again.toml"
-    again = good(f"schema domains {folder}/firm-visits.csv", other)
+    again = good(f"schema domains {folder}/firm-visits.csv --id id", other)
     assert "(on record)" in again
     assert Schema.load(folder / "again.toml") == schema
     assert "exists, and may hold edits" in refused(
-        f"schema domains {folder}/firm.csv --schema {part} --epsilon 1 --out {folder}/found.toml"
+        f"schema domains {folder}/firm.csv --id id --schema {part} --epsilon 1 --out {folder}/found.toml"
     )
     good(
         f"schema merge {folder}/found.toml {folder}/town.toml --out {folder}/schema.toml",
@@ -106,9 +106,18 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
         (
             PART.format(name="firm"),
             "--records-per-person 2",
-            "--records-per-person needs --person",
+            "every table must say whose a record is: name that column (--person)",
         ),
-        (PART.format(name="firm"), "--person nobody", "no person column 'nobody'"),
+        (
+            PART.format(name="firm"),
+            "--person id",
+            "a record id is a person and no table may name others: leave out --person",
+        ),
+        (
+            PART.format(name="firm"),
+            "--person nobody --records-per-person 2",
+            "no person column 'nobody'",
+        ),
         (PART.format(name="firm").replace('"pay"', '"wage"'), "", "lacks the column 'wage'"),
         (
             PART.format(name="firm").replace('"job"', '"id"').replace("values", "bins"),
@@ -121,7 +130,7 @@ def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, o
     part = folder / "odd.toml"
     part.write_text(text)
     finding = f"--schema {part} --epsilon 0.4 {options} --out {folder}/odd-found.toml"
-    out = refused(f"schema domains {folder}/firm.csv", finding)
+    out = refused(f"schema domains {folder}/firm.csv --id id", finding)
     assert sentence in out
     assert out.startswith("Error: ")
     assert out.count("\n") == 1
@@ -132,7 +141,7 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     part = folder / "firm.toml"
     options = "--person who --records-per-person 2"
     finding = f"--schema {part} --epsilon 1 {options} --out {folder}/found.toml"
-    good(f"schema domains {folder}/firm-visits.csv", finding)
+    good(f"schema domains {folder}/firm-visits.csv --id id", finding)
     good(
         f"schema merge {folder}/found.toml {folder}/town.toml --out {folder}/schema.toml",
     )

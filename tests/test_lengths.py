@@ -50,7 +50,7 @@ def plan(ring):
 
 
 def sample(plan, ids):
-    return sample_ids([pa.chunked_array([pa.array(ids, pa.string())])], SECRET, plan, "The table")
+    return sample_ids([pa.table({"id": pa.array(ids, pa.string())})], SECRET, plan, "The table")
 
 
 def written(count):

@@ -314,25 +314,22 @@ def as_arrow(rows):
     )
 
 
-def as_records(table):
-    assert table.persons is not None
-    assert len(np.unique(table.digests)) == table.records
-    return {
-        int(d): (int(p), *c)
-        for d, p, c in zip(table.digests, table.persons, table.codes.T.tolist(), strict=True)
-    }
-
-
-def kept_of(source):
-    encoded = encode_table(
+def kept_of(source, person=None):
+    """By record, whose it is and its codes."""
+    table = encode_table(
         source,
         "id",
         DOMAIN.attributes,
-        read=ReadOptions(person="who", id_format=["unpad"]),
+        read=ReadOptions(person=person, id_format=["unpad"]),
         keys=KEYS,
         impossible=ruled_out(DOMAIN, "one"),
     )
-    return as_records(encoded)
+    assert len(np.unique(table.digests)) == table.records
+    persons = np.zeros(table.records) if table.persons is None else table.persons
+    return {
+        int(d): (int(p), *c)
+        for d, p, c in zip(table.digests, persons, table.codes.T.tolist(), strict=True)
+    }
 
 
 @settings(max_examples=200, deadline=None)
@@ -359,7 +356,19 @@ def test_all_rows_of_one_id_change_one_record(rows, more, order, size):
     )
 
 
-def test_which_row_of_an_id_stays_depends_on_no_order():
+@settings(max_examples=200, deadline=None)
+@given(rows=ROWS, more=ROWS, order=st.randoms(use_true_random=False))
+def test_all_rows_of_one_person_change_her_records_alone(rows, more, order):
+    """Whatever ids they have: those of other persons' rows are other records."""
+    hers = [(*rest, "new") for *rest, _ in more]
+    together = [*rows, *hers]
+    order.shuffle(together)
+    kept = kept_of(as_arrow(together), "who")
+    assert kept == kept_of(as_arrow(rows), "who") | kept_of(as_arrow(hers), "who")
+
+
+@pytest.mark.parametrize("person, left", [(None, 1), ("who", 2)])
+def test_which_row_of_a_record_stays_depends_on_no_order(person, left):
     """Also where rows differ in nothing but whose they are, or one of them does not fit."""
     rows = [
         ("u", "0", "0", "q"),
@@ -368,11 +377,11 @@ def test_which_row_of_an_id_stays_depends_on_no_order():
         ("u", "0", "1", "p"),
         ("v", "1", "b", "p"),
     ]
-    kept = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
+    orders = itertools.permutations(rows)
+    kept = [kept_of(as_arrow(list(order)), person) for order in orders]
     assert all(one == kept[0] for one in kept)
-    assert len(kept[0]) == 2
     # The smallest codes of those that fit: x = 0 and y = "1" is impossible.
-    assert sorted(record[1:] for record in kept[0].values()) == [(0, 0), (1, 2)]
+    assert sorted(record[1:] for record in kept[0].values()) == [(0, 0)] * left + [(1, 2)]
 
 
 BYTES = st.lists(

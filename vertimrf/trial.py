@@ -23,7 +23,7 @@ from .message import Message
 from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
-from .party.persons import limited, sample_rows, unnamed
+from .party.persons import check_named, limited, sample_rows
 from .party.private_domains import close, find_domains
 from .party.secret import Secret
 from .plan.defaults import UNCOUNTED_DELTA, default_delta
@@ -121,7 +121,7 @@ def open_tables(
         schema: domains and parties. None infers them from the data, which is not private.
         read: how the tables are read.
         domains: epsilon and delta for finding the schema's private domains. None if it has none.
-        records_per_person: largest number of records of one person, for private domains.
+        records_per_person: largest number of records of one person. Above 1, tables name persons.
 
     Returns:
         The schema with its parties, and one encoded table per party. Their records may differ.
@@ -153,7 +153,7 @@ def open_tables(
         tables = with_derived(tables, known, known.names)
     if isinstance(schema, OpenSchema):
         whole = [table.whole() for table in tables] if schema.wanted else []
-        schema = with_domains(schema, whole, names, domains, read.person, records_per_person)
+        schema = with_domains(schema, whole, names, domains, id, read, records_per_person)
     keys = IdKeys.drawn()
     if alone and len(schema.parties) > 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
@@ -185,7 +185,8 @@ def with_domains(
     tables: Sequence[pa.Table],
     names: Sequence[str],
     spend: tuple[float, float] | None,
-    person: str | None = None,
+    id: str | None = None,
+    read: ReadOptions = DEFAULT,
     records_per_person: int = 1,
 ) -> Schema:
     """Find the schema's private domains, and put them into the schema.
@@ -195,7 +196,8 @@ def with_domains(
         tables: the parties' tables.
         names: names of the tables in errors.
         spend: epsilon and delta to spend on all domains together.
-        person: column of person ids.
+        id: column of record ids, or None.
+        read: how ids are read; names the column of person ids, if there is one.
         records_per_person: largest number of records of one person.
 
     Returns:
@@ -213,11 +215,10 @@ def with_domains(
         )
     if len(tables) == 1:
         check_present(schema.wanted, tables[0].column_names, names[0])
-    if person is not None:
-        tables = [
-            sample_rows(table, person, records_per_person, name)
-            for table, name in zip(tables, names, strict=True)
-        ]
+    tables = [
+        sample_rows(table, id, records_per_person, name, read)
+        for table, name in zip(tables, names, strict=True)
+    ]
 
     def column(name: str) -> pa.Table:
         return tables[first_with(name, [table.column_names for table in tables])]
@@ -304,8 +305,7 @@ def read_and_plan(
     several = planning.records_per_person
     options.progress.step("reading tables")
     with clock("reading"):
-        if several > 1 and read.person is None:
-            raise unnamed(several)
+        check_named(read.person is not None, several)
         domains = domain_budget(epsilon, planning)
         schema, parts = open_tables(tables, id, schema, read, domains, several)
     options.progress.step("planning")

@@ -31,7 +31,7 @@ def prepare(folder):
 
 def search(folder, out, state, part="firm.toml", table="firm.csv"):
     """`vertimrf schema domains` in a process of its own."""
-    words = f"schema domains {table} --schema {part} --epsilon 0.5 --out {out}".split()
+    words = f"schema domains {table} --id id --schema {part} --epsilon 0.5 --out {out}".split()
     environment = os.environ | {
         "VERTIMRF_STATE": str(state),
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),

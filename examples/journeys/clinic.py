@@ -167,7 +167,7 @@ def main(
     finding = (
         f"--schema {folder}/clinic.toml --epsilon {epsilon / 4} --out {folder}/clinic.found.toml"
     )
-    type_in(f"schema domains {folder}/clinic.csv {finding}")
+    type_in(f"schema domains {folder}/clinic.csv --id person {finding}")
     type_in(
         f"schema merge {folder}/clinic.found.toml {folder}/pharmacy.toml --out {folder}/schema.toml"
     )

@@ -132,8 +132,10 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     assert limited.count == kept.count < ROWS
     assert limited.limited(2, bytes(32)) is limited
     assert message(plan, records) == one_machine(plan, table, person="who")
-    with pytest.raises(TableError, match="--person"):
+    with pytest.raises(TableError, match="every table must say whose"):
         message(plan, encode(client, [delayed(table)]))
+    with pytest.raises(TableError, match="no table may name others"):
+        message(plan_of(), records)
 
 
 def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypatch):
@@ -142,7 +144,10 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
     table, plan = frame(), plan_of(records_per_person=2)
     ruled = ruled_out(SCHEMA, "one")
     repeated, gaps, outside, impossible = (table.copy() for _ in range(4))
-    repeated.loc[[1100, 2200, 3900, 3950], "id"] = table["id"][[0, 3000, 5, 1101]].tolist()
+    names = ["id", "who"]
+    repeated.loc[[1100, 2200, 3900, 3950], names] = table[names].to_numpy()[[0, 3000, 5, 1101]]
+    # The same id of another person is another record.
+    repeated.loc[[100, 2999], "id"] = table["id"][[3, 99]].tolist()
     gaps.loc[[1100, 2200, 3900, 3950], "id"] = None
     gaps.loc[[1, 2], "who"] = np.nan
     outside.loc[[1100, 3900], "b"] = 9

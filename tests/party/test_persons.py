@@ -1,13 +1,15 @@
 """Several records of one person: the bound is kept, the same records at every party, and every event is priced for them."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from builders import Tape, schema_of
+from builders import KEYS, Tape, schema_of
 from planning import plan_with
 
 from vertimrf.errors import PlanError, TableError
@@ -26,6 +28,7 @@ from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing, neighbours_of
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.table import encode_table
 from vertimrf.trial import synthesize
 
 KEY = bytes(range(32))
@@ -103,14 +106,35 @@ def test_each_of_a_persons_records_is_kept_as_often():
 def test_no_records_and_a_table_without_persons():
     empty = np.zeros(0, np.uint64)
     assert kept_records(empty, empty, 2, KEY).size == 0
-    table = Party(plan(), "clinic", Secret(KEY)).encode(visits()[["visit", "a0", "a1"]], "visit")
-    with pytest.raises(
-        TableError,
-        match=r"persons with up to 3 records, so every table must say whose.*--person",
-    ):
+    table = Party(plan(1), "clinic", Secret(KEY)).encode(visits()[["visit", "a0", "a1"]], "visit")
+    with pytest.raises(TableError, match=UNNAMED):
         Party(plan(), "clinic", Secret(KEY)).run(table)
     # One record per person: as ever.
     assert limited(table, 1, KEY) is table
+
+
+UNNAMED = r"persons with up to 3 records, so every table must say whose.*--person"
+NAMED = r"one record of a person, so a record id is a person and no table may name others.*--person"
+
+
+@pytest.mark.parametrize(
+    "most, read, sentence", [(3, ReadOptions(), UNNAMED), (1, PER_PERSON, NAMED)]
+)
+def test_tables_name_persons_where_the_plan_does_and_nowhere_else(most, read, sentence):
+    """Or else parties would join records by other keys, and one id of several persons would be one record. No table is read."""
+    agreed, table = plan(most), part(visits(50), "clinic")
+    with pytest.raises(TableError, match=sentence):
+        Party(agreed, "clinic", Secret(KEY)).encode("there is no such file", "visit", read=read)
+    other = encode_table(table, "visit", agreed.schema.part("clinic"), read, keys=KEYS)
+    with pytest.raises(TableError, match=sentence):
+        Party(agreed, "clinic", Secret(KEY)).run(other)
+    checked = check_table(table, "visit", OpenSchema(SCHEMA, {}), "clinic", "t", read, agreed)
+    assert re.search(sentence, " ".join(checked.problems))
+    planning = PlanOptions(records_per_person=most)
+    with pytest.raises(TableError, match=sentence):
+        synthesize([table], "visit", 1.0, read=read, planning=planning)
+    with pytest.raises(TableError, match=sentence):
+        sample_rows(pa.Table.from_pandas(table), "visit", most, "t", read)
 
 
 @pytest.fixture(scope="module")
@@ -229,14 +253,18 @@ def test_what_has_no_price_is_refused_in_a_sentence(more, sentence):
         plan(**{"records": 3} | more)
 
 
-def test_domains_found_for_fewer_records_are_refused():
+@pytest.mark.parametrize("found, most", [(1, 3), (2, 3), (3, 1)])
+def test_domains_found_for_other_persons_are_refused(found, most):
+    """With one record a person is a record id, whose rows may be of many of the persons that the search knew."""
     entry = plan(1).entries()[0]
-    domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
-    with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
+    event = GeometricEvent(40.0, found)
+    domain = type(entry)(event, "clinic", "bounds and bins of 'a0'", "noise", "id")
+    sentence = rf"persons with {found} records at most.*--records-per-person {most}"
+    with pytest.raises(PlanError, match=sentence):
         plan_with(
             OpenSchema(SCHEMA, {}).closed({}, (domain,)),
             expected_records=4000,
-            records_per_person=3,
+            records_per_person=most,
         )
 
 
@@ -302,8 +330,6 @@ def test_persons_must_be_named_and_known():
     mixed = mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)])
     assert len(np.unique(encoded(party, mixed).persons)) == 200
     with pytest.raises(TableError, match="every table must say whose a record is"):
-        synthesize([table], "visit", 1.0, planning=PlanOptions(records_per_person=2))
-    with pytest.raises(TableError, match="every table must say whose a record is"):
         Synthesizer(SCHEMA, planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
         type(encoded(party, mine))(
@@ -354,6 +380,26 @@ def test_check_notes_bounds_that_clip_and_values_that_are_other():
 def test_rows_are_sampled_where_no_secret_is_shared_yet():
     table = pa.table({"person": ["a"] * 9 + ["b"], "x": range(10)})
     for _ in range(3):
-        assert sorted(sample_rows(table, "person", 2, "t")["person"].to_pylist()) == ["a", "a", "b"]
+        kept = sample_rows(table, None, 2, "t", PER_PERSON)
+        assert sorted(kept["person"].to_pylist()) == ["a", "a", "b"]
     drawn = {tuple(sample_rows(table, "person", 1, "t")["x"].to_pylist()) for _ in range(60)}
     assert len(drawn) > 3
+    # Without ids every row is a record.
+    assert sample_rows(table, None, 1, "t") is table
+
+
+def test_which_rows_are_sampled_of_a_person_depends_on_the_key_and_on_her_rows_alone():
+    table = pa.table({"person": ["a", "b"] * 9 + ["c"], "x": range(19)})
+    for read, most in ((PER_PERSON, 3), (ReadOptions(), 1)):
+
+        def sampled(some, key=KEY, read=read, most=most):
+            return sample_rows(some, "person", most, "t", read, key)["x"].to_pylist()
+
+        alone = [sampled(table.filter(pc.field("person") == who)) for who in "abc"]
+        assert [*map(len, alone)] == [most, most, 1]
+        assert sampled(table) == sorted(x for one in alone for x in one)
+        assert len({tuple(sampled(table, bytes([i]) * 32)) for i in range(9)}) > 3
+    # Ids are normalised as in a run.
+    table = pa.table({"id": ["1", "01", " 1"], "x": range(3)})
+    assert sample_rows(table, "id", 1, "t").num_rows == 3
+    assert sample_rows(table, "id", 1, "t", ReadOptions(id_format=["strip", "unpad"])).num_rows == 1

@@ -92,16 +92,50 @@ def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else():
     assert not np.isin(first, np.concatenate(others)).any()
 
 
-def test_persons_have_a_key_of_their_own():
-    records = Party(plan(most=MOST), "one", SECRET).encode(
-        table_of(OTHERS, OTHERS), "id", read=ReadOptions(person="who")
+def test_a_record_of_a_person_is_a_keyed_digest_of_both_ids():
+    """By an implementation of its own: SipHash of the two digests, 8 bytes each, each under a key of its own."""
+    agreed = plan(most=MOST)
+    persons = OTHERS[::-1]
+    records = Party(agreed, "one", SECRET).encode(
+        table_of(OTHERS, persons), "id", read=ReadOptions(person="who")
     )
     assert records.persons is not None
-    keys = id_keys(SECRET, plan(most=MOST).digest())
-    assert keys.records == derive(SECRET, plan(most=MOST).digest(), purpose="record ids")[:16]
-    for key, digests in ((keys.records, records.digests), (keys.persons, records.persons)):
-        assert digests.tolist() == [siphash(key, person.encode()) for person in OTHERS]
+    keys = id_keys(SECRET, agreed.digest())
+    for key, purpose in (
+        (keys.records, "record ids"),
+        (keys.persons, "person ids"),
+        (keys.pairs, "record ids of persons"),
+    ):
+        assert key == derive(SECRET, agreed.digest(), purpose=purpose)[:16]
+    assert len({keys.records, keys.persons, keys.pairs}) == 3
+    assert records.persons.tolist() == [siphash(keys.persons, who.encode()) for who in persons]
+    assert records.digests.tolist() == [
+        siphash(
+            keys.pairs,
+            siphash(keys.persons, who.encode()).to_bytes(8, "little")
+            + siphash(keys.records, id.encode()).to_bytes(8, "little"),
+        )
+        for id, who in zip(OTHERS, persons, strict=True)
+    ]
     assert not np.isin(records.digests, records.persons).any()
+
+
+def test_persons_and_ids_are_other_records_wherever_one_ends():
+    """Ids with which texts that are merely joined would be the same, and the same id of every person."""
+    ids, persons = ["1", "12", "2", "1", "x", "x"], ["23", "3", "1", "2", "1", "2"]
+    records = Party(plan(most=MOST), "one", SECRET).encode(
+        table_of(ids, persons), "id", read=ReadOptions(person="who")
+    )
+    assert records.records == len(set(records.digests.tolist())) == len(ids)
+
+
+def test_ids_of_persons_are_normalised_as_those_of_records():
+    def digests(ids, persons):
+        read = ReadOptions(person="who", id_format=["strip", "unpad"])
+        party = Party(plan(most=MOST), "one", SECRET)
+        return party.encode(table_of(ids, persons), "id", read=read).digests
+
+    assert np.array_equal(digests(["1", "2"], ["7", "8"]), digests([" 01", "002"], ["07 ", "08"]))
 
 
 def test_without_a_secret_every_call_draws_keys_for_all_its_tables():
@@ -111,7 +145,7 @@ def test_without_a_secret_every_call_draws_keys_for_all_its_tables():
         assert np.array_equal(one.digests, two.digests[::-1])
     assert not np.isin(drawn[0][0].digests, drawn[1][0].digests).any()
     keys = [IdKeys.drawn() for _ in range(50)]
-    assert len({key for pair in keys for key in (pair.records, pair.persons)}) == 100
+    assert len({key for one in keys for key in (one.records, one.persons, one.pairs)}) == 150
 
 
 def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws():
@@ -134,9 +168,10 @@ def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws():
 
 
 def test_keys_are_16_bytes_and_do_not_show():
-    for records, persons in ((b"", bytes(16)), (bytes(16), bytes(32)), (bytes(15), bytes(15))):
+    for wrong in range(3):
+        keys = [bytes(15) if i == wrong else bytes(16) for i in range(3)]
         with pytest.raises(TableError, match="16 bytes"):
-            IdKeys(records, persons)
+            IdKeys(*keys)
     assert repr(KEYS) == "IdKeys()"
     with pytest.raises(TypeError, match="keys"):
         encode_table(table_of(OTHERS), "id", SCHEMA.part("one"))

@@ -109,16 +109,20 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     from ..errors import MessageError
     from ..files.atomic import read_json
     from ..party.alignment import best_match, open_sample, sample_ids, seal_sample
+    from ..party.persons import check_named
     from ..runs.exchange import Exchange, take_turn
     from ..runs.party_run import PartyRun
     from ..tables.arrow import open_pieces
+    from ..tables.table import without_column
 
     if out is None and not others:
         raise PlanError(
             "Give --out to write an id sample, or --with to compare with samples of other parties."
         )
     run = PartyRun(folder)
-    table, id_column = run.settings.table, run.settings.id
+    table, columns = run.settings.table, {"id": run.settings.id}
+    if run.settings.person is not None:
+        columns["person"] = run.settings.person
     check_writable(out, read=(table, *others))
     if not run.released:
         if run.settings.exchange is None:
@@ -126,13 +130,16 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
         else:
             take_turn(run, Exchange(run.settings.exchange), release=False)
     plan, key, secret = run.agreed()
+    check_named("person" in columns, plan.records_per_person)
     pieces = open_pieces(table, run.settings)
-    if id_column not in pieces.names:
-        raise PlanError(
-            f"{table} has no id column {id_column!r}; its columns are {', '.join(pieces.names[:5])}, ..."
-        )
-    ids = (piece[id_column] for piece in pieces.read([id_column]))
-    mine = sample_ids(ids, secret, plan, f"{table}, id column {id_column!r}")
+    for what, column in columns.items():
+        if column not in pieces.names:
+            raise without_column(table, what, column, pieces.names)
+    wanted = [*columns.values()]
+    ids = (piece.select(wanted) for piece in pieces.read([*dict.fromkeys(wanted)]))
+    mine = sample_ids(
+        ids, secret, plan, f"{table}, column of ids {' and '.join(map(repr, wanted))}"
+    )
     if out is not None:
         write_json(out, seal_sample(mine, plan, key))
         click.echo(

@@ -100,6 +100,7 @@ def merge(parts: Sequence[str], out: str) -> None:
 
 @schema.command()
 @click.argument("table")
+@click.option("--id", "id_column", required=True, help="Column of record ids.")
 @click.option(
     "--schema",
     "schema_file",
@@ -122,13 +123,14 @@ def merge(parts: Sequence[str], out: str) -> None:
     "--records-per-person",
     type=click.IntRange(min=1),
     default=1,
-    help="As in the plan; needs --person.",
+    help="As in the plan; above 1 it needs --person.",
 )
 @click.option("--out", required=True, help="Schema part to write: .toml or .json.")
-@reads_tables("person", "delimiter", "encoding")
+@reads_tables()
 def domains(
     read: Any,
     table: str,
+    id_column: str,
     schema_file: str,
     epsilon: float,
     delta: float,
@@ -140,7 +142,7 @@ def domains(
     A domain is found once. The result is recorded on this machine, and further calls return it.
     """
     from ..party.domain_record import DomainRecord, Search, cells_digest
-    from ..party.persons import sample_rows
+    from ..party.persons import check_named, sample_rows
     from ..party.private_domains import close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
@@ -158,20 +160,17 @@ def domains(
         raise PlanError(
             f"{schema_file} has {len(part.schema.parties)} parties; each party must find the domains of its part."
         )
-    if records_per_person > 1 and read.person is None:
-        raise PlanError("--records-per-person needs --person, the column of person ids.")
+    check_named(read.person is not None, records_per_person)
     (pieces,) = with_derived([table], part.schema, part.schema.names, read)
     content = pieces.whole()
     check_present(part.wanted, content.column_names, table)
     (party, _), *_ = part.schema.parties
 
     def find(wanted: Sequence[Any], secret: Callable[[str], bytes]) -> Any:
-        rows, purpose = content, "noise"
-        if read.person is not None:
-            rows = sample_rows(
-                content, read.person, records_per_person, table, secret("records of a person")
-            )
-            purpose += " of " + " ".join(cells_digest(rows[domain.name]) for domain in wanted)
+        key = secret("records of a person")
+        rows = sample_rows(content, id_column, records_per_person, table, read, key)
+        # Ids decide which rows count, and other counts have other noise.
+        purpose = "noise of " + " ".join(cells_digest(rows[domain.name]) for domain in wanted)
         for sentence in unfit(wanted, lambda name: rows):
             click.echo(f"{sentence} Keep this private.", err=True)
         return find_domains(

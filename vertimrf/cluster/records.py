@@ -24,7 +24,7 @@ from ..arrays import Codes, Int32s, Integers, Words
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
 from ..model.domain_compression import compressed_sizes
-from ..party.persons import unnamed
+from ..party.persons import check_named
 from ..party.records import Composite
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
@@ -85,8 +85,7 @@ class ClusterRecords:
 
         Workers share persons by ranges of their digests.
         """
-        if not self.owned and most > 1:
-            raise unnamed(most)
+        check_named(self.owned, most)
         if not self.owned or self.limit == (most, key):
             return self
         task = functools.partial(work.left_out, most, key)
@@ -101,7 +100,7 @@ class ClusterRecords:
         return self._with(self._each("possible", work.possible, combinations))
 
     def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
-        """Keep one record of every id in all partitions (:func:`vertimrf.tables.table.one_per_id`).
+        """Keep every record once in all partitions (:func:`vertimrf.tables.table.one_per_id`).
 
         Args:
             columns: the columns that were read.

@@ -121,32 +121,31 @@ def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Words, 
 
 
 def twice(pieces: Sequence[tuple[Words, Words, Integers]]) -> Words:
-    """Digests of ids in a range that several records have.
+    """Digests in a range that several rows have.
 
     Pieces are results of :func:`in_range`.
     """
     return repeated(np.concatenate([digests for digests, _, _ in pieces]))
 
 
-def those_of(digests: Words, part: Part) -> tuple[Integers, Words, Codes, Words | None]:
-    """Rows, digests, codes [shape=(d, n)] and persons of records with some digests."""
+def those_of(digests: Words, part: Part) -> tuple[Integers, Words, Codes]:
+    """Rows, digests, and codes [shape=(d, n)] of records with some digests."""
     rows = np.flatnonzero(np.isin(part.digests, digests))
     codes = np.array([row[rows] for row in part.rows], np.uint16).reshape(len(part.rows), len(rows))
-    return rows, part.digests[rows], codes, None if part.persons is None else part.persons[rows]
+    return rows, part.digests[rows], codes
 
 
 def further(
-    pieces: Sequence[tuple[Integers, Words, Codes, Words | None]],
+    pieces: Sequence[tuple[Integers, Words, Codes]],
 ) -> list[Integers]:
-    """Rows of each partition to leave out so that one record of every id remains.
+    """Rows of each partition to leave out so that every record remains once.
 
     Pieces are results of :func:`those_of`.
     """
-    rows, digests, codes, persons = zip(*pieces, strict=True)
+    rows, digests, codes = zip(*pieces, strict=True)
     together = np.concatenate(codes, axis=1)
-    owners = None if persons[0] is None else np.concatenate(persons)
     left = np.zeros(together.shape[1], bool)
-    left[one_per_id(np.concatenate(digests), together, owners)] = True
+    left[one_per_id(np.concatenate(digests), together)] = True
     cuts = np.cumsum([len(of_part) for of_part in rows])[:-1]
     return [of_part[out] for of_part, out in zip(rows, np.split(left, cuts), strict=True)]
 

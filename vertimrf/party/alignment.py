@@ -32,13 +32,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Bytes
+from ..arrays import Bytes, Flags, Words
 from ..errors import MessageError
 from ..files import container
 from ..files.convert import to_json
 from ..keys import Envelopes, PrivateKey, open_sealed, seal
 from ..plan.plan import Plan
-from ..tables.ids import digested, format_ids
+from ..tables.ids import IdKeys, digested, format_ids, of_persons
 from ..tables.read_options import FORMATS
 from .secret import Secret, derive, id_keys
 
@@ -76,14 +76,15 @@ class Match:
     their_format: tuple[str, ...]
 
 
-def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, where: str) -> Sample:
+def sample_ids(pieces: Iterable[pa.Table], secret: Secret, plan: Plan, where: str) -> Sample:
     """Make this party's sample: keyed digests of some ids, under every combination of formats.
 
     The sample has the ids with the smallest keyed digests after all formats are applied. So every
     party takes the same people.
 
     Args:
-        pieces: pieces of the id column.
+        pieces: pieces of the id column, and of that of persons if the table names them: then a
+            person and an id are compared together, in the same format.
         secret: the shared secret, which keys the digests.
         plan: the parties' plan.
         where: the table's name in errors.
@@ -94,28 +95,40 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     Raises:
         TableError: the column's type cannot be that of ids.
     """
-    chosen, least = pa.chunked_array([], pa.null()), np.empty(0, np.uint64)
+    chosen, least = pa.table({"id": pa.array([], pa.null())}), np.empty(0, np.uint64)
     keys = id_keys(secret, plan.digest())
     for piece in pieces:
-        digests, present = digested(keys.records, format_ids(piece, FORMATS, where), where)
+        digests, present = _digests(piece, FORMATS, keys, where)
         # A release leaves out records without an id, too (:mod:`vertimrf.tables.dropped`).
         rows = np.flatnonzero(present)
         piece, digests = piece.take(pa.array(rows)), digests[rows]
         # The smallest digests so far; the earlier of equal ones.
-        candidates = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
+        candidates = pa.concat_tables([chosen, piece]) if chosen.num_rows else piece
         least = np.concatenate([least, digests])
         order = np.argsort(least, kind="stable")[:SAMPLED]
         chosen, least = candidates.take(pa.array(order)), least[order]
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
-        digests, _ = digested(keys.records, format_ids(chosen, formats, where), where)
+        digests, _ = _digests(chosen, formats, keys, where)
         keyed = {
             hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest()
             for digest in digests.astype("<u8")
         }
         out[formats] = np.frombuffer(b"".join(sorted(keyed)), np.uint8).reshape(-1, DIGEST)
     return out
+
+
+def _digests(
+    ids: pa.Table, formats: tuple[str, ...], keys: IdKeys, where: str
+) -> tuple[Words, Flags]:
+    """Digests of ids, or of persons and ids together, and which rows have one [both shape=(n,)]."""
+    written = [format_ids(column, formats, where) for column in ids.columns]
+    digests, present = digested(keys.records, written[0], where)
+    for column in written[1:]:
+        persons, owned = digested(keys.persons, column, where)
+        digests, present = of_persons(keys.pairs, persons, digests), present & owned
+    return digests, present
 
 
 def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:

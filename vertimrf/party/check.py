@@ -27,7 +27,7 @@ from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_s
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded, column_numbers, extra_columns
-from .persons import beyond, unnamed
+from .persons import beyond, check_named
 
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
 # chosen for the plan's number.
@@ -84,10 +84,12 @@ def check_table(
     (pieces,) = with_derived([source], schema.schema, [a.name for a in attributes], read)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
-    most = 1 if plan is None else plan.records_per_person
     problems = [str(error) for error in columns.errors(pieces.names)]
-    if read.person is None and most > 1:
-        problems.append(str(unnamed(most)))
+    if plan is not None:
+        try:
+            check_named(read.person is not None, plan.records_per_person)
+        except TableError as error:
+            problems.append(str(error))
     columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
     watched, encoded, stopped = _encoded(columns, pieces, schema.schema.ids)
     if encoded is None:
@@ -124,7 +126,8 @@ def check_table(
                 f"The {'plan' if plan else 'schema'} does not state the form of ids, so nothing compares it with the other "
                 "parties'; `vertimrf align` compares ids."
             )
-    if table.persons is not None and table.records:
+    if plan is not None and table.persons is not None and table.records:
+        most = plan.records_per_person
         left, persons = beyond(table.persons, most)
         facts.append(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."

@@ -49,6 +49,7 @@ from ..tables.table import Table, encode_table
 from .check import check_memory
 from .encrypted_counts import Steps, noisy_count
 from .local_model import release_local_model
+from .persons import check_named
 from .records import Composite, InMemory, Records
 from .releases import MESSAGE, Release, Releases, table_digest
 from .secret import Secret, derive, id_keys
@@ -163,10 +164,12 @@ class Party:
             The encoded records.
 
         Raises:
-            TableError: the table cannot be read, or has no column of valid ids.
+            TableError: the table cannot be read, has no column of valid ids, or names persons
+                otherwise than the plan (:func:`vertimrf.party.persons.check_named`).
             SchemaError: the plan does not describe a column, or a column's type does not fit its
                 values.
         """
+        check_named(read.person is not None, self._plan.records_per_person)
         mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
         keys = id_keys(self._secret, self._plan.digest())
         names = [attribute.name for attribute in mine]

@@ -2,6 +2,10 @@
 
 Of each person, the records with the smallest keyed digests are kept.
 
+Tables name persons if a plan is for several records of a person, and only then. A record is then a
+person and an id together, at every party. In a plan for one record of a person, a person is a
+record id.
+
 A person is identified by the keyed digest of the person's id (:mod:`vertimrf.kernels.digest`). Two
 persons with one digest would count as one, and removing one of them could change twice as many
 records as the plan is priced for. This happens to a given person with probability n / 2^64 among n
@@ -18,7 +22,9 @@ import pyarrow as pa
 from ..arrays import Flags, Words
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
-from ..tables.ids import IdKeys, digested
+from ..keys import hkdf
+from ..tables.ids import IdKeys, digested, format_ids, of_persons, places_of
+from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Table, without_column
 
 # A block of the pseudorandom function that sketches do not use.
@@ -34,7 +40,7 @@ def kept_records(records: Words, persons: Words, most: int, key: bytes) -> Flags
     the same digest. It does not depend on their order.
 
     Args:
-        records: keyed digests of the records' ids, distinct [shape=(n,), uint64].
+        records: keyed digests of the records, distinct [shape=(n,), uint64].
         persons: keyed digests of the persons' ids [shape=(n,), uint64].
         most: most records of a person.
         key: 16 bytes or more.
@@ -61,13 +67,7 @@ def _kept(records: Words, persons: Words, most: int, key: bytes) -> Flags:
         k0, k1, np.ascontiguousarray(records), len(records), tail(PERSON_BLOCK, np.uint64(0)), words
     )
     # By person, then by word; the digest decides between equal words.
-    order = np.lexsort((records, words, persons))
-    grouped = persons[order]
-    first = np.append(True, grouped[1:] != grouped[:-1]) if len(order) else np.zeros(0, bool)
-    starts = np.flatnonzero(first)
-    rank = np.arange(len(order)) - starts[np.cumsum(first) - 1]
-    kept = np.zeros(len(order), bool)
-    kept[order] = rank < most
+    kept: Flags = places_of(persons, np.lexsort((records, words, persons))) < most
     return kept
 
 
@@ -80,22 +80,37 @@ def limited(table: Table, most: int, key: bytes) -> Table:
         key: secret key that selects the records of a person.
 
     Raises:
-        TableError: ``most`` is above 1, and the table has no column of persons.
+        TableError: as for :func:`check_named`.
     """
+    check_named(table.persons is not None, most)
     if table.persons is None:
-        if most > 1:
-            raise unnamed(most)
         return table
     kept = kept_records(table.digests, table.persons, most, key)
     return table if kept.all() else table.only(kept)
 
 
-def unnamed(most: int) -> TableError:
-    """The error of a table without a column of persons."""
-    return TableError(
-        f"The plan is for persons with up to {most} records, so every table must say whose a record is: name that column "
-        "(--person)."
-    )
+def check_named(named: bool, most: int) -> None:
+    """Check that a table names persons if the plan is for several records of a person.
+
+    All tables of a plan do, or none does: where one does, its records are joined by person and id.
+
+    Args:
+        named: whether the table has a column of persons.
+        most: largest number of records of a person.
+
+    Raises:
+        TableError: it names them and should not, or the other way round.
+    """
+    if most > 1 and not named:
+        raise TableError(
+            f"The plan is for persons with up to {most} records, so every table must say whose a record is: name that column "
+            "(--person)."
+        )
+    if most == 1 and named:
+        raise TableError(
+            "The plan is for one record of a person, so a record id is a person and no table may name others: leave out "
+            "--person, or plan with --records-per-person above 1."
+        )
 
 
 def beyond(persons: Words, most: int) -> tuple[int, int]:
@@ -107,30 +122,44 @@ def beyond(persons: Words, most: int) -> tuple[int, int]:
 
 
 def sample_rows(
-    table: pa.Table, person: str, most: int, where: str, key: bytes | None = None
+    table: pa.Table,
+    id: str | None,
+    most: int,
+    where: str,
+    read: ReadOptions = DEFAULT,
+    key: bytes | None = None,
 ) -> pa.Table:
-    """Keep at most ``most`` records of every person, and none without a person.
+    """Keep at most ``most`` rows of every person, and none without a person.
+
+    The choice depends on the key, the person's id, and the number of the person's rows alone.
 
     Args:
         table: the table.
-        person: name of the column of persons.
-        most: most records of a person.
+        id: column of record ids, which are persons if ``most`` is 1; None if every row is a
+            separate record.
+        most: most rows of a person.
         where: the table's name in errors.
-        key: the choice of records depends on it [16 bytes or more]; default a fresh one.
+        read: how ids are read; names the column of persons if ``most`` is above 1.
+        key: the choice of rows depends on it [16 bytes or more]; default a fresh one.
 
     Returns:
         The rows that are kept.
 
     Raises:
-        TableError: the table has no such column, or the column's type cannot be that of ids.
+        TableError: the table has no such column, the column's type cannot be that of ids, or as for
+            :func:`check_named`.
     """
-    if person not in table.column_names:
-        raise without_column(where, "person", person, table.column_names)
-    persons, present = digested(
-        IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}"
-    )
+    check_named(read.person is not None, most)
+    what, column = ("id", id) if read.person is None else ("person", read.person)
+    if column is None:
+        return table
+    if column not in table.column_names:
+        raise without_column(where, what, column, table.column_names)
+    said = f"{where}, {what} column {column!r}"
+    key = secrets.token_bytes(32) if key is None else key
+    keys = IdKeys(*(hkdf(key, b"", name)[:16] for name in (b"ids", b"persons", b"rows")))
+    persons, present = digested(keys.persons, format_ids(table[column], read.id_format, said), said)
     rows = np.flatnonzero(present)
-    kept = kept_records(
-        rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16) if key is None else key
-    )
-    return table.take(pa.array(rows[kept]))
+    persons = persons[rows]
+    records = of_persons(keys.pairs, persons, places_of(persons).astype(np.uint64))
+    return table.take(pa.array(rows[kept_records(records, persons, most, key)]))

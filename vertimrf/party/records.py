@@ -68,7 +68,7 @@ class Records(Protocol):
         """Keep at most ``most`` records of every person (:func:`vertimrf.party.persons.limited`).
 
         Raises:
-            TableError: ``most`` is above 1, and the table has no column of persons.
+            TableError: as for :func:`vertimrf.party.persons.check_named`.
         """
 
     def possible(self, combinations: Sequence[Combination]) -> Records:

@@ -147,8 +147,8 @@ def id_keys(secret: Secret, plan_digest: bytes) -> IdKeys:
     # The import loads Numba, which opening a secret does not need.
     from ..tables.ids import IdKeys
 
-    records, persons = (
+    records, persons, pairs = (
         derive(secret, plan_digest, purpose=purpose)[:16]
-        for purpose in ("record ids", "person ids")
+        for purpose in ("record ids", "person ids", "record ids of persons")
     )
-    return IdKeys(records, persons)
+    return IdKeys(records, persons, pairs)

@@ -289,12 +289,13 @@ class Plan:
                 "record per person."
             )
         for entry in self._before:
-            if (
-                isinstance(entry.event, GeometricEvent | ThresholdEvent)
-                and entry.event.sensitivity < records
-            ):
+            if not isinstance(entry.event, GeometricEvent | ThresholdEvent):
+                continue
+            # With one record a person is a record id, of which other persons may have rows as well.
+            most = entry.event.sensitivity
+            if most < records or most > records == 1:
                 raise PlanError(
-                    f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the "
+                    f"The {entry.released} were released for persons with {most} records at most, and the "
                     f"plan is for {records}: find them with --records-per-person {records}."
                 )
 

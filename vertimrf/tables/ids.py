@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Flags, Words
+from ..arrays import Flags, Integers, Words
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
@@ -51,6 +51,7 @@ class IdKeys:
     Attributes:
         records: key for ids of records [16 bytes].
         persons: key for ids of persons [16 bytes].
+        pairs: key for a person and an id together (:func:`of_persons`) [16 bytes].
 
     Raises:
         TableError: a key has another length.
@@ -58,17 +59,19 @@ class IdKeys:
 
     records: bytes = field(repr=False)
     persons: bytes = field(repr=False)
+    pairs: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        if {len(self.records), len(self.persons)} != {KEY_BYTES}:
+        lengths = [len(self.records), len(self.persons), len(self.pairs)]
+        if set(lengths) != {KEY_BYTES}:
             raise TableError(
-                f"Keys of digests have {KEY_BYTES} bytes, not {len(self.records)} and {len(self.persons)}."
+                f"Keys of digests have {KEY_BYTES} bytes, not {', '.join(map(str, lengths))}."
             )
 
     @classmethod
     def drawn(cls) -> IdKeys:
         """New keys from the operating system, for tables read by one process."""
-        return cls(secrets.token_bytes(KEY_BYTES), secrets.token_bytes(KEY_BYTES))
+        return cls(*(secrets.token_bytes(KEY_BYTES) for _ in range(3)))
 
 
 def format_ids(
@@ -335,6 +338,43 @@ def digested(key: bytes, column: pa.ChunkedArray, where: str) -> tuple[Words, Fl
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     # Empty columns may have no buffer.
     return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), present
+
+
+def of_persons(key: bytes, persons: Words, records: Words) -> Words:
+    """64-bit keyed digests of records that a person and an id name together.
+
+    Each is the digest of the two digests, of 8 bytes each, so that no other pair has the same text.
+
+    Args:
+        key: ``pairs`` of :class:`IdKeys` [16 bytes].
+        persons: digests of the persons' ids [shape=(n,), uint64].
+        records: digests of the records' ids [shape=(n,), uint64].
+
+    Returns:
+        Digests [shape=(n,), uint64].
+    """
+    pairs = np.stack([persons, records], axis=1).astype("<u8")
+    return digest_strings(key, np.arange(len(pairs) + 1) * 16, pairs.view(np.uint8).ravel())
+
+
+def places_of(persons: Words, order: Integers | None = None) -> Integers:
+    """Place of each record among those of its person, counted from 0 [shape=(n,), int64].
+
+    It depends on the records of that person alone.
+
+    Args:
+        persons: digests of the persons' ids [shape=(n,), uint64].
+        order: rows by person, and by what decides within a person [shape=(n,), int64]; default the
+            order of the rows.
+    """
+    if order is None:
+        order = np.argsort(persons, kind="stable")
+    grouped = persons[order]
+    first = np.append(True, grouped[1:] != grouped[:-1])[: len(order)]
+    starts = np.flatnonzero(first)
+    out = np.empty(len(order), np.int64)
+    out[order] = np.arange(len(order)) - starts[np.cumsum(first) - 1]
+    return out
 
 
 def repeated(digests: Words) -> Words:

@@ -30,7 +30,9 @@ from .ids import (
     few_ids,
     format_ids,
     is_text,
+    of_persons,
     only_in,
+    places_of,
     repeated,
     shown,
     without_id,
@@ -62,7 +64,8 @@ class Table:
 
     Attributes:
         attributes: one per row of ``codes``.
-        digests: 64-bit keyed digests of the record ids, distinct [shape=(n,), uint64].
+        digests: 64-bit keyed digests of the record ids, or of person and id together if ``persons``
+            is given; distinct [shape=(n,), uint64].
         codes: attribute-major codes, each below its attribute's size [shape=(d, n), uint16,
             C-contiguous].
         persons: 64-bit keyed digests of the ids of the records' persons [shape=(n,), uint64]; None
@@ -136,20 +139,25 @@ def encode_table(
     Records that do not fit the schema are left out. So whether anything is released never depends
     on a single record.
 
-    Leaving out is 1-stable: two tables that differ in any rows of one id give results that differ
-    in at most one record. *Proof.* Whether a row fits depends on this row alone. Of the fitting
-    rows of one id, :func:`one_per_id` keeps one. Its choice depends on these rows alone, not on
-    their order or on other rows. So the result is a union over ids of at most one record each,
-    which depends on the rows of that id alone. Changing the rows of one id changes only its own
-    record.
+    A record is an id; if the table names persons, it is a person and an id together. So the same
+    id of two persons is two records.
+
+    Leaving out is 1-stable: two tables that differ in any rows of one record give results that
+    differ in at most that record. *Proof.* Whether a row fits depends on this row alone. Of the
+    fitting rows of one record, :func:`one_per_id` keeps one. Its choice depends on these rows
+    alone, not on their order or on other rows. So the result is a union over records of at most one
+    row each, which depends on the rows of that record alone. In particular, nobody's rows decide
+    about those of another person. :func:`vertimrf.party.persons.limited` then keeps some records of
+    each person.
 
     Args:
         source: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
         id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the
-            same id. None if no other table is to match; then every row is a separate record.
+            same id. None if no other table is to match; then every row is a separate record, named
+            by its place among the rows of its person.
         attributes: the party's part of the schema. The table has these columns and the ids, in any
             order. Its other columns are left out, and the log names them.
-        read: how to read the table; ids of persons are treated as ids of records.
+        read: how to read the table; ids of persons are normalised as ids of records are.
         name: name of the table in errors; default the path.
         keys: keys of the digests; tables whose ids must match share them.
         impossible: combinations of codes that no record can have
@@ -173,19 +181,16 @@ def encode_table(
 def one_per_id(
     digests: Words,
     codes: Codes,
-    persons: Words | None,
 ) -> Integers:
-    """Rows to leave out so that one record per id remains.
+    """Rows to leave out so that one of every record remains.
 
-    It is the record with the smallest codes, attribute by attribute.
+    It is the one with the smallest codes, attribute by attribute.
 
-    The choice depends on the records of that id alone, not on their order or on other records.
+    The choice depends on the rows of that record alone, not on their order or on other records.
 
     Args:
-        digests: digests of the record ids [shape=(n,), uint64].
-        codes: codes of the records [shape=(d, n), uint16].
-        persons: digests of the persons' ids, which decide between records with equal codes
-            [shape=(n,), uint64]; or None.
+        digests: digests of the records [shape=(n,), uint64].
+        codes: codes of the rows [shape=(d, n), uint16].
 
     Returns:
         Rows to leave out, increasing [shape=(k,), int64].
@@ -194,7 +199,7 @@ def one_per_id(
     if not len(twice):
         return np.empty(0, np.int64)
     rows = np.flatnonzero(np.isin(digests, twice))
-    keys = [digests[rows], *codes[:, rows], *([] if persons is None else [persons[rows]])]
+    keys = [digests[rows], *codes[:, rows]]
     # lexsort sorts by its last key first. Records that agree in all keys are the same record.
     rows = rows[np.lexsort(keys[::-1])]
     again = digests[rows[1:]] == digests[rows[:-1]]
@@ -282,22 +287,26 @@ class Columns:
         ]
 
     def settled(self, encoded: Encoded, pieces: Pieces) -> Table:
-        """The records that fit, one per id.
+        """The records that fit, each once.
 
         Args:
             encoded: from :meth:`encode`.
             pieces: the table, for examples of repeated ids.
         """
-        codes = encoded.joined_codes()
+        codes, digests, persons = encoded.joined_codes(), encoded.digests, encoded.persons
+        if self.id is None and persons is not None:
+            # A number of the row would depend on other persons' rows.
+            places = places_of(persons).astype(np.uint64)
+            digests = of_persons(self.keys.pairs, persons, places)
         out = Table(
             self.attributes,
-            encoded.digests,
+            digests,
             codes,
-            encoded.persons,
+            persons,
             Dropped(encoded.dropped, encoded.reasons(self)),
-            only_in(encoded.blanks, encoded.digests),
+            only_in(encoded.blanks, digests),
         )
-        again = one_per_id(encoded.digests, codes, encoded.persons)
+        again = one_per_id(digests, codes)
         # Without an id column, ids do not repeat.
         if self.id is None or not len(again):
             return out
@@ -314,8 +323,9 @@ class Columns:
 
     def repeated(self, count: int, records: int, examples: Sequence[str]) -> Reason:
         """The reason for dropping ``count`` of ``records`` whose id another has, with examples."""
+        whose = "" if self.person is None else " of the same person"
         sentence = few_ids(records - count, records, self.ids) or (
-            f"{self.ids}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another has "
+            f"{self.ids}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another{whose} has "
             f"(such as {', '.join(dict.fromkeys(examples))}); keep one record per id."
         )
         return Reason("repeated id", str(self.id), count, sentence)
@@ -387,9 +397,12 @@ class Columns:
                 add("no id", self.id, Tally.of(~present, records))
                 fits &= present
             if self.person is not None:
-                owners, owned = digested(self.keys.persons, piece[self.person], self.owners)
+                named = format_ids(piece[self.person], self.read.id_format, self.owners)
+                owners, owned = digested(self.keys.persons, named, self.owners)
                 add("no person", self.person, Tally.of(~owned, records))
                 fits &= owned
+                if self.id is not None:
+                    ids, present = of_persons(self.keys.pairs, owners, ids), present & owned
             for attribute, encoder in zip(self.attributes, encoders, strict=True):
                 try:
                     column_codes, without = coded(attribute, encoder, piece, self.id, records)
@@ -435,11 +448,12 @@ class Encoded:
     """Encoded records that fit, and a description of those that do not.
 
     Attributes:
-        digests: digests of the record ids [shape=(kept,), uint64].
+        digests: digests of the records; numbers of the rows without an id column
+            [shape=(kept,), uint64].
         persons: digests of the persons' ids [shape=(kept,), uint64], or None.
         codes: consecutive pieces of the codes, per attribute; emptied by :meth:`joined_codes`.
         left_out: rows that were left out, increasing [shape=(k,), int64].
-        blanks: digests of the ids of those that have one [shape=(b,), uint64].
+        blanks: digests of those of them that have one [shape=(b,), uint64].
         rows: number of rows read, including those left out.
         problems: records left out; those of impossible combinations have no other problem.
         wrong: by attribute, an error about its whole column.

@@ -51,7 +51,7 @@ RELEASE = "message.release"
 PLANS = ("count", "pairs", "grr", "published", "persons")
 ROWS = 300
 # One key for all plans, so that tables need encoding once.
-KEYS = IdKeys(bytes(16), bytes(range(16)))
+KEYS = IdKeys(bytes(16), bytes(range(16)), bytes(range(16, 32)))
 # Threads of workers would fight for the cores that other workers need.
 QUIET = RunOptions(num_threads=1, seed=0)
 
@@ -244,7 +244,7 @@ def build(folder):
         )
         _messages(folder, name, plan, table, keys, secret)
     (folder / "count.match").write_bytes(match_of(made["count"], few=True))
-    sample = sample_ids([table["id"]], secret, made["count"], "The table")
+    sample = sample_ids([table.select(["id"])], secret, made["count"], "The table")
     (folder / "ids.sample.json").write_text(
         json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"]))
     )

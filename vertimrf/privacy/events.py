@@ -312,8 +312,9 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
             enough for the likelihood ratios of a bucket to fit on a grid.
         buckets: counters of each value in one repetition.
         repetitions: number of independent repetitions.
-        records: largest number of records per person; neighbours differ in all of them
-            (:mod:`vertimrf.privacy.person_sketch`).
+        records: largest number of records per person at each party; neighbours differ in all of
+            them (:mod:`vertimrf.privacy.person_sketch`).
+        parties: number of parties whose records of a person may differ.
     """
 
     groups: int
@@ -321,6 +322,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
     buckets: int
     repetitions: int
     records: int = 1
+    parties: int = 1
 
     def __post_init__(self) -> None:
         _check_whole("a count sketch's number of groups", self.groups, MAX_ATTRIBUTES)
@@ -328,6 +330,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         _check_whole("a count sketch's number of repetitions", self.repetitions, MAX_REPETITIONS)
         least = max(MIN_COUNT_VARIANCE, self.groups / MAX_GROUPS_PER_VARIANCE)
         _check_whole("a count sketch's records of a person", self.records, MAX_PERSON_RECORDS)
+        _check_whole("a count sketch's number of parties", self.parties, MAX_ATTRIBUTES)
         if self.records > 1:
             least = max(least, MIN_VARIANCE_PER_VALUE * self.groups * self.records)
             _check_whole(
@@ -351,7 +354,9 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
     @property
     def spread(self) -> float:
         if self.records > 1:
-            return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
+            return math.sqrt(
+                person_excess(self.groups, self.variance, self.buckets, self.records, self.parties)
+            )
         # With little noise the chi-square exceeds the variance of the loss, which is at most that
         # of a known bucket.
         known = self.groups / self.variance
@@ -398,7 +403,9 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         Probabilities are those without the record. About ``rare`` of them may be left out.
         """
         if self.records > 1:
-            return person_law(self.groups, self.variance, self.buckets, self.records, rare)
+            return person_law(
+                self.groups, self.variance, self.buckets, self.records, rare, self.parties
+            )
         return ratio_law(self.groups, self.variance, self.buckets, rare)
 
     def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:

@@ -23,6 +23,23 @@ either direction. The steps are:
    bound is loose and is used for e >= 2 only. There the longest possible shift, of (e + 1)^2 + (K -
    e - 1) squared records, replaces all shifts.
 
+*Parties that hold different records of the person.* Each of M parties has up to K records of the
+person, some of which another party may not have: it dropped them, or never had them. Step 1 then
+reveals who shares a bucket at each party, and the law is that of the largest e of any party, which
+exceeds a number with at most M times the probability (the price grows with e). Let records that
+some party holds both conflict. Colour them with C colours so that records that conflict differ:
+C = K for two parties, 3 K / 2 for three, K sqrt(M) for more (Horák and Tuza, 1990). Then B / C
+blocks exist that use no bucket twice at a party, of which each has the law of the person's buckets:
+a block gives every colour a bucket of its own, and records of one colour that do not share a bucket
+get those of different blocks. A block's ratio is a product of independent single ratios, of records
+that add to some of the groups. Their squared lengths are majorised by those of step 2 or 3: the j
+largest are at most the j largest there, party by party. A product of independent ratios grows in
+convex order if its lengths spread: for two, X and Y normal with the lengths' sum as variance and
+their relative difference as correlation, it is proportional to cosh X + cosh Y. The derivative
+of the mean of f of it by the correlation is that of f'' sinh X sinh Y / 4 (Plackett, 1954), which
+is not negative. Moments of a whole order need none of this: by Hölder's inequality over groups they
+are at most those of K records that all parties hold.
+
 A person with fewer records is dominated step by step: there are fewer factors and more blocks. To
 first order the price is K^2 times that of one record, as for Gaussian noise: K times in epsilon.
 """
@@ -61,7 +78,9 @@ MAX_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
 MIN_BUCKETS, MIN_VARIANCE_PER_VALUE = 64, 1.0
 
 
-def person_excess(groups: int, variance: float, buckets: int, records: int) -> float:
+def person_excess(
+    groups: int, variance: float, buckets: int, records: int, parties: int = 1
+) -> float:
     """Variance of the ratio of one repetition without shared buckets.
 
     To first order, it is records^2 times that of one record.
@@ -69,26 +88,53 @@ def person_excess(groups: int, variance: float, buckets: int, records: int) -> f
     Args:
         groups, variance, buckets: as in :func:`~.count_sketch.ratio_law`.
         records: largest number of records per person.
+        parties: number of parties whose records of a person may differ.
     """
     single = excess(groups, variance)
-    return records * math.expm1(records * math.log1p(single)) / buckets
+    return slots(records, parties) * math.expm1(records * math.log1p(single)) / buckets
 
 
-def sharing(buckets: int, records: int) -> Floats:
+def slots(records: int, parties: int) -> int:
+    """Colours for the records of a person, of which each party has up to ``records``, so that any
+    two at one party differ.
+    """
+    if parties == 3:
+        return 3 * records // 2
+    return records if parties < 3 else math.isqrt(records**2 * parties)
+
+
+def blocks_of(buckets: int, records: int, parties: int, e: int) -> int:
+    """Number of independent products of which a repetition's ratio is a mean."""
+    if parties == 1:
+        return buckets // (records - e)
+    blocks = buckets // slots(records, parties)
+    # Records of one colour take the buckets of different blocks.
+    return blocks if blocks >= parties else 1
+
+
+def sharing(buckets: int, records: int, parties: int = 1) -> Floats:
     """Probability that K records in random buckets fill K - e of them, for e = 0, 1, ...
     [shape=(records,)].
+
+    With several parties it is a bound: that of the largest e, of K records at each of them.
     """
     filled = np.zeros(records + 1)
     filled[0] = 1.0
     used = np.arange(records + 1)
     for _ in range(records):
         filled = filled * used / buckets + np.append(0.0, (filled * (1 - used / buckets))[:-1])
-    return filled[:0:-1]
+    more = np.minimum(parties * np.cumsum(filled[1:])[::-1], 1.0)
+    return filled[:0:-1] if parties == 1 else more - np.append(more[1:], 0.0)
 
 
 @lru_cache(maxsize=4)
 def person_law(
-    groups: int, variance: float, buckets: int, records: int, rare: float = RARE
+    groups: int,
+    variance: float,
+    buckets: int,
+    records: int,
+    rare: float = RARE,
+    parties: int = 1,
 ) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q for ``records`` records, as
     :func:`~.count_sketch.ratio_law`.
@@ -102,6 +148,7 @@ def person_law(
             together with that of how records share buckets. The largest ratios are left out up to
             this probability with the person (and a smaller one without), and everything beyond the
             window of their mean.
+        parties: number of parties whose records of a person may differ.
 
     Returns:
         Ratios [shape=(k,), float64, increasing], their probabilities under Q [shape=(k,), float64],
@@ -113,7 +160,7 @@ def person_law(
     reach = reach_of(rare / buckets)
     single = bucket_ratio(groups, variance, reach=reach)
     ratios, masses, lost = [], [], 0.0
-    for e, chance in enumerate(sharing(buckets, records)):
+    for e, chance in enumerate(sharing(buckets, records, parties)):
         given = min(rare / (buckets * chance), 1.0) if chance else 1.0
         if given == 1.0:
             lost += chance
@@ -128,7 +175,7 @@ def person_law(
         else:
             widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)), reach)
             deviation, mass, given_up = _cut(*widest, given)
-        blocks = buckets // (records - e)
+        blocks = blocks_of(buckets, records, parties, e)
         step = max(
             math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD,
             float(deviation[-1]) / MAX_STEPS,

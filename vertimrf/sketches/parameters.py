@@ -375,7 +375,10 @@ class CountSketchPlan(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         (entry,) = super().entries(parties, epsilon, delta, person)
         steps = (min(self.weights), max(self.weights)) if self.weights else None
-        return [replace(entry, event=replace(self.event, records=person), weights=steps)]
+        # With one record of a person, other ids at other parties cost nothing.
+        holders = sum(map(bool, parties.values())) if person > 1 else 1
+        event = replace(self.event, records=person, parties=holders)
+        return [replace(entry, event=event, weights=steps)]
 
     def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
         """See :class:`CrossPartyRelease`."""

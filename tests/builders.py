@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from vertimrf.errors import PrivacyError
@@ -73,6 +74,20 @@ def records_of(table, chosen):
     return Table(
         table.attributes, table.digests[chosen], np.ascontiguousarray(table.codes[:, chosen])
     )
+
+
+def colliding_rows(rng, names):
+    """A party's rows by column, as text: ids that collide within and across persons, cells of integer attributes of which some
+    are missing and some outside, and repeated rows. In half of the tables a person has all ids, with the smallest codes."""
+    ids, count = [*(f"v{i}" for i in range(12)), None, ""], int(rng.integers(10, 60))
+    persons = [*(f"p{i}" for i in range(int(rng.integers(2, 10)))), None]
+    frame = pd.DataFrame({"id": rng.choice(ids, count), "who": rng.choice(persons, count)})
+    for name in names:
+        frame[name] = rng.choice([*"012391", ""], count, p=[0.4, 0.3, 0.2, 0.03, 0.01, 0.03, 0.03])
+    if rng.random() < 0.5:
+        shadow = pd.DataFrame({"id": ids, "who": "shadow"} | dict.fromkeys(names, "0"))
+        frame = pd.concat([shadow, frame])
+    return pd.concat([frame, frame.sample(frac=0.2, random_state=int(rng.integers(1000)))])
 
 
 def counted_groups(plan, codes, digests, secret, rng, groups=None):

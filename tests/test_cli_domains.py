@@ -9,6 +9,7 @@ from commands import good, refused
 
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import KeyedNoise
 
 PART = """
 [[party]]
@@ -96,6 +97,27 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
     assert "must lie between 0 and 1" in refused(
         f"synthesize {folder}/whole.csv --schema {whole} --epsilon 4 --domain-share 1 --out {folder}/t.csv"
     )
+
+
+def test_noise_of_a_search_depends_on_the_rows_that_count(folder, monkeypatch):
+    """Ids decide which rows count: under the same noise, two searches would show the rest without any."""
+    keys = []
+
+    class Noted(KeyedNoise):
+        def __init__(self, key):
+            keys.append(key)
+            super().__init__(key)
+
+    monkeypatch.setattr("vertimrf.privacy.noise.KeyedNoise", Noted)
+    for i, column in enumerate(["id", "id", "who"]):
+        good(
+            f"schema domains {folder}/firm-visits.csv --id {column} --schema {folder}/firm.toml",
+            f"--epsilon 0.4 --out {folder}/found{i}.toml",
+        )
+        # The record is lost, and the key is not.
+        (folder / "state" / "domains" / "found.json").unlink()
+    assert keys[0] == keys[1] != keys[2]
+    assert Schema.load(folder / "found0.toml") == Schema.load(folder / "found1.toml")
 
 
 @pytest.mark.parametrize(

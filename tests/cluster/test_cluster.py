@@ -8,18 +8,20 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from builders import KEYS
+from builders import KEYS, colliding_rows
 
 from vertimrf.errors import PlanError, TableError, VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
-from vertimrf.party.records import InMemory
+from vertimrf.party.records import Composite, InMemory
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.sketches.parameters import CountSketchPlan
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.table import encode_table
 
@@ -174,6 +176,42 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
     untold = encode(client, cut, Schema.of({"one": MINE}), person="who")
     assert untold.count > many.count
     assert message(plan, untold) == given
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_removing_a_person_moves_every_answer_of_a_cluster_by_no_more_than_her_records(
+    client, most
+):
+    """One with rows for everybody's ids, in other partitions, and two more."""
+    rng = np.random.default_rng(1)
+    rows = colliding_rows(rng, ["a", "long", "b"]).assign(sex="f")
+    shadow = rows.drop_duplicates("id").assign(who="shadow", a="0", long="0", b="0")
+    rows = pd.concat([shadow, rows])
+    who = "id" if most == 1 else "who"
+    mine = partial(encode, client, person=None if most == 1 else who)
+    encoder = partial(
+        CountSketchEncoder, CountSketchPlan(9, 64, 60.0, 2, (2, 2)), (0, 1), bytes(32)
+    )
+    composites = [Composite((place,), (np.arange(size) % 2,)) for place, size in ((0, 4), (3, 3))]
+
+    def answers(frame):
+        cut = np.array_split(np.arange(len(frame)), 3)
+        records = mine([delayed(frame.iloc[part]) for part in cut]).limited(most, bytes(32))
+        marginals = records.marginals([(0,), (3,), (0, 3), (0, 1, 3)], {})
+        return records.count, [*marginals], records.encoded(encoder, composites)._state
+
+    persons = ["shadow", "p0", "p1"] if most > 1 else ["v0", "v1", "v2"]
+    count, marginals, state = answers(rows)
+    moved = []
+    for person in persons:
+        less, its, other = answers(rows[rows[who] != person])
+        moved.append(count - less)
+        assert all((one >= two).all() for one, two in zip(marginals, its, strict=True))
+        assert [int((one - two).sum()) for one, two in zip(marginals, its, strict=True)] == [
+            moved[-1]
+        ] * 4
+        assert (np.abs(state - other).sum(axis=(1, 2)) <= 2 * moved[-1]).all()
+    assert 0 <= min(moved) <= max(moved) == most
 
 
 def test_a_table_without_records_is_released(client):

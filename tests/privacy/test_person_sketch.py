@@ -3,8 +3,10 @@
 import itertools
 import math
 
+import networkx as nx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from oracles import by_pld
 
 from vertimrf.errors import PrivacyError
@@ -13,7 +15,13 @@ from vertimrf.privacy.accountant import by_renyi
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.privacy.person_sketch import person_excess, person_renyi, sharing
+from vertimrf.privacy.person_sketch import (
+    blocks_of,
+    person_excess,
+    person_renyi,
+    sharing,
+    slots,
+)
 
 # What two records of a person add to the counters of their buckets, each times its sign: values of two groups, and a contrast.
 PATTERNS = {
@@ -112,6 +120,87 @@ def test_the_priced_law_dominates_that_of_five_records_without_a_common_value():
         sums = discrete_noise(rng, variance, (40_000, groups, buckets)).sum(axis=1)
         ratio *= np.exp(-groups / (2 * variance)) * np.cosh(sums / variance).mean(axis=1)
     check_dominated(ratio, CountSketchEvent(groups, variance, buckets, 1, 5), False)
+
+
+def two_at_a_party(sums, groups, variance):
+    """Likelihood ratios of a party's counters for all places and signs of two records [shape=(draws, 2 buckets, 2 buckets)]."""
+    alone = np.exp(np.concatenate([sums, -sums], axis=1) / variance - groups / (2 * variance))
+    buckets = sums.shape[1]
+    same = np.kron([[1, -1], [-1, 1]], np.eye(buckets))
+    return alone[:, :, None] * alone[:, None] * np.exp(-groups * same / variance)
+
+
+@pytest.mark.parametrize("held", ["nothing in common", "one in common", "any two one in common"])
+def test_the_priced_law_dominates_where_parties_hold_different_records_of_a_person(held):
+    """Two records at each of two or three parties; 500 draws of the noise, all ways to place all records summed up."""
+    rng, variance, buckets, groups = np.random.default_rng(4), 8.0, 64, (1, 1, 1)
+    one, two, three = (
+        two_at_a_party(
+            discrete_noise(rng, variance, (500, moved, buckets)).sum(axis=1), moved, variance
+        )
+        / (2 * buckets)
+        for moved in groups
+    )
+    if held == "nothing in common":
+        ratio = one.sum(axis=(1, 2)) * two.sum(axis=(1, 2)) / (2 * buckets) ** 2
+    elif held == "one in common":
+        ratio = (one.sum(axis=2) * two.sum(axis=2)).sum(axis=1) / (2 * buckets)
+    else:
+        ratio = np.einsum("nij,nji->n", one @ two, three)
+    parties = 3 if held == "any two one in common" else 2
+    check_dominated(ratio, CountSketchEvent(parties, variance, buckets, 1, 2, parties), False)
+
+
+@pytest.mark.parametrize("parties", [2, 3, 4, 5])
+def test_so_many_colours_tell_the_records_of_a_person_apart_at_every_party(parties):
+    """Two or three records at each party, drawn from few or many: never more colours than are priced, and at up to three as many."""
+    rng = np.random.default_rng(parties)
+    for records in (2, 3):
+        most = 0
+        for _ in range(300):
+            pool = rng.integers(records, records * parties + 1)
+            held = [rng.permutation(pool)[:records] for _ in range(parties)]
+            graph = nx.Graph(
+                pair for one in held for pair in itertools.combinations(one.tolist(), 2)
+            )
+            most = max(most, least_colours(graph))
+        assert records <= most <= slots(records, parties)
+        assert parties > 3 or most == slots(records, parties)
+
+
+def least_colours(graph):
+    """The chromatic number of a small graph."""
+    nodes = list(graph)
+
+    def coloured(number, colours=()):
+        if len(colours) == len(nodes):
+            return True
+        node = nodes[len(colours)]
+        taken = {c for other, c in zip(nodes, colours, strict=False) if graph.has_edge(node, other)}
+        # Colours that nobody has yet are all alike.
+        free = [c for c in range(min(max(colours, default=-1) + 2, number)) if c not in taken]
+        return any(coloured(number, (*colours, c)) for c in free)
+
+    return next(number for number in itertools.count(1) if coloured(number))
+
+
+def test_parties_that_hold_different_records_cost_little_more_if_they_are_two():
+    event = CountSketchEvent(8, 200.0, 1024, 100, 2)
+    prices = [
+        composed_epsilon([replace(event, parties=parties)], 1e-6).epsilon
+        for parties in (1, 2, 3, 5)
+    ]
+    assert prices == sorted(prices)
+    assert 1 < prices[1] / prices[0] < 1.02
+    assert 1.1 < prices[2] / prices[0] < 1.4
+    assert "parties" not in to_json(event)
+    # Of one record each party has one bucket, and a permutation of a party's buckets makes it another's.
+    for records, bound in ((2, 3 / 64), (3, 3 * 3 / 64)):
+        chances = sharing(64, records, 3)
+        assert chances.sum() == pytest.approx(1)
+        assert 0.9 * bound < chances[1:].sum() <= bound
+    # With too few buckets for that many parties, all are one product.
+    assert blocks_of(64, 20, 9, 0) == 1
 
 
 def test_to_first_order_the_price_is_that_of_a_gaussian():

@@ -27,7 +27,7 @@ from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_s
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded, column_numbers, extra_columns
-from .persons import beyond, check_named
+from .persons import beyond, naming_errors
 
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
 # chosen for the plan's number.
@@ -86,10 +86,8 @@ def check_table(
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
     problems = [str(error) for error in columns.errors(pieces.names)]
     if plan is not None:
-        try:
-            check_named(read.person is not None, plan.records_per_person)
-        except TableError as error:
-            problems.append(str(error))
+        named = read.person is not None
+        problems += map(str, naming_errors(named, plan.records_per_person))
     columns = _present(columns, [name for name in pieces.names if name not in schema.wanted])
     watched, encoded, stopped = _encoded(columns, pieces, schema.schema.ids)
     if encoded is None:

@@ -15,6 +15,7 @@ persons, and nobody without the parties' key can cause it.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -101,13 +102,19 @@ def check_named(named: bool, most: int) -> None:
     Raises:
         TableError: it names them and should not, or the other way round.
     """
+    for error in naming_errors(named, most):
+        raise error
+
+
+def naming_errors(named: bool, most: int) -> Iterator[TableError]:
+    """The errors of :func:`check_named`."""
     if most > 1 and not named:
-        raise TableError(
+        yield TableError(
             f"The plan is for persons with up to {most} records, so every table must say whose a record is: name that column "
             "(--person)."
         )
     if most == 1 and named:
-        raise TableError(
+        yield TableError(
             "The plan is for one record of a person, so a record id is a person and no table may name others: leave out "
             "--person, or plan with --records-per-person above 1."
         )

@@ -359,6 +359,10 @@ class Columns:
                 sentence = uncoded(kind, attribute, self.where, problem)
         return Reason(kind, what, problem.count, sentence)
 
+    def _digested(self, key: bytes, column: pa.ChunkedArray, where: str) -> tuple[Words, Flags]:
+        """Digests of normalised ids, and which rows have one [both shape=(n,)]."""
+        return digested(key, format_ids(column, self.read.id_format, where), where)
+
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
 
@@ -392,13 +396,11 @@ class Columns:
             ids, owners = np.arange(records, records + piece.num_rows, dtype=np.uint64), None
             rows: list[Int32s] = []
             if self.id is not None:
-                written = format_ids(piece[self.id], self.read.id_format, self.ids)
-                ids, present = digested(self.keys.records, written, self.ids)
+                ids, present = self._digested(self.keys.records, piece[self.id], self.ids)
                 add("no id", self.id, Tally.of(~present, records))
                 fits &= present
             if self.person is not None:
-                named = format_ids(piece[self.person], self.read.id_format, self.owners)
-                owners, owned = digested(self.keys.persons, named, self.owners)
+                owners, owned = self._digested(self.keys.persons, piece[self.person], self.owners)
                 add("no person", self.person, Tally.of(~owned, records))
                 fits &= owned
                 if self.id is not None:

@@ -102,14 +102,14 @@ class Seeds:
 
     def table(self, plan, party):
         """A party's records, encoded for a plan."""
-        part = self.plans[plan].schema.part(party)
-        return encode_table(
-            self.path(f"{party}.parquet"),
-            "id",
-            part,
-            read=ReadOptions(person="person"),
-            keys=KEYS,
-        )
+        return encoded(self.plans[plan], party, self.path(f"{party}.parquet"))
+
+
+def encoded(plan, party, source):
+    """A party's records; they name persons where the plan is for several records of one."""
+    person = "person" if plan.records_per_person > 1 else None
+    part = plan.schema.part(party)
+    return encode_table(source, "id", part, read=ReadOptions(person=person), keys=KEYS)
 
 
 def schema():
@@ -266,13 +266,7 @@ def _tables(folder, table):
 def _messages(folder, name, plan, table, keys, secret):
     received = []
     for number, party in enumerate(NAMES):
-        records = encode_table(
-            table,
-            "id",
-            plan.schema.part(party),
-            read=ReadOptions(person="person"),
-            keys=KEYS,
-        )
+        records = encoded(plan, party, table)
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
         message.save(folder / f"{name}-{party}.message", plan, keys.parties[party])
         received.append(message)
@@ -330,13 +324,7 @@ def _outer_model(folder, keys, table, secret):
     for _ in range(5):
         received = []
         for number, party in enumerate(NAMES):
-            records = encode_table(
-                table.slice(40 * number, ROWS - 80),
-                "id",
-                plan.schema.part(party),
-                read=ReadOptions(person="person"),
-                keys=KEYS,
-            )
+            records = encoded(plan, party, table.slice(40 * number, ROWS - 80))
             received.append(
                 Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
             )

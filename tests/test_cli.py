@@ -561,7 +561,7 @@ def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device", str(folder / "plan.json"))
 
-    monkeypatch.setattr("vertimrf.plan.plan.write_text", full)
+    monkeypatch.setattr("vertimrf.plan.plan.save", full)
     outcome = run(
         f"plan --schema {folder}/schema.toml --epsilon 1 --expected-records 4000 --out {folder}/plan.json",
     )

@@ -69,6 +69,10 @@ class UnmatchedError(MessageError):
     """Two parties have no significant number of records in common."""
 
 
+class OutputError(VertiMRFError):
+    """What is named for a result is no file, pipe or device, or may not be written to."""
+
+
 class RunError(VertiMRFError):
     """A run folder is missing, in use or of another role, or lacks what was asked for."""
 

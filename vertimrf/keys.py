@@ -37,8 +37,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from .errors import MessageError, PlanError
 from .files import sealed
-from .files.atomic import MAX_KEY, read_json, write_text
+from .files.atomic import MAX_KEY, read_json
 from .files.convert import from_json, to_json
+from .files.results import save
 
 REMEDY = "`vertimrf inspect` shows what it is"
 SIZE = 32
@@ -92,7 +93,7 @@ class Offer:
 
     def save(self, path: str | Path) -> None:
         """Write the public key to a file."""
-        write_text(path, self.to_text())
+        save(path, self.to_text())
 
     @classmethod
     def load(cls, path: str | Path) -> Offer:
@@ -147,7 +148,7 @@ class PrivateKey:
 
     def save(self, path: str | Path) -> None:
         """Write the key to a file that only its owner can read."""
-        write_text(path, _text_of("key", self), private=True, synced=True)
+        save(path, _text_of("key", self), private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKey:

@@ -22,8 +22,9 @@ import numpy.typing as npt
 from .arrays import Bytes, Integers
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
-from .files.atomic import read_bytes, write_bytes
+from .files.atomic import read_bytes
 from .files.bits import pack_bits, packed_size, unpack_bits
+from .files.results import save
 from .keys import PrivateKey, called, open_sealed, seal
 from .model.measurement import BinMap, Measurement, binned_sizes
 from .plan.merging import merged_values, merging
@@ -137,10 +138,10 @@ class Message:
 
         Raises:
             MessageError, PlanError: as :meth:`seal`.
-            OSError: the file cannot be written.
+            OutputError, OSError: the file cannot be written.
         """
         data = self.seal(plan, key)
-        write_bytes(path, data)
+        save(path, data)
         return len(data)
 
     @classmethod

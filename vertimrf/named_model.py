@@ -15,7 +15,7 @@ from .arrays import Floats
 from .conditions import allowed
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
-from .files.atomic import write_bytes
+from .files.results import save
 from .model.markov_random_field import MarkovRandomField
 from .model.redraw import Noise
 from .model.sample import expected_marginals, expected_records, marginals_of_rows, sample
@@ -416,7 +416,7 @@ class Model:
             header["measured"] = self.evidence.to_columns()
         if self.noise is not None:
             arrays |= self.noise.parts()
-        write_bytes(path, container.pack(KIND, header, arrays))
+        save(path, container.pack(KIND, header, arrays))
 
     @classmethod
     def load(cls, path: str | Path) -> Model:

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
 
-from vertimrf.errors import SchemaError, TableError
+from vertimrf.errors import OutputError, SchemaError, TableError
 from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode_pieces
@@ -858,7 +858,7 @@ def test_output_names():
 def test_failed_writes_leave_nothing(tmp_path):
     with pytest.raises(TableError, match="cannot be written"):
         write_table(pa.table({"x": [[1]]}), tmp_path / "nested.csv")
-    with pytest.raises(TableError, match="cannot be written"):
+    with pytest.raises(OutputError, match="its folder does not exist"):
         write_table(pa.table({"x": [1]}), tmp_path / "absent" / "a.csv")
     assert not list(tmp_path.iterdir())
 

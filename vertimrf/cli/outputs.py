@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..files.results import STDOUT, check_result, is_stream, save
 from ..plan.defaults import SCHEMA_FILE
 
 
@@ -32,15 +33,15 @@ class Outputs:
 
     @property
     def quiet(self) -> bool:
-        """Whether the figures go to standard output, so that nothing else may."""
-        return self.figures == "-"
+        """Whether the figures or the model go to standard output, so that nothing else may."""
+        return STDOUT in (self.figures, self.model)
 
     def check(self, read: Sequence[str | None]) -> None:
         """Check that the files can be written. ``read`` are the files that the command reads."""
-        from ..tables.arrow import check_output
+        from ..tables.arrow import table_files
 
-        check_writable(self.table, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
-        check_output(self.table)
+        tables = table_files(self.table)
+        check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
 
     def write(self, pieces: Any, model: Any, figures: dict[str, Any]) -> None:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
@@ -86,27 +87,23 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
     """Check before the work that files can be written.
 
     Args:
-        paths: output files. "-" and None are skipped.
+        paths: output files, pipes and devices. None is skipped.
         read: files that the command reads.
 
     Raises:
-        PlanError: a file cannot be written, or would replace another output or an input.
+        OutputError: a file cannot be written.
+        PlanError: a file would replace another output or an input.
     """
-    named = [path for path in paths if path is not None and path != "-"]
-    files = [Path(path).absolute() for path in named]
+    named = [path for path in paths if path is not None]
+    for path in named:
+        check_result(path)
+    # Several results may go to one device, such as /dev/null.
+    files = [os.path.realpath(path) for path in named if not is_stream(path)]
+    files += [path for path in named if path == STDOUT]
     if twice := [path for i, path in enumerate(files) if path in files[:i]]:
         raise PlanError(f"Two results would be written to {twice[0]}; name different files.")
-    if inputs := [path for path in read if path is not None and Path(path).absolute() in files]:
+    if inputs := [path for path in read if path is not None and os.path.realpath(path) in files]:
         raise PlanError(f"{inputs[0]} is read and would be overwritten; name another file.")
-    for path, file in zip(named, files, strict=True):
-        if not file.parent.is_dir():
-            raise PlanError(f"Cannot write {path}: its folder does not exist.")
-        if file.is_dir():
-            raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
-        if not os.access(file.parent, os.W_OK):
-            raise PlanError(
-                f"Cannot write {path}: its folder is read-only; name a file in another folder."
-            )
 
 
 def check_new(path: str, kept: str) -> None:
@@ -117,10 +114,11 @@ def check_new(path: str, kept: str) -> None:
         kept: why an existing file may be needed, for the error.
 
     Raises:
-        PlanError: the file exists, or cannot be written.
+        PlanError: the file exists.
+        OutputError: it cannot be written.
     """
     check_writable(path)
-    if Path(path).exists():
+    if not is_stream(path) and Path(path).exists():
         raise PlanError(
             f"{path} exists, and {kept}; name another file, or delete it if nothing needs it."
         )
@@ -128,16 +126,12 @@ def check_new(path: str, kept: str) -> None:
 
 def check_schema_file(path: str) -> None:
     """Refuse a schema file that exists, or whose suffix is not a format."""
-    check_new(path, "may hold edits")
     if Path(path).suffix not in (".toml", ".json"):
         raise PlanError(f"A schema file ends in .toml or .json, not {path}.")
+    check_new(path, "may hold edits")
 
 
 def write_json(path: str | None, data: Any) -> None:
     """Write JSON to a file, to standard output for "-", or nowhere for None."""
-    from ..files.atomic import write_text
-
-    if path == "-":
-        click.echo(json.dumps(data, indent=1))
-    elif path is not None:
-        write_text(path, json.dumps(data, indent=1) + "\n")
+    if path is not None:
+        save(path, json.dumps(data, indent=1) + "\n")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..files.results import STDOUT
 from ..tables.read_options import ReadOptions
 from .common import party_run
 from .group import main
@@ -143,7 +144,8 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     if out is not None:
         write_json(out, seal_sample(mine, plan, key))
         click.echo(
-            f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours."
+            f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours.",
+            err=out == STDOUT,
         )
     for path in others:
         sender, theirs = open_sample(read_json(path, "id sample", MessageError), plan, key, path)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..files.results import STDOUT
 from ..plan.options import PlanOptions
 from .common import print_warnings
 from .group import main
@@ -66,7 +67,7 @@ def plan(
         check_new(out, "other plans may be priced with it")
     loaded = Schema.load(schema_file)
     made = make_plan(loaded, epsilon, replace(planning, even_if_useless=True))
-    if json_file != "-":
+    if STDOUT not in (json_file, out):
         _print_plan(made, loaded.remarks())
     if not planning.even_if_useless:
         useful(made)

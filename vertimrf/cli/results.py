@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -52,11 +51,10 @@ def sample(
 
     from ..conditions import read_conditions
     from ..named_model import Model
-    from ..tables.arrow import check_output, write_table
+    from ..tables.arrow import table_files, write_table
 
-    check_writable(out, trust, read=(model_file,))
-    for path in filter(None, (out, trust)):
-        check_output(path)
+    files = [file for path in (out, trust) if path is not None for file in table_files(path)]
+    check_writable(*files, read=(model_file,))
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
     if draws is None:
@@ -108,14 +106,14 @@ def report(
     """
     from ..report.page import write_report
 
-    check_writable(out, read=(*run, *real))
     if not out.endswith((".html", ".htm")):
         raise PlanError(f"A report's name ends in .html, not {out}.")
+    check_writable(out, read=(*run, *real))
     party = None
     if real and (its := party_run(real[0], id_column, read != ReadOptions())):
         party, real, id_column, read = its.name, [its.settings.table], its.settings.id, its.settings
     standing = write_report(run, out, real=real, id=id_column, party=party, read=read, label=label)
-    click.echo(f"{out}: {Path(out).stat().st_size:,} bytes.\n{standing}")
+    click.echo(f"{out} written.\n{standing}")
 
 
 @main.command()

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..distances import tvd
 from ..errors import PlanError
-from ..files.atomic import write_text
+from ..files.results import save
 from ..keys import KeyRing
 from ..model.sample import sample
 from ..options import RunOptions
@@ -116,7 +116,7 @@ def run_demo(
     figured = Run.matched(trial.model, figures, "The demo's run")
     write_page(figured, folder / "report.html", dict(enumerate(truth)))
     figures["demo_seconds"] = round(time.perf_counter() - start, 1)
-    write_text(folder / "report.json", json.dumps(figures, indent=1) + "\n")
+    save(folder / "report.json", json.dumps(figures, indent=1) + "\n")
     example = trial.table.slice(0, 3).to_pylist()
     say("\nA synthetic record: " + ", ".join(f"{k}={_short(v)}" for k, v in example[0].items()))
     say(

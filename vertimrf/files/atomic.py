@@ -23,7 +23,7 @@ MAX_JSON = 1 << 26
 # A draft has the name of its file after a dot, eight hexadecimal digits and another dot.
 DRAFT = re.compile(r"\.[0-9a-f]{8}\.(.+)")
 KINDS = {
-    stat.S_IFBLK: "a device",
+    stat.S_IFBLK: "a disk",
     stat.S_IFCHR: "a device",
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ..errors import MessageError
-from ..files.atomic import MAX_KEY, read_json, write_text
+from ..files.atomic import MAX_KEY, read_json
 from ..files.canonical import fingerprint
 from ..files.convert import from_json, to_json
+from ..files.results import save
 from ..keys import Envelopes, PrivateKey, PublicKeys, called, hkdf, open_sealed, seal
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Secret:
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
         text = json.dumps(to_json(_SecretFile("secret", self.value)))
-        write_text(path, text + "\n", private=True, synced=True)
+        save(path, text + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Secret:

@@ -20,9 +20,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ..errors import PlanError, first
-from ..files.atomic import read_json, write_text
+from ..files.atomic import read_json
 from ..files.canonical import fingerprint, json_digest
 from ..files.convert import Number, from_json, to_json
+from ..files.results import save
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
@@ -553,7 +554,7 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Write the plan as readable JSON."""
-        write_text(
+        save(
             path,
             json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n",
             synced=True,

@@ -22,9 +22,10 @@ import msgspec
 import tomli_w
 
 from ..errors import SchemaError
-from ..files.atomic import MAX_JSON, read_bytes, write_text
+from ..files.atomic import MAX_JSON, read_bytes
 from ..files.canonical import check_depth, json_digest, json_of
 from ..files.convert import from_json
+from ..files.results import save
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import DRAFTED, Attribute, is_text
 from .equations import Equation, Rule
@@ -601,7 +602,7 @@ class Schema:
 
         Raises:
             SchemaError: such a file exists.
-            OSError: a file cannot be written.
+            OutputError, OSError: a file cannot be written.
         """
         path = Path(path)
         bare = path.name.endswith(".sdv.json")
@@ -610,10 +611,10 @@ class Schema:
         if there := [file for file in lists if file.exists()]:
             raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")
         for file, text in lists.items():
-            write_text(file, text)
+            save(file, text)
         if path.suffix != ".json":
-            return write_text(path, self._toml(content))
-        write_text(path, json.dumps(content, indent=1) + "\n")
+            return save(path, self._toml(content))
+        save(path, json.dumps(content, indent=1) + "\n")
 
     def to_toml(self) -> str:
         """The schema as TOML text."""

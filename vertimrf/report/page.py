@@ -16,7 +16,7 @@ from .. import __version__
 from ..arrays import Floats
 from ..errors import PlanError
 from ..evaluation import read_real
-from ..files.atomic import write_text
+from ..files.results import save
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
@@ -115,9 +115,9 @@ def write_page(
         The privacy label of the page.
 
     Raises:
-        OSError: the file cannot be written.
+        OutputError, OSError: the file cannot be written.
     """
-    write_text(out, page(run, truth, label))
+    save(out, page(run, truth, label))
     return standing_of(run, truth is not None)
 
 

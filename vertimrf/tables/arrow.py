@@ -12,15 +12,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from ..errors import MessageError, TableError
-from ..files.atomic import MAX_KEY, open_regular, read_bytes, replacing, write_text
+from ..files.atomic import MAX_KEY, open_regular, read_bytes
 from ..files.canonical import json_of
+from ..files.results import opened, save
 from ..privacy.standing import UNSTATED, Standing
 from .formats import header_delimiter
 from .read_options import DEFAULT, ReadOptions
@@ -519,12 +520,52 @@ def check_output(path: str | os.PathLike[str]) -> str:
     raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")
 
 
+def table_files(path: str) -> list[str]:
+    """The files that :func:`write_table` writes: the table, and the label beside one in CSV.
+
+    Raises:
+        TableError: no format belongs to the name.
+    """
+    return [path, path + STANDING_FILE] if _is_csv(check_output(path)) else [path]
+
+
+def _is_csv(suffix: str) -> bool:
+    return suffix.startswith(".csv")
+
+
+class _Sink:
+    """What Arrow writes to. It counts the bytes, as a pipe knows no position, and may digest them."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO, digested: bool) -> None:
+        self.digest = hashlib.sha256() if digested else None
+        self._file, self._size = file, 0
+
+    def write(self, data: Any) -> int:
+        if self.digest is not None:
+            self.digest.update(data)
+        self._size += len(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """Whoever opened the file closes it."""
+
+
 def write_table(
     table: pa.Table | Iterable[pa.Table],
     path: str | os.PathLike[str],
     standing: Standing | None = None,
 ) -> int:
-    """Write a table atomically as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
+    """Write a table as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
+
+    A file is replaced as a whole. A pipe or device gets the table as a stream.
 
     Args:
         table: the table; or at least one piece of it, all with the same columns.
@@ -536,46 +577,49 @@ def write_table(
         Number of rows written.
 
     Raises:
-        TableError: the suffix is unknown, or the file cannot be written.
+        TableError: the suffix is unknown, or writing fails.
+        OutputError: it is a link or no file, or its folder is missing or read-only.
     """
     path = Path(path)
     kind = check_output(path)
     pieces = iter([table] if isinstance(table, pa.Table) else table)
     first = next(pieces)
     schema = first.schema
-    if standing is not None and not kind.startswith(".csv"):
+    if standing is not None and not _is_csv(kind):
         stated = json.dumps(standing.to_json()).encode()
         schema = schema.with_metadata({**(schema.metadata or {}), STANDING_KEY: stated})
     rows = 0
     try:
-        with replacing(path) as file:
-            draft = Path(file.name)
-            with _writer(draft, kind, schema) as writer:
+        with opened(path) as file:
+            sink = _Sink(file, _is_csv(kind) and standing is not None)
+            with _writer(sink, kind, schema) as writer:
                 for piece in itertools.chain([first], pieces):
                     writer.write_table(piece.cast(schema))
                     rows += piece.num_rows
-            if kind.startswith(".csv") and standing is not None:
+            if standing is not None and sink.digest is not None:
                 # The label is written before the table, so the table never lacks it, and it holds
                 # for this table only.
-                beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
-                write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
+                beside = {"standing": standing.to_json(), "sha256": sink.digest.hexdigest()}
+                save(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{path} cannot be written ({one_line(error)}).") from None
+        why = getattr(error, "strerror", None) or one_line(error)
+        raise TableError(f"{path} cannot be written ({why}).") from None
     return rows
 
 
 @contextlib.contextmanager
-def _writer(path: Path, kind: str, schema: pa.Schema) -> Iterator[Any]:
+def _writer(sink: _Sink, kind: str, schema: pa.Schema) -> Iterator[Any]:
     """A writer of tables of this schema, piece by piece."""
+    target = pa.PythonFile(sink, "w")
     if kind == ".parquet":
-        with pa.parquet.ParquetWriter(path, schema) as writer:
+        with pa.parquet.ParquetWriter(target, schema) as writer:
             yield writer
     elif kind in (".arrow", ".feather"):
-        with pa.ipc.new_file(str(path), schema) as writer:
+        with pa.ipc.new_file(target, schema) as writer:
             yield writer
     else:
         with (
-            pa.output_stream(path, compression="gzip" if kind == ".csv.gz" else None) as file,
+            pa.output_stream(target, compression="gzip" if kind == ".csv.gz" else None) as file,
             pa.csv.CSVWriter(file, schema) as writer,
         ):
             yield writer

@@ -1,6 +1,12 @@
-"""Names for arrays by the type of their numbers; shapes and units are in docstrings."""
+"""Names for arrays by the type of their numbers, and the memory that there is for them.
+
+Shapes and units are in docstrings.
+"""
 
 from __future__ import annotations
+
+import math
+import os
 
 import numpy as np
 import numpy.typing as npt
@@ -12,3 +18,10 @@ Words = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+def memory() -> float:
+    """Memory of this machine, bytes; infinite where the system does not say."""
+    if not hasattr(os, "sysconf"):
+        return math.inf
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

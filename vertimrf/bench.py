@@ -20,6 +20,8 @@ PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3
 # Count sketches: largest number of buckets of a repetition.
 MAX_BUCKETS = 2048
+# Most cells of the table, and most counters of all values and attributes: some gigabytes each.
+MAX_CELLS, MAX_COUNTERS = 1 << 31, 1 << 31
 
 
 def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
@@ -84,11 +86,17 @@ def run_bench(
         - ``count_sketch_seconds``: both parties' count sketches with as many counters a value.
 
     Raises:
-        PlanError: a parameter is below 1, or there are too few attributes or keys.
+        PlanError: a parameter is below 1, there are too few attributes or keys, or the tables would
+            be too large.
     """
     if min(rows, values, keys) < 1:
         raise PlanError(
             f"Rows, values and keys must be at least 1, not {rows}, {values} and {keys}."
+        )
+    if rows * attributes > MAX_CELLS or attributes * values * keys > MAX_COUNTERS:
+        raise PlanError(
+            f"A benchmark has at most {MAX_CELLS:,} cells (rows times attributes) and {MAX_COUNTERS:,} counters (attributes times "
+            "values times keys); lower one of them."
         )
     plan = bench_plan(attributes, values, keys)
     rng = np.random.default_rng(0)

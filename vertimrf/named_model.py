@@ -39,6 +39,8 @@ KIND = "model"
 NORMAL_95 = 1.96
 # Groups of columns that a description lists.
 MAX_LISTED = 40
+# Most tables of one call of draws; a hundred measure their spread to 7 %.
+MAX_DRAWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class Model:
         one by one: where a person has several, sampling spreads more than these tables.
 
         Args:
-            m: number of tables, 2 or more.
+            m: number of tables, 2 to 10,000.
             rows: rows of each. Default: the noisy record count.
             seed: seed of the draws. None means fresh entropy.
 
@@ -248,8 +250,10 @@ class Model:
             ModelError: a number is out of range; or the model is of different people at each party,
                 or was saved without its noise.
         """
-        if not (isinstance(m, int | np.integer) and m >= 2):
-            raise ModelError(f"The number of draws is a whole number of at least 2, not {m!r}.")
+        if not (isinstance(m, int | np.integer) and 2 <= m <= MAX_DRAWS):
+            raise ModelError(
+                f"The number of draws is a whole number from 2 to {MAX_DRAWS:,}, not {m!r}."
+            )
         _check_seed(seed)
         if self.noise is None or self.others:
             why = (

@@ -9,9 +9,19 @@ from dataclasses import dataclass, field
 
 from .errors import PlanError
 from .files.convert import check_types
-from .plan.defaults import INNER
+from .plan.defaults import INNER, MAX_ROWS
 from .plan.options import check_population
 from .progress import Logged, Progress
+
+
+def check_seed(seed: int | None) -> None:
+    """Check that a seed is one that generators take.
+
+    Raises:
+        PlanError: it is negative.
+    """
+    if seed is not None and seed < 0:
+        raise PlanError(f"A seed is a whole number of at least 0, not {seed}.")
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,11 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         check_types(self, PlanError)
-        if self.rows is not None and self.rows < 1:
-            raise PlanError(f"A synthetic table has at least 1 row, not {self.rows}.")
+        if self.rows is not None and not 1 <= self.rows <= MAX_ROWS:
+            raise PlanError(
+                f"A synthetic table has 1 to {MAX_ROWS:,} rows, not {self.rows}; draw several times for more."
+            )
+        check_seed(self.seed)
         if self.num_threads is not None and self.num_threads < 1:
             raise PlanError(
                 f"Kernels run on at least 1 thread, not {self.num_threads}; leave it out to use every core."
@@ -92,4 +105,5 @@ class EvaluationOptions:
 
     def __post_init__(self) -> None:
         check_types(self, PlanError)
+        check_seed(self.seed)
         check_population(self.population)

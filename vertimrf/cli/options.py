@@ -14,8 +14,8 @@ import click
 
 from ..errors import PlanError
 from ..options import EvaluationOptions, RunOptions
-from ..plan.defaults import POPULATIONS
-from ..plan.options import PlanOptions, flag
+from ..plan.defaults import MAX_MESSAGE, POPULATIONS
+from ..plan.options import MIN_MESSAGE_BYTES, PlanOptions, flag
 from ..progress import for_terminal
 from ..tables.read_options import ReadOptions
 
@@ -153,9 +153,12 @@ def _message_bytes(message_mb: float | None) -> int | None:
     """The value of --message-mb in bytes."""
     if message_mb is None:
         return None
-    if not 0 < message_mb < 1e6:
-        raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
-    return round(message_mb * 1e6)
+    least, most = MIN_MESSAGE_BYTES / 1e6, MAX_MESSAGE / 1e6
+    if not least <= message_mb <= most:
+        raise PlanError(
+            f"--message-mb must lie between {least:g} and {most:,.0f} megabytes, not {message_mb}."
+        )
+    return int(message_mb * 1e6)
 
 
 def missing_options(options: dict[str, Any]) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..files.atomic import check_space
 from ..files.results import STDOUT, check_result, is_stream, save
-from ..plan.defaults import SCHEMA_FILE
+from ..plan.defaults import BYTES_PER_VALUE, SCHEMA_FILE
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,17 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
         raise PlanError(f"Two results would be written to {twice[0]}; name different files.")
     if inputs := [path for path in read if path is not None and os.path.realpath(path) in files]:
         raise PlanError(f"{inputs[0]} is read and would be overwritten; name another file.")
+
+
+def check_room(path: str, rows: int | None, columns: int) -> None:
+    """Check before the work that the disk has room for a table of so many rows, if that is known.
+
+    Raises:
+        PlanError: it has not.
+    """
+    needed = BYTES_PER_VALUE * (rows or 0) * columns
+    if not is_stream(path) and (short := check_space(Path(path).absolute().parent, needed)):
+        raise PlanError(short)
 
 
 def check_new(path: str, kept: str) -> None:

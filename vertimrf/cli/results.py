@@ -12,7 +12,7 @@ from ..tables.read_options import ReadOptions
 from .common import party_run
 from .group import main
 from .options import reads_tables
-from .outputs import check_writable
+from .outputs import check_room, check_writable
 
 
 @main.command()
@@ -68,6 +68,7 @@ def sample(
             table.add_column(0, "draw", pa.array(np.full(table.num_rows, number)))
             for number, table in enumerate(model.draws(draws, rows, seed=seed), 1)
         )
+    check_room(out, (rows or 1) * (draws or 1), len(model.schema.names))
     written = write_table(pieces, out, model.ledger.standing)
     if trust is not None:
         known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]

@@ -143,7 +143,7 @@ def domains(
     """
     from ..party.domain_record import DomainRecord, Search, cells_digest
     from ..party.persons import check_named, sample_rows
-    from ..party.private_domains import close, find_domains, unfit
+    from ..party.private_domains import check_budget, close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
@@ -151,6 +151,7 @@ def domains(
     from ..tables.table import check_present
 
     check_schema_file(out)
+    check_budget(epsilon, delta, records_per_person)
     part = OpenSchema.load(schema_file)
     if not part.wanted:
         raise PlanError(

@@ -23,7 +23,7 @@ from .common import (
 )
 from .group import main
 from .options import compares, makes_plan, reads_tables, runs
-from .outputs import Outputs, check_writable, write_json, writes_results
+from .outputs import Outputs, check_room, check_writable, write_json, writes_results
 
 
 @main.command()
@@ -57,6 +57,7 @@ def synthesize(
 
     outputs.check(read=(*tables, schema))
     domains = None if schema is None else OpenSchema.load(schema)
+    check_room(outputs.table, options.rows, 1 if domains is None else len(domains.schema.names))
     if domains is not None and domains.wanted:
         click.echo(
             f"Domains of {len(domains.wanted)} attributes are found with {100 * planning.domain_share:g} % of epsilon: "

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Floats, Integers, Words
+from ..arrays import Codes, Floats, Integers, Words, memory
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
@@ -85,7 +85,7 @@ def sample(
         for attribute, allowed in given.items():
             codes[attribute] = np.asarray(allowed, np.uint16)[codes[attribute]]
         return codes
-    _check(rows)
+    _check(rows, len(model.sizes))
     picked = rows <= MAX_PICKED
     # A clique's counts are rounded once a batch.
     batches = math.ceil(rows / (BATCH if picked else MAX_PROPOSED))
@@ -136,7 +136,7 @@ def draw_people(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
     Raises:
         ModelError: ``rows`` is less than 1 or too many for one draw.
     """
-    _check(rows)
+    _check(rows, len(model.sizes))
     codes = propose(model, min(max(rows, MIN_WEIGHED), MAX_PROPOSED), rng)
     weights = _shares(_logs(model, codes)) if model.off_tree else None
     return np.ascontiguousarray(codes[:, rng.choice(codes.shape[1], rows, p=weights)])
@@ -357,10 +357,15 @@ def _balanced_marginals(
     return out
 
 
-def _check(rows: int) -> None:
-    if not isinstance(rows, int | np.integer) or not 1 <= rows < 1 << 32:
+def _check(rows: int, columns: int) -> None:
+    if type(rows) is bool or not isinstance(rows, int | np.integer) or not 1 <= rows < 1 << 32:
         raise ModelError(
             f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times."
+        )
+    # The codes alone.
+    if (needed := 2 * rows * columns) > memory():
+        raise ModelError(
+            f"{rows:,} rows need {needed / 1e9:,.1f} GB of memory, and this machine has {memory() / 1e9:,.1f} GB; draw several times."
         )
 
 
@@ -391,7 +396,7 @@ def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Co
     Raises:
         ModelError: ``rows`` is less than 1 or too many for one draw.
     """
-    _check(rows)
+    _check(rows, len(model.sizes))
     tree, beliefs = model.tree, model.beliefs
     codes = np.zeros((len(tree.sizes), rows), np.uint16)
     seeds = rng.integers(1 << 64, size=len(tree.cliques), dtype=np.uint64)

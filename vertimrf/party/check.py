@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Int32s
+from ..arrays import Int32s, memory
 from ..errors import PlanError, SchemaError, TableError, some
 from ..plan.attribute import DRAFTED
 from ..plan.forecast import least_memory
@@ -279,11 +278,8 @@ def check_memory(plan: Plan, party: int) -> None:
     Raises:
         PlanError: they do.
     """
-    if not hasattr(os, "sysconf"):
-        return
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if (needed := least_memory(plan, party)) > memory:
+    if (needed := least_memory(plan, party)) > memory():
         raise PlanError(
             f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has "
-            f"{memory / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
+            f"{memory() / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
         )

@@ -21,7 +21,9 @@ from ..arrays import Flags, Floats, Integers
 from ..errors import PrivacyError, some
 from ..plan.attribute import Attribute
 from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
+from ..plan.options import check_persons
 from ..plan.schema import Schema
+from ..privacy.accountant import check_delta
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind, LedgerEntry
 from ..privacy.noise import KeyedNoise, SystemNoise
@@ -31,6 +33,8 @@ from ..tables.table import by_dictionary, canonical, cell_values, column_numbers
 from .number_range import find_edges
 
 LOG = logging.getLogger(__name__)
+# Epsilons that domains are found at. Their noise can be drawn, and protects somebody.
+MIN_EPSILON, MAX_EPSILON = 1e-9, 1e3
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,7 @@ def find_domains(
     if not wanted:
         return ()
     categorical = sum(not domain.numeric for domain in wanted)
-    if not (epsilon > 0 and 0 < delta < 1):
-        raise PrivacyError(
-            f"Domains are found at an epsilon above 0 and a delta between 0 and 1, not {epsilon} and {delta}."
-        )
+    check_budget(epsilon, delta, records_per_person)
     source = noise if noise is not None else SystemNoise()
     # All errors occur before any noise is drawn.
     read = [_cells(domain, column(domain.name))[0] for domain in wanted]
@@ -109,6 +110,24 @@ def find_domains(
         )
         out.append(Finding(domain, attribute, entries))
     return tuple(out)
+
+
+def check_budget(epsilon: float, delta: float, records_per_person: int) -> None:
+    """Check before the work what a search for domains may spend.
+
+    Args:
+        epsilon, delta, records_per_person: as for :func:`find_domains`.
+
+    Raises:
+        PrivacyError: epsilon or delta is out of range.
+        PlanError: there is no price for so many records of a person.
+    """
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise PrivacyError(
+            f"Domains are found at an epsilon between {MIN_EPSILON:g} and {MAX_EPSILON:g}, not {epsilon}."
+        )
+    check_delta(delta)
+    check_persons(records_per_person)
 
 
 def close(schema: OpenSchema, findings: Sequence[Finding]) -> Schema:

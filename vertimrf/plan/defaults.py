@@ -37,12 +37,16 @@ MAX_DELTA = 0.01
 MAX_TAU = 1 << 26
 MAX_RECORDS = 10**12
 MAX_MESSAGE = 1 << 32
+# Most rows that are drawn at once.
+MAX_ROWS = (1 << 32) - 1
 # The people of a synthetic table, if parties hold different people: those that all parties hold, or
 # those that any party holds.
 INNER, OUTER = "inner", "outer"
 POPULATIONS = (INNER, OUTER)
 # The column of the outer population with the parties that hold a person.
 HOLDERS_COLUMN = "held_by"
+# Size of a value in a text table, bytes. Most values take less.
+BYTES_PER_VALUE = 12
 # Ending of the file beside a synthetic table that holds its schema.
 SCHEMA_FILE = ".schema.toml"
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."

@@ -16,6 +16,7 @@ from .defaults import (
     ENCODERS,
     ENCRYPTED,
     INNER,
+    MAX_MESSAGE,
     MESSAGE_BYTES,
     PAIRS_BYTES,
     POPULATIONS,
@@ -28,6 +29,8 @@ Wanted = str | Mapping[str | tuple[str, ...], float] | Sequence[str | Sequence[s
 
 # Smaller messages hold no useful sketches.
 MIN_MESSAGE_BYTES = 1000
+# No message has more.
+MAX_KEYS = MAX_MESSAGE
 
 
 # Command-line options whose name differs from their attribute's.
@@ -164,12 +167,15 @@ class PlanOptions:
             raise PlanError(
                 f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
-        if self.message_bytes is not None and self.message_bytes < MIN_MESSAGE_BYTES:
+        if (
+            self.message_bytes is not None
+            and not MIN_MESSAGE_BYTES <= self.message_bytes <= MAX_MESSAGE
+        ):
             raise PlanError(
-                f"message_bytes must be at least {MIN_MESSAGE_BYTES:,}, not {self.message_bytes}."
+                f"message_bytes must lie between {MIN_MESSAGE_BYTES:,} and {MAX_MESSAGE:,}, not {self.message_bytes}."
             )
-        if self.keys is not None and self.keys < 1:
-            raise PlanError(f"keys must be at least 1, not {self.keys}.")
+        if self.keys is not None and not 1 <= self.keys <= MAX_KEYS:
+            raise PlanError(f"keys must lie between 1 and {MAX_KEYS:,}, not {self.keys}.")
         if self.tau < 2:
             raise PlanError(f"tau must be at least 2 cells, not {self.tau}.")
         if self.encoder == PUBLISHED and not self.claim_as_published:

@@ -25,6 +25,7 @@ from ..files.canonical import fingerprint, json_digest
 from ..files.convert import Number, from_json, to_json
 from ..files.results import save
 from ..keys import PublicKeys
+from ..privacy.accountant import check_delta
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
     Event,
@@ -743,14 +744,15 @@ def check_target(epsilon: float, delta: float | None) -> None:
         raise PlanError(f"epsilon must be a number above 0, not {epsilon!r}.")
     if not MIN_TARGET_EPSILON <= epsilon <= MAX_TARGET_EPSILON:
         raise PlanError(
-            f"epsilon must lie between {MIN_TARGET_EPSILON:g} and {MAX_TARGET_EPSILON:g}, not {epsilon:g}: less leaves nothing but noise, "
+            f"epsilon must lie between {MIN_TARGET_EPSILON:g} and {MAX_TARGET_EPSILON:g}, not {epsilon}: less leaves nothing but noise, "
             "and more protects nobody."
         )
-    if delta is not None and not 0 < delta < 1:
-        raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
-    if delta is not None and delta > MAX_DELTA:
+    if delta is None:
+        return
+    check_delta(delta, PlanError)
+    if delta > MAX_DELTA:
         raise PlanError(
-            f"delta must be at most {MAX_DELTA:g}, not {delta:g}: to publish that part of all records outright would meet it; "
+            f"delta must be at most {MAX_DELTA:g}, not {delta}: to publish that part of all records outright would meet it; "
             "take one far below 1 / records."
         )
 

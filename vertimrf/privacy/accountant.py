@@ -23,13 +23,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
 from ..arrays import Floats, Integers
-from ..errors import PrivacyError
+from ..errors import PrivacyError, VertiMRFError
 from .events import Event, LossGrid
 
 Complex = npt.NDArray[np.complex128]
@@ -56,8 +57,11 @@ LOOSE, WORTH = 10.0, 1e-10
 MAX_RHO = 1e6
 # Rényi divergences are not computed if infinite losses take less than this part of delta.
 RESOLVED = 0.05
-# A delta, and a standard deviation of the composed loss, that count as 0.
+# A delta, and a standard deviation of the composed loss, that count as 0. No smaller delta is asked
+# for: its parts would not be numbers.
 MIN_DELTA, MIN_TOTAL = 1e-250, 1e-15
+# Most records of a person whose epsilon is computed, as of a plan.
+MAX_GROUP = 10**12
 # Relative distance from the target at which calibration stops.
 CLOSE = 1e-4
 # Candidate tilts, times the standard deviation of the composed loss.
@@ -94,7 +98,7 @@ def epsilon(events: Sequence[Event], delta: float) -> Spent:
         delta: delta of the whole list, between 0 and 1.
 
     Raises:
-        PrivacyError: delta lies outside (0, 1), or there are no events.
+        PrivacyError: delta is below 1e-250 or not below 1, or there are no events.
     """
     return cumulative(events, delta, 1)[-1]
 
@@ -108,7 +112,7 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
         last: number of final entries to compute; default all.
 
     Raises:
-        PrivacyError: delta lies outside (0, 1), or there are no events.
+        PrivacyError: delta is below 1e-250 or not below 1, or there are no events.
     """
     _check(events, delta)
     weights = np.cumsum([event.rho for event in events])
@@ -143,7 +147,7 @@ def by_renyi(events: Sequence[Event], delta: float) -> Floats:
         Epsilon after each event [shape=(n,), float64].
 
     Raises:
-        PrivacyError: delta lies outside (0, 1), or there are no events.
+        PrivacyError: delta is below 1e-250 or not below 1, or there are no events.
     """
     _check(events, delta)
     renyi = np.cumsum([event.renyi(ORDERS) for event in events], axis=0)
@@ -168,11 +172,10 @@ def group_epsilon(events: Sequence[Event], delta: float, records: int) -> float:
         Epsilon; infinite if there is no bound.
 
     Raises:
-        PrivacyError: fewer than 1 record, delta outside (0, 1), or no events.
+        PrivacyError: the number of records or delta is out of range, or there are no events.
     """
     _check(events, delta)
-    if records < 1:
-        raise PrivacyError(f"A person has at least 1 record, not {records}.")
+    check_group(records)
     renyi = np.sum([event.renyi(ORDERS) for event in events], axis=0)
     log_deltas = math.log(delta) - np.linspace(0, 3000, 6001)[:, None]
     slack = np.log1p(-1 / ORDERS) - (log_deltas + np.log(ORDERS)) / (ORDERS - 1)
@@ -222,8 +225,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
     """
     if not (math.isfinite(target) and target > 0):
         raise PrivacyError(f"The target epsilon must be a number above 0, not {target}.")
-    if not 0 < delta < 1:
-        raise PrivacyError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    check_delta(delta)
     guess = math.log(gaussian_rho(target, delta))
     low, high = -math.inf, math.inf
     low_spent = high_spent = 0.0
@@ -291,8 +293,31 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
 def _check(events: Sequence[Event], delta: float) -> None:
     if not events:
         raise PrivacyError("There are no events to account for.")
-    if not 0 < delta < 1:
-        raise PrivacyError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    check_delta(delta)
+
+
+def check_group(records: int) -> None:
+    """Check that a person may have so many records.
+
+    Raises:
+        PrivacyError: it is no whole number from 1 to 10^12.
+    """
+    if not isinstance(records, int | np.integer) or not 1 <= records <= MAX_GROUP:
+        raise PrivacyError(f"A person has 1 to {MAX_GROUP:,} records, not {records}.")
+
+
+def check_delta(delta: float, error: type[VertiMRFError] = PrivacyError) -> None:
+    """Check that a delta is one that losses are composed at.
+
+    Args:
+        delta: the delta.
+        error: class of the error to raise.
+
+    Raises:
+        VertiMRFError: of the class ``error``: it is below 1e-250, or not below 1.
+    """
+    if not isinstance(delta, Real) or not MIN_DELTA <= delta < 1:
+        raise error(f"delta must be at least {MIN_DELTA:g} and below 1, not {delta}.")
 
 
 @dataclass(frozen=True, eq=False)

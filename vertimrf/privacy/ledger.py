@@ -18,7 +18,7 @@ from msgspec import structs
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from ..files.convert import from_json, to_json
-from .accountant import Spent, cumulative, group_epsilon
+from .accountant import Spent, check_delta, check_group, cumulative, group_epsilon
 from .accountant import epsilon as composed_epsilon
 from .events import (
     CountSketchEvent,
@@ -196,10 +196,13 @@ class Ledger:
             delta: the delta at which epsilon is stated; default the sum of the ledgers' deltas.
 
         Raises:
-            PrivacyError: there are no ledgers, or their neighbours differ.
+            PrivacyError: there are no ledgers, or their neighbours differ, or delta is out of
+                range.
         """
         if not ledgers:
             raise PrivacyError("There are no ledgers to add up.")
+        if delta is not None:
+            check_delta(delta)
         if len({ledger.neighbours for ledger in ledgers}) > 1:
             raise PrivacyError(
                 f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no "
@@ -274,10 +277,13 @@ class Ledger:
         Raises:
             PrivacyError: fewer than 1 record.
         """
+        check_group(records)
         before, exposed = spent_beforehand(self.entries[: self.prior])
         events = [entry.event for entry in self.entries[self.prior :]]
         # An (e, d)-private mechanism is (k e, d k exp((k - 1) e))-private for k records.
-        remaining = self.delta - exposed * records * math.exp((records - 1) * before)
+        # Beyond e^700 nothing remains, and beyond e^709 there is no number.
+        grown = math.exp(min((records - 1) * before, 700.0))
+        remaining = self.delta - exposed * records * grown
         return records * before + (
             group_epsilon(events, remaining, records) if remaining > 0 else math.inf
         )

@@ -23,7 +23,7 @@ from ..files.atomic import MAX_KEY, check_space, draft_of, parse_json, sync, wri
 from ..keys import PublicKeys
 from ..message import Message, largest_message
 from ..options import RunOptions
-from ..plan.defaults import DOMAIN_SHARE
+from ..plan.defaults import BYTES_PER_VALUE, DOMAIN_SHARE
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("vertimrf")
 
-# Size of a value in a text table, bytes. Most values take less.
-BYTES_PER_VALUE = 12
 SCHEMA, MODEL, REPORT = "schema.toml", "model", "report.json"
 
 

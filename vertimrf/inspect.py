@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,26 +16,49 @@ from .files.canonical import fingerprint, json_of
 from .keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
 from .named_model import Model
 from .party.secret import Secret
+from .plan.open_schema import OpenSchema
 from .plan.plan import Plan
-from .plan.schema import Schema
+from .plan.value_files import ENDING
 from .privacy.ledger import Ledger
 from .privacy.standing import Standing
+from .runs.exchange import DIGEST, ROSTER
+from .runs.files import match_in_words
+from .runs.folder import (
+    FIRST_SETTINGS,
+    LOCK,
+    REFUSED,
+    SETTINGS,
+    STOPPED,
+    read_settings,
+    settings_as,
+    stated_role,
+)
+from .runs.steps import LEFT_OUT
 from .tables.arrow import SUFFIXES, open_pieces, read_standing
 
 # Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
 MAX_LISTED, MAX_LINES = 40, 12
+# The key of the record of domains, bytes; and how a page begins.
+KEY_BYTES, PAGE = 32, b"<!doctype html>"
+# Kinds of JSON files that need no reading.
+PLAIN = {
+    "benchmark": "Figures of `vertimrf bench` on a machine.",
+    "domains": "The record of the domains found on this machine: private, keep it there.",
+    "price": "What plans spend on a person with several records, public.",
+    "state": "The state of a run: private if it names records that were left out.",
+}
 
 
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
     """Describe a file of this library and its standing in a few lines.
 
     Binary files begin with a magic number and name their kind. JSON files name it in the field
-    ``kind``. A JSON or TOML file without one is a schema: people write schemas by hand. A table is
-    known by the end of its name.
+    ``kind``. A JSON or TOML file without one is a schema: people write schemas by hand. Tables,
+    settings and notes of a run, and lists of values are known by their names.
 
     Args:
         path: the file: a plan, message, model, table, schema, ledger, report, evaluation, key,
-            offer, secret or envelopes.
+            offer, secret or envelopes, or any other file that the library writes.
         key: private key of the receiver of a sealed file. With ``plan`` it opens the file. Without
             them only the header is shown.
         plan: the plan of a sealed file.
@@ -50,14 +75,21 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))
+    if len(data) > DIGEST and hashlib.sha256(data[:-DIGEST]).digest() == data[-DIGEST:]:
+        # As it lies in an exchange, which tells whole files by their digest.
+        data = data[:-DIGEST]
     if data[:4] == sealed.MAGIC:
         return _sealed(data, str(path), key, plan)
     if len(data) > MAX_JSON:
         raise MessageError(
             f"{path} is no file of this library: it is neither binary nor small enough for one of text."
         )
+    if path.name in (SETTINGS, FIRST_SETTINGS):
+        return _settings(path)
     if path.suffix == ".toml":
-        return _schema(Schema.load(path))
+        return _schema(OpenSchema.load(path))
+    if (note := _note(data, path)) is not None:
+        return note
     try:
         return _content(json_of(data), path)
     except VertiMRFError:
@@ -72,12 +104,19 @@ def _content(content: Any, path: Path) -> str:
     """Describe a JSON file by its ``kind``. Nothing of a private file is shown but its fingerprint
     or its owner.
     """
+    if path.name == Path(ROSTER).name and isinstance(content, list):
+        return f"The parties of an exchange, public: {', '.join(map(str, first(content, MAX_LISTED)))}."
     if not isinstance(content, dict):
         raise TypeError
     kind = content.get("kind")
+    if content.keys() == {"standing", "sha256"}:
+        return f"The privacy label of a table.\n{Standing.from_json(content['standing'])}"
+    if content.keys() == {"plan", "few"} and isinstance(content["few"], bool):
+        under = fingerprint(bytes.fromhex(content["plan"]))
+        return f"A match, public, under the plan {under}: {match_in_words(content['few'])}."
     # An attribute of a schema {attribute: size} may be called "kind"; its size is no text.
     if not isinstance(kind, str):
-        return _schema(Schema.load(path))
+        return _schema(OpenSchema.load(path))
     if kind == "plan":
         return _plan(Plan.from_json(content))
     if kind == "ledger":
@@ -93,10 +132,56 @@ def _content(content: Any, path: Path) -> str:
     if kind in ("party key", "server key"):
         return f"The private key of {called(PrivateKey.load(path).party)}: it stays there."
     if kind in ("party offer", "server offer"):
-        return f"The offer of {called(Offer.load(path).party)}, public."
+        return f"The offer of {called(Offer.from_json(content, path).party)}, public."
     if kind == "envelopes":
         return f"Envelopes, public, for {', '.join(Envelopes.from_json(content, kind, str(path)).envelopes)}."
+    if kind == "id sample":
+        sealed_for = Envelopes.from_json(content, kind, str(path)).envelopes
+        return f"An id sample, sealed for {', '.join(sealed_for)}."
+    if kind in PLAIN:
+        return PLAIN[kind]
     raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")
+
+
+def _note(data: bytes, path: Path) -> str | None:
+    """Describe a file of text that says nothing of itself, by its name; None for all others."""
+    lines = data.decode("utf-8-sig", "replace").splitlines()
+    if path.name in (LOCK, LOCK.removeprefix(".")) and not data:
+        return "The lock of a folder: it is empty."
+    if re.fullmatch("[0-9a-f]{64}", "".join(lines)) and len(lines) == 1:
+        return f"The acceptance of the plan {fingerprint(bytes.fromhex(lines[0]))}."
+    if path.name == LEFT_OUT:
+        return f"What a party left out, {len(lines):,} lines: private, keep it there."
+    if path.name == STOPPED or REFUSED in path.parent.parts[-2:]:
+        said = "Why a run stopped" if path.name == STOPPED else "Why a run refused a file"
+        return "\n".join([f"{said}:", *first([f"  {line}" for line in lines], MAX_LINES)])
+    if path.name == "key" and len(data) == KEY_BYTES:
+        return "The key of this machine's record of domains: private, keep it there."
+    if data[: len(PAGE)].lower() == PAGE and b"vertimrf" in data:
+        return "A page about a run, for a browser; it says itself whether it is private."
+    if path.suffix == ENDING and any(
+        path.with_name(path.name.split(".")[0] + suffix).is_file() for suffix in (".toml", ".json")
+    ):
+        return f"A list of {len(lines):,} values of the schema beside it."
+    return None
+
+
+def _settings(path: Path) -> str:
+    """Describe the settings of a run."""
+    settings = read_settings(path.parent, path.name)
+    role = stated_role(settings, path)
+    if role == "server":
+        from .runs.server_run import ServerSettings
+
+        known = settings_as(ServerSettings, settings, path.parent)
+        what = f"epsilon {known.epsilon:g}, {known.expected_records} expected records"
+    else:
+        from .runs.party_run import PartySettings
+
+        party = settings_as(PartySettings, settings, path.parent)
+        what = f"{party.name!r}, table {party.table}"
+    first_ones = " with which it began" if path.name == FIRST_SETTINGS else ""
+    return f"The settings of the run of a {role}{first_ones}: {what}."
 
 
 def _table(path: Path) -> str:
@@ -156,14 +241,19 @@ def _binary(data: bytes, where: str) -> str:
     return "\n".join([beginning, *lines, str(Standing.from_json(header.get("standing")))])
 
 
-def _schema(schema: Schema) -> str:
-    """Describe a schema: every party's attributes with their sizes."""
+def _schema(opened: OpenSchema) -> str:
+    """Describe a schema: every party's attributes with their sizes, and what is to be found."""
+    schema = opened.schema
     lines = [
         f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', inferred from data: not private'}."
     ]
     if schema.ids is not None:
         lines.append(f"  ids: of the form {schema.ids!r} at every party.")
     lines += schema.lines()
+    if opened.wanted:
+        lines.append(
+            f"  to be found with noise: {', '.join(first(list(opened.wanted), MAX_LISTED))}"
+        )
     for what, stated in (("rule", schema.rules), ("impossible", schema.impossible)):
         texts = [f"{what}: {one}" for one in stated]
         lines += [f"  {text}" for text in first(texts, MAX_LINES)]

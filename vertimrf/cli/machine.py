@@ -32,7 +32,7 @@ def bench(
 
     check_writable(json_file)
     figures = run_bench(rows, attributes, values, keys, threads)
-    write_json(json_file, figures)
+    write_json(json_file, {"kind": "benchmark"} | figures)
     if json_file != "-":
         for name, figure in figures.items():
             click.echo(f"{name.replace('_', ' '):26} {figure:,.4g}")

@@ -131,6 +131,7 @@ def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -
             )
         group = ledger.group_epsilon(records)
         priced = {
+            "kind": "price",
             "ledger": priced,
             "records_per_person": records,
             "epsilon": group,

@@ -221,9 +221,9 @@ class Plan:
             raise PlanError(
                 f"A plan's record count needs noise above 0 and up to {MAX_SIGMA:g}, not {self.count_sigma}."
             )
-        if not self.message_bytes >= 1:
+        if not 1 <= self.message_bytes <= MAX_MESSAGE:
             raise PlanError(
-                f"A plan's budget for messages is a number of bytes, not {self.message_bytes}."
+                f"A plan's budget for messages is 1 to {MAX_MESSAGE:,} bytes, not {self.message_bytes}."
             )
         self._check_persons()
         if len(self.local) != len(self.schema.parties):

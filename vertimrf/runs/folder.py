@@ -54,9 +54,9 @@ class RunFolder:
         self.path = Path(path).absolute()
         self._locks = 0
         self.settings = read_settings(self.path)
-        if self.settings.get("role") != role:
+        if (stated := stated_role(self.settings, self.path / SETTINGS)) != role:
             raise RunError(
-                f"{self.path} is the run of a {self.settings.get('role')}, not of a {role}; name the other folder."
+                f"{self.path} is the run of a {stated}, not of a {role}; name the other folder."
             )
 
     @property
@@ -328,6 +328,20 @@ def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:
         )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{folder / name} cannot be read ({error}); correct it.") from None
+
+
+def stated_role(settings: Mapping[str, Any], path: Path) -> str:
+    """The role of a run's settings, "party" or "server".
+
+    Raises:
+        RunError: they state none.
+    """
+    role = settings.get("role")
+    if role not in ("party", "server"):
+        raise RunError(
+            f'{path} does not say role = "party" or role = "server"; correct it, or copy {FIRST_SETTINGS} over it.'
+        )
+    return str(role)
 
 
 def settings_as(kind: type[T], settings: Mapping[str, Any], folder: Path) -> T:

@@ -102,7 +102,12 @@ class RunState:
 
     def to_json(self) -> dict[str, Any]:
         """The state, JSON-able."""
-        return {"role": self.role, "folder": self.folder, "done": self.done} | to_json(self)
+        return {
+            "kind": "state",
+            "role": self.role,
+            "folder": self.folder,
+            "done": self.done,
+        } | to_json(self)
 
     def text(self) -> str:
         """The state in a few lines."""

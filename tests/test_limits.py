@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from builders import schema_of
 from click.testing import CliRunner
-from commands import ROLES, workspace
+from commands import ROLES, good, refused, workspace
 
 from vertimrf.cli import main
 from vertimrf.cli.options import SETTINGS
@@ -162,6 +162,19 @@ def test_the_right_reason_is_given(place, tmp_path, option, said):
     words = ROLES["plan"].format(place, tmp_path)
     done = CliRunner().invoke(main, ["plan", *words.split(), option])
     assert done.output.splitlines()[-1] == f"Error: {said}"
+
+
+def test_a_search_on_record_looks_at_its_budget_all_the_same(place, tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE, str(tmp_path / "state"))
+    words = ROLES["schema domains"]
+    good("schema domains", words.format(place, tmp_path / "one"))
+    again = ["schema", "domains", *words.format(place, tmp_path / "two").split()]
+    for option, said in {
+        "--delta=nan": "delta must be at least 1e-250 and below 1, not nan.",
+        "--epsilon=1e-10": "at an epsilon between 1e-09 and 1000, not 1e-10.",
+        "--records-per-person=65": "A person has 1 to 64 records in a plan, not 65.",
+    }.items():
+        assert said in refused(again, [option])
 
 
 def test_the_smallest_delta_is_still_composed(place, tmp_path):

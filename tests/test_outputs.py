@@ -264,6 +264,8 @@ def test_two_results_share_a_device_and_no_file(place, tmp_path):
     before = (place / "hospital.csv").read_bytes()
     made = f"synthesize {place}/hospital.csv --id id --epsilon 1 --out"
     assert "is read and would be overwritten" in refused(made, tmp_path / "link" / "hospital.csv")
+    made = made.replace(str(place), f"{tmp_path}/link")
+    assert "is read and would be overwritten" in refused(made, place / "hospital.csv")
     assert (place / "hospital.csv").read_bytes() == before
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .errors import PlanError
 from .files.convert import check_types
-from .plan.defaults import INNER, MAX_ROWS
+from .plan.defaults import CSV_SAFE_HELP, INNER, MAX_ROWS
 from .plan.options import check_population
 from .progress import Logged, Progress
 
@@ -32,6 +32,8 @@ class RunOptions:
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only; privacy noise always comes from the operating
             system.
+        csv_safe: write CSV files so that a spreadsheet runs nothing in them
+            (:func:`~vertimrf.write_table`).
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not
             depend on it.
         progress: told of each step as it starts, and of how far it has come; default the logger
@@ -48,6 +50,7 @@ class RunOptions:
         default=None,
         metadata={"help": "Seed for the synthetic rows; privacy noise has no seed."},
     )
+    csv_safe: bool = field(default=False, metadata={"help": CSV_SAFE_HELP})
     num_threads: int | None = field(default=None, metadata={"help": "Threads for the kernels."})
     progress: Progress = field(default_factory=Logged)
 

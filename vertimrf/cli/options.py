@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "delimiter": {"show_default": "the header's"},
     "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
+    "csv_safe": {"is_flag": True},
     "delta": {"type": float},
     "even_if_useless": {"is_flag": True},
     "expected_records": {"type": int},

@@ -37,18 +37,19 @@ class Outputs:
         """Whether the figures or the model go to standard output, so that nothing else may."""
         return STDOUT in (self.figures, self.model)
 
-    def check(self, read: Sequence[str | None]) -> None:
+    def check(self, read: Sequence[str | None], csv_safe: bool) -> None:
         """Check that the files can be written. ``read`` are the files that the command reads."""
         from ..tables.arrow import table_files
 
-        tables = table_files(self.table)
+        tables = table_files(self.table, csv_safe=csv_safe)
         check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
 
-    def write(self, pieces: Any, model: Any, figures: dict[str, Any]) -> None:
+    def write(self, pieces: Any, model: Any, figures: dict[str, Any], csv_safe: bool) -> None:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
         from ..tables.arrow import write_table
 
-        written = write_table(pieces, self.table, model.ledger.standing)
+        standing = model.ledger.standing
+        written = write_table(pieces, self.table, standing, csv_safe=csv_safe)
         model.schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
             model.save(self.model)

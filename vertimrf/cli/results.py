@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
+from ..plan.defaults import CSV_SAFE_HELP
 from ..tables.read_options import ReadOptions
 from .common import party_run
 from .group import main
@@ -36,6 +37,7 @@ from .outputs import check_room, check_writable
     help="Number of tables, each from a redrawn model, whose spread shows noise and sampling. The first column, draw, numbers them.",
 )
 @click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
+@click.option("--csv-safe", is_flag=True, help=CSV_SAFE_HELP)
 def sample(
     model_file: str,
     rows: int | None,
@@ -44,6 +46,7 @@ def sample(
     out: str,
     draws: int | None,
     trust: str | None,
+    csv_safe: bool,
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
     import numpy as np
@@ -51,10 +54,13 @@ def sample(
 
     from ..conditions import read_conditions
     from ..named_model import Model
-    from ..tables.arrow import table_files, write_table
+    from ..tables.arrow import check_output, table_files, write_table
 
-    files = [file for path in (out, trust) if path is not None for file in table_files(path)]
-    check_writable(*files, read=(model_file,))
+    # One of both may have another format.
+    safe = {path: csv_safe and ".csv" in check_output(path) for path in (out, trust) if path}
+    if not any(safe.values()):
+        check_output(out, csv_safe=csv_safe)
+    check_writable(*(file for path in safe for file in table_files(path)), read=(model_file,))
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
     if draws is None:
@@ -69,10 +75,11 @@ def sample(
             for number, table in enumerate(model.draws(draws, rows, seed=seed), 1)
         )
     check_room(out, (rows or 1) * (draws or 1), len(model.schema.names))
-    written = write_table(pieces, out, model.ledger.standing)
+    written = write_table(pieces, out, model.ledger.standing, csv_safe=safe[out])
     if trust is not None:
         known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]
-        write_table(pa.Table.from_pylist(known), trust, model.ledger.standing)
+        trusts = pa.Table.from_pylist(known)
+        write_table(trusts, trust, model.ledger.standing, csv_safe=safe[trust])
     click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
 
 

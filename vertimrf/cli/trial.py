@@ -55,7 +55,7 @@ def synthesize(
     from ..plan.open_schema import OpenSchema
     from ..plan.plan import target_in_words
 
-    outputs.check(read=(*tables, schema))
+    outputs.check((*tables, schema), options.csv_safe)
     domains = None if schema is None else OpenSchema.load(schema)
     check_room(outputs.table, options.rows, 1 if domains is None else len(domains.schema.names))
     if domains is not None and domains.wanted:
@@ -74,7 +74,8 @@ def synthesize(
         print_dropped(made.dropped)
         figures = made.to_json()
         print_warnings(figures["warnings"])
-        outputs.write(made.model.pieces(options.rows, seed=options.seed), made.model, figures)
+        pieces = made.model.pieces(options.rows, seed=options.seed)
+        outputs.write(pieces, made.model, figures, options.csv_safe)
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), 0 if domains is None else len(domains.schema.parties))
@@ -99,7 +100,7 @@ def synthesize(
     for disagreement in trial.result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(trial.result.plan), err=True)
-    outputs.write(trial.result.pieces(), trial.model, trial.to_json())
+    outputs.write(trial.result.pieces(), trial.model, trial.to_json(), options.csv_safe)
 
 
 @main.command()

@@ -49,6 +49,9 @@ HOLDERS_COLUMN = "held_by"
 BYTES_PER_VALUE = 12
 # Ending of the file beside a synthetic table that holds its schema.
 SCHEMA_FILE = ".schema.toml"
+CSV_SAFE_HELP = (
+    "In CSV, put an apostrophe before texts and names that a spreadsheet would run as formulas."
+)
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
 
 

@@ -66,6 +66,7 @@ class ServerSettings(PlanOptions):
         workload: analyses as text (:mod:`~vertimrf.plan.analyses`).
         rows: number of synthetic rows. Default: the noisy record count.
         seed: seed for the sampling of synthetic rows.
+        csv_safe: as for :func:`~vertimrf.write_table`.
         out: file name of the synthetic table. Its suffix is the format.
         exchange: folder or URI through which files are exchanged (:mod:`vertimrf.runs.exchange`).
             None: no exchange.
@@ -77,6 +78,7 @@ class ServerSettings(PlanOptions):
     workload: tuple[str, ...] = ()
     rows: int | None = None
     seed: int | None = None
+    csv_safe: bool = False
     out: str = "synthetic.parquet"
     exchange: str | None = None
 
@@ -122,7 +124,7 @@ class ServerRun(Run):
             schema: public domains and parties, or a schema file. The folder keeps a copy.
             epsilon, out, exchange: as in :class:`ServerSettings`.
             planning: options of the plan. Its workload has no weights.
-            options: rows and seed, which the folder keeps; threads and progress of this process.
+            options: rows, seed and csv_safe, which the folder keeps; threads and progress of this process.
 
         Returns:
             The run.
@@ -153,6 +155,7 @@ class ServerRun(Run):
             epsilon=float(epsilon),
             rows=options.rows,
             seed=options.seed,
+            csv_safe=options.csv_safe,
             out=out,
             exchange=exchange,
         )
@@ -162,7 +165,7 @@ class ServerRun(Run):
             raise PlanError(
                 f"The synthetic table is written into the run's folder: give a file name such as {Path(out).name!r}, not {out!r}."
             )
-        check_output(out)
+        check_output(out, csv_safe=options.csv_safe)
         # Errors of the plan are raised now, not when all offers have come.
         planned = make(loaded, settings, None)
         for remark in (
@@ -342,7 +345,8 @@ class ServerRun(Run):
         draft = draft_of(self.folder / RESULT)
         draft.mkdir()
         try:
-            write_table(result.pieces(), draft / self.settings.out, result.ledger.standing)
+            table, safe = draft / self.settings.out, self.settings.csv_safe
+            write_table(result.pieces(), table, result.ledger.standing, csv_safe=safe)
             Model.of(result).save(draft / MODEL)
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):

@@ -23,6 +23,7 @@ from ..files.atomic import MAX_KEY, open_regular, read_bytes
 from ..files.canonical import json_of
 from ..files.results import opened, save
 from ..privacy.standing import UNSTATED, Standing
+from .csv_safe import without_formulas
 from .formats import header_delimiter
 from .read_options import DEFAULT, ReadOptions
 
@@ -507,26 +508,31 @@ def one_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def check_output(path: str | os.PathLike[str]) -> str:
+def check_output(path: str | os.PathLike[str], *, csv_safe: bool = False) -> str:
     """The file suffix that determines the format of :func:`write_table`.
 
     Raises:
-        TableError: no format belongs to the name.
+        TableError: no format belongs to the name, or ``csv_safe`` has no meaning for it.
     """
     name = Path(path).name
     for suffix in SUFFIXES:
         if name.endswith(suffix):
+            if csv_safe and not _is_csv(suffix):
+                raise TableError(
+                    f"--csv-safe (csv_safe) has no meaning for {path}, whose texts no program takes for formulas: leave it out."
+                )
             return suffix
     raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")
 
 
-def table_files(path: str) -> list[str]:
+def table_files(path: str, *, csv_safe: bool = False) -> list[str]:
     """The files that :func:`write_table` writes: the table, and the label beside one in CSV.
 
     Raises:
-        TableError: no format belongs to the name.
+        TableError: as from :func:`check_output`.
     """
-    return [path, path + STANDING_FILE] if _is_csv(check_output(path)) else [path]
+    suffix = check_output(path, csv_safe=csv_safe)
+    return [path, path + STANDING_FILE] if _is_csv(suffix) else [path]
 
 
 def _is_csv(suffix: str) -> bool:
@@ -562,6 +568,8 @@ def write_table(
     table: pa.Table | Iterable[pa.Table],
     path: str | os.PathLike[str],
     standing: Standing | None = None,
+    *,
+    csv_safe: bool = False,
 ) -> int:
     """Write a table as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
 
@@ -572,17 +580,21 @@ def write_table(
         path: the file.
         standing: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a
             CSV file gets a file beside it. None for tables without a label.
+        csv_safe: put an apostrophe before texts and column names that a spreadsheet would run as
+            formulas. Such values are then not the schema's. For CSV files only.
 
     Returns:
         Number of rows written.
 
     Raises:
-        TableError: the suffix is unknown, or writing fails.
+        TableError: the suffix is unknown, ``csv_safe`` has no meaning for it, or writing fails.
         OutputError: it is a link or no file, or its folder is missing or read-only.
     """
     path = Path(path)
-    kind = check_output(path)
+    kind = check_output(path, csv_safe=csv_safe)
     pieces = iter([table] if isinstance(table, pa.Table) else table)
+    if csv_safe:
+        pieces = map(without_formulas, pieces)
     first = next(pieces)
     schema = first.schema
     if standing is not None and not _is_csv(kind):

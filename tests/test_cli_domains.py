@@ -144,7 +144,7 @@ def test_noise_of_a_search_depends_on_the_rows_that_count(folder, monkeypatch):
         (
             PART.format(name="firm").replace('"job"', '"id"').replace("values", "bins"),
             "--epsilon 0",
-            "epsilon above 0",
+            "epsilon between 1e-09 and 1000, not 0.0",
         ),
     ],
 )

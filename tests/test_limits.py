@@ -32,7 +32,7 @@ from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.trial import synthesize
 
-NUMBERS = [0, 5e-324, 1e-320, 1e-251, -1, -0.0, float("inf"), -float("inf"), float("nan"), 1e300]
+NUMBERS = [0, 5e-324, 1e-320, 1e-301, -1, -0.0, float("inf"), -float("inf"), float("nan"), 1e300]
 NUMBERS += [2**31, 2**63, 10**30]
 VALUES = [*map(str, NUMBERS), "text", ""]
 # Options for numbers in a text, and which commands read a folder and so no numbers.
@@ -147,7 +147,7 @@ def test_every_number_ends_well_or_in_one_sentence(
 @pytest.mark.parametrize(
     "option, said",
     [
-        ("--delta=1e-320", "delta must be at least 1e-250 and below 1, not 1e-320."),
+        ("--delta=1e-320", "delta must be at least 1e-300 and below 1, not 1e-320."),
         (
             "--message-mb=1e300",
             "--message-mb must lie between 0.001 and 4,295 megabytes, not 1e+300.",
@@ -170,7 +170,7 @@ def test_a_search_on_record_looks_at_its_budget_all_the_same(place, tmp_path, mo
     good("schema domains", words.format(place, tmp_path / "one"))
     again = ["schema", "domains", *words.format(place, tmp_path / "two").split()]
     for option, said in {
-        "--delta=nan": "delta must be at least 1e-250 and below 1, not nan.",
+        "--delta=nan": "delta must be at least 1e-300 and below 1, not nan.",
         "--epsilon=1e-10": "at an epsilon between 1e-09 and 1000, not 1e-10.",
         "--records-per-person=65": "A person has 1 to 64 records in a plan, not 65.",
     }.items():
@@ -180,9 +180,9 @@ def test_a_search_on_record_looks_at_its_budget_all_the_same(place, tmp_path, mo
 def test_the_smallest_delta_is_still_composed(place, tmp_path):
     """By Rényi divergences where distributions of losses do not reach so far."""
     words = ROLES["plan"].format(place, tmp_path)
-    done = CliRunner().invoke(main, ["plan", *words.split(), "--delta=1e-250"])
+    done = CliRunner().invoke(main, ["plan", *words.split(), "--delta=1e-300"])
     assert done.exit_code == 0, done.output
-    assert "at delta 1e-250" in done.output
+    assert "at delta 1e-300" in done.output
 
 
 # What Python gives beside texts of the command line.

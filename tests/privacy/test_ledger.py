@@ -188,7 +188,7 @@ def test_a_person_with_several_records_pays_for_each_and_more():
     assert Ledger((entry(GeometricEvent(50.0)), *ledger.entries), 1e-6, prior=1).group_epsilon(
         3
     ) == pytest.approx(3 / 50 + ledger.group_epsilon(3))
-    with pytest.raises(PrivacyError, match="at least 1 record"):
+    with pytest.raises(PrivacyError, match="A person has 1 to"):
         ledger.group_epsilon(0)
 
 

@@ -428,7 +428,7 @@ NAMED = (
     Mutation(
         "a delta is composed whose parts are no numbers",
         "privacy/accountant.py",
-        "not MIN_DELTA <= delta < 1",
+        "not LEAST_DELTA <= delta < 1",
         "not 0 < delta < 1",
         "test_limits.py",
     ),

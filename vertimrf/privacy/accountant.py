@@ -57,8 +57,9 @@ LOOSE, WORTH = 10.0, 1e-10
 MAX_RHO = 1e6
 # Rényi divergences are not computed if infinite losses take less than this part of delta.
 RESOLVED = 0.05
-# A delta, and a standard deviation of the composed loss, that count as 0. No smaller delta is asked
-# for: its parts would not be numbers.
+# Smallest delta that losses are composed at. Parts of a smaller one are 0.
+LEAST_DELTA = 1e-300
+# A delta, and a standard deviation of the composed loss, that count as 0.
 MIN_DELTA, MIN_TOTAL = 1e-250, 1e-15
 # Most records of a person whose epsilon is computed, as of a plan.
 MAX_GROUP = 10**12
@@ -98,7 +99,7 @@ def epsilon(events: Sequence[Event], delta: float) -> Spent:
         delta: delta of the whole list, between 0 and 1.
 
     Raises:
-        PrivacyError: delta is below 1e-250 or not below 1, or there are no events.
+        PrivacyError: delta is below 1e-300 or not below 1, or there are no events.
     """
     return cumulative(events, delta, 1)[-1]
 
@@ -112,7 +113,7 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
         last: number of final entries to compute; default all.
 
     Raises:
-        PrivacyError: delta is below 1e-250 or not below 1, or there are no events.
+        PrivacyError: delta is below 1e-300 or not below 1, or there are no events.
     """
     _check(events, delta)
     weights = np.cumsum([event.rho for event in events])
@@ -147,7 +148,7 @@ def by_renyi(events: Sequence[Event], delta: float) -> Floats:
         Epsilon after each event [shape=(n,), float64].
 
     Raises:
-        PrivacyError: delta is below 1e-250 or not below 1, or there are no events.
+        PrivacyError: delta is below 1e-300 or not below 1, or there are no events.
     """
     _check(events, delta)
     renyi = np.cumsum([event.renyi(ORDERS) for event in events], axis=0)
@@ -314,10 +315,10 @@ def check_delta(delta: float, error: type[VertiMRFError] = PrivacyError) -> None
         error: class of the error to raise.
 
     Raises:
-        VertiMRFError: of the class ``error``: it is below 1e-250, or not below 1.
+        VertiMRFError: of the class ``error``: it is below 1e-300, or not below 1.
     """
-    if not isinstance(delta, Real) or not MIN_DELTA <= delta < 1:
-        raise error(f"delta must be at least {MIN_DELTA:g} and below 1, not {delta}.")
+    if not isinstance(delta, Real) or not LEAST_DELTA <= delta < 1:
+        raise error(f"delta must be at least {LEAST_DELTA:g} and below 1, not {delta}.")
 
 
 @dataclass(frozen=True, eq=False)

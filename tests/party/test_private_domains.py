@@ -264,7 +264,7 @@ def test_infinite_numbers_count_as_the_farthest():
 def test_no_budget_is_refused():
     schema, table = opened(ASKED[0]), people(100)
     for epsilon, delta in ((0.0, 1e-6), (-1.0, 1e-6), (math.nan, 1e-6), (1.0, 0.0), (1.0, 1.0)):
-        with pytest.raises(PrivacyError, match="epsilon between 1e-09|delta must be at least"):
+        with pytest.raises(PrivacyError, match=r"epsilon between 1e-09|delta must be at least"):
             find(table, schema, None, epsilon, delta)
 
 

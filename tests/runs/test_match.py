@@ -87,7 +87,9 @@ def remove(place, name):
     if "://" not in place:
         (Path(place) / name).unlink()
         return
-    store = Exchange(place)._store
+    there = Exchange(place)
+    there.reach()
+    store = there._store
     store._fs.delete_file(f"{store._root}/{name}")
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import stat
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -35,6 +35,23 @@ def opened(data, receiver=RING.server, **changes):
         **{"kind": KIND, "plan": PLAN, "keys": KEYS, "receiver": receiver, "where": "a.file"}
         | changes,
     )
+
+
+@dataclass(frozen=True)
+class Impostor(PrivateKey):
+    """Plays the owner of a name in the plan with the public keys and a private key of its own.
+
+    It cannot compute the agreements that take the owner's private key, and has ``guess`` in their place.
+    """
+
+    guess: bytes = bytes(32)
+
+    @property
+    def offer(self):
+        return Offer(self.party, KEYS.key_of(self.party))
+
+    def agree(self, public):
+        return self.guess
 
 
 def with_header(data, **changes):
@@ -101,6 +118,35 @@ def test_an_outsider_cannot_write_and_nobody_can_write_for_another():
         sealed_by("airline", sender=RING.server)
     with pytest.raises(MessageError, match="no party 'nobody'"):
         sealed_by("airline", to="nobody")
+
+
+@pytest.mark.parametrize("to", [None, "weather"])
+def test_nobody_seals_for_another_by_public_keys_alone(to):
+    """The forger draws the ephemeral key, so that half of the file's key is its own to choose."""
+    own = PrivateKey.new("airline")
+    receiver = RING.server if to is None else RING.parties[to]
+    guesses = [bytes(32), *(own.agree(KEYS.key_of(name)) for name in ("airline", to))]
+    for guess in guesses:
+        forged = sealed_by("airline", sender=Impostor("airline", own.value, guess), to=to)
+        with pytest.raises(MessageError, match="cannot be opened"):
+            opened(forged, receiver)
+
+
+def test_who_takes_a_senders_key_reads_none_of_its_files():
+    """Not even with the agreement of the two static keys, which the thief can compute."""
+    known = RING.parties["airline"].agree(KEYS.server.public)
+    for guess in (known, bytes(32)):
+        with pytest.raises(MessageError, match="cannot be opened"):
+            opened(sealed_by("airline"), Impostor(None, RING.parties["airline"].value, guess))
+
+
+def test_contents_cannot_be_guessed_by_the_ephemeral_key():
+    """A relay has a dictionary of contents, and makes the header of each as far as it can."""
+    sent = sealed.peek(sealed_by("airline", b"yes"), "file")[0]
+    relay = Impostor("airline", PrivateKey.new("airline").value)
+    tried = [sealed.peek(sealed_by("airline", c, sender=relay), "file")[0] for c in (b"no", b"yes")]
+    assert sent not in tried
+    assert all({**sent, "ephemeral": one["ephemeral"]} == one for one in tried)
 
 
 def test_the_same_file_sealed_again_is_the_same_bytes_and_any_other_shares_nothing_with_it():

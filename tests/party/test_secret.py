@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from vertimrf.errors import MessageError, PlanError
+from vertimrf.files.canonical import ALPHABET
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.party.secret import Secret, derive, open_envelope, seal_secret
 
@@ -56,6 +57,16 @@ def test_a_secret_file_is_for_its_owner_alone(tmp_path):
     assert Secret.load(tmp_path / "secret") == drawn
     if sys.platform != "win32":
         assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+def test_who_overhears_a_fingerprint_reads_nothing_of_the_secret():
+    """A party tells its fingerprint by phone: its 140 bits are those of no part of the secret."""
+    secret = Secret.new()
+    bits = "".join(f"{ALPHABET.index(c):05b}" for c in secret.fingerprint if c in ALPHABET)
+    assert len(bits) == 140
+    whole = "".join(f"{byte:08b}" for byte in secret.value)
+    # Sixty bits in a row agree by chance once in 2^45 draws.
+    assert not any(whole[at : at + 60] in bits for at in range(len(whole) - 59))
 
 
 def test_derived_keys_differ_by_everything_that_they_depend_on():

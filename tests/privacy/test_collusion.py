@@ -19,6 +19,7 @@ from vertimrf.privacy.events import (
     GeometricEvent,
     GRREvent,
     SketchEvent,
+    ThresholdEvent,
 )
 from vertimrf.privacy.ledger import Ledger, LedgerEntry, Part
 from vertimrf.sketches.count_sketch import CountSketchEncoder
@@ -253,6 +254,16 @@ def test_what_was_spent_beforehand_and_what_nobody_owns_counts():
     lone = Ledger((entry(GaussianEvent(3.0), "one"),), 1e-6, parties=("one", "two"))
     assert lone.colluding_epsilon == lone.epsilon
     assert Ledger(entries[:1] + entries[2:3], 1e-6, prior=1).colluding_epsilon is None
+
+
+def test_what_was_exposed_beforehand_takes_its_part_of_delta_from_a_colluder_too():
+    """The colluder sees what the other party spent, nothing else: the ledger of that party alone has the same total."""
+    exposing = ThresholdEvent(2.0, ThresholdEvent.least_threshold(2.0, 0.9e-6))
+    assert exposing.exposed > 0.5e-6
+    spent = entry(exposing, "two"), entry(GaussianEvent(20.0), "two")
+    own = entry(GaussianEvent(50.0), "one")
+    both = Ledger((*spent, own), 1e-6, prior=1, parties=("one", "two"))
+    assert both.colluding_epsilon == pytest.approx(Ledger(spent, 1e-6, prior=1).epsilon, rel=1e-12)
 
 
 @pytest.mark.parametrize("options", [{}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"}])

@@ -173,6 +173,10 @@ def test_runs_over_the_same_people_add_up(ledger):
         Ledger.together([ledger, replaced])
     with pytest.raises(PrivacyError, match="no ledgers"):
         Ledger.together([])
+    persons = Ledger(ENTRIES, 1e-5, records_per_person=3)
+    assert Ledger.together([persons, persons]).neighbours == persons.neighbours
+    with pytest.raises(PrivacyError, match="no total"):
+        Ledger.together([ledger, persons])
 
 
 def test_a_person_with_several_records_pays_for_each_and_more():

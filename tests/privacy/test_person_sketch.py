@@ -11,6 +11,7 @@ from oracles import by_pld
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import to_json
+from vertimrf.privacy import person_sketch
 from vertimrf.privacy.accountant import by_renyi
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
@@ -18,6 +19,7 @@ from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.privacy.person_sketch import (
     blocks_of,
     person_excess,
+    person_law,
     person_renyi,
     sharing,
     slots,
@@ -201,6 +203,53 @@ def test_parties_that_hold_different_records_cost_little_more_if_they_are_two():
         assert 0.9 * bound < chances[1:].sum() <= bound
     # With too few buckets for that many parties, all are one product.
     assert blocks_of(64, 20, 9, 0) == 1
+
+
+@pytest.mark.parametrize("records, shared", [(2, 0), (2, 1), (3, 1), (3, 2)])
+def test_no_adversary_who_knows_how_records_share_buckets_learns_more_than_is_priced(
+    records, shared, monkeypatch
+):
+    """All records have equal values and signs, and the adversary is told that they fill ``records - shared`` buckets.
+
+    It computes its likelihood ratio for every noise of three buckets. With all records in one, the price is exact: deltas
+    are within 5 %, for what the grid adds. Otherwise a mean over three buckets has one block alone, and the price is far more.
+    """
+    variance, buckets = 9.0, 3
+    # One value each: sums of the noise are half-integers.
+    line = np.arange(-36.5, 37.0)
+    law = np.exp(-(line**2) / (2 * variance))
+    sums = np.stack(np.meshgrid(*[line] * buckets, indexing="ij")).reshape(buckets, -1)
+    chance = np.prod(
+        np.stack(np.meshgrid(*[law / law.sum()] * buckets, indexing="ij")), axis=0
+    ).ravel()
+
+    def shifted(by):
+        return np.exp(-(by**2) / (2 * variance)) * np.cosh(by * sums / variance)
+
+    filled = [shared + 1, *[1] * (records - shared - 1)]
+    ratio = np.mean(
+        [
+            np.prod([shifted(by)[b] for by, b in zip(filled, places, strict=True)], axis=0)
+            for places in itertools.permutations(range(buckets), len(filled))
+        ],
+        axis=0,
+    )
+    assert ratio @ chance == pytest.approx(1)
+
+    monkeypatch.setattr(person_sketch, "sharing", lambda _, k, parties=1: np.eye(k)[shared])
+    priced, mass, lost = told = person_law.__wrapped__(1, variance, buckets, records)
+    for epsilon in (0.0, 0.3, 1.0, 2.0, 4.0):
+        for true, price in (
+            (ratio - math.exp(epsilon), priced - math.exp(epsilon)),
+            (1 - math.exp(epsilon) * ratio, 1 - math.exp(epsilon) * priced),
+        ):
+            exact, stated = np.maximum(true, 0) @ chance, np.maximum(price, 0) @ mass + lost
+            assert exact <= stated * (1 + 1e-9) + 1e-15
+            assert shared < records - 1 or exact < 1e-9 or stated < 1.05 * exact
+    orders = np.array([2.0, 3.0, 5.0, 8.0, 30.0])
+    costs = person_renyi(told, 1, variance, buckets, records, orders, 0.5)
+    exact = np.log([chance @ ratio**order for order in orders]) / (orders - 1)
+    assert (costs > exact * (1 - 1e-9)).all()
 
 
 def test_to_first_order_the_price_is_that_of_a_gaussian():

@@ -1,5 +1,6 @@
 """What a plan's events cost, each computed here a second time from what the mechanisms do: in high precision, or by hand."""
 
+import itertools
 import math
 from functools import partial
 
@@ -15,6 +16,7 @@ from vertimrf.errors import PrivacyError
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
 from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS
 from vertimrf.privacy.accountant import ORDERS, by_renyi, delta, epsilon
+from vertimrf.privacy.count_sketch import backward_renyi_of
 from vertimrf.privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -118,6 +120,87 @@ def test_each_direction_has_a_price_of_its_own(event, pairs):
                     - float(grid.mass.sum())
                 )
                 assert exact * (1 - 1e-9) - 1e-12 <= ours <= exact * 1.01 + 1e-4
+
+
+@pytest.mark.parametrize("blocks", [2, 6, 40])
+@pytest.mark.parametrize("sigma, sensitivity", [(2.0, 1), (5.0, 3), (5.0, 20), (12.0, 1)])
+def test_noise_that_is_taken_in_blocks_is_never_priced_below_its_law(
+    sigma, sensitivity, blocks, monkeypatch
+):
+    """Wide noise is computed in blocks, which are coarse here, so that an optimistic one would show.
+
+    One step of the grid is so fine that blocks alone make the difference. Deltas of 1e-9 and more are compared.
+    """
+    monkeypatch.setattr("vertimrf.privacy.events.MAX_NOISE_POINTS", blocks)
+    event = GaussianEvent(sigma, sensitivity)
+    step = event.spread / 4096
+    grid, _ = event.losses(step)
+    losses = (np.arange(len(grid.mass)) + grid.lowest) * step
+    reach = math.ceil(14 * sigma) + sensitivity
+    noise = np.arange(-reach, reach + 1)
+    law = np.exp(-(noise**2) / (2 * sigma**2))
+    law /= law.sum()
+    loss = sensitivity * (2 * noise + sensitivity) / (2 * sigma**2)
+    for at in np.linspace(-2, 6, 33) * event.spread:
+        exact = float((law * np.maximum(-np.expm1(at - loss), 0.0)).sum())
+        ours = float((grid.mass * np.maximum(-np.expm1(at - losses), 0.0)).sum()) + grid.lost
+        assert exact < 1e-9 or exact * (1 - 1e-12) <= ours
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SketchEvent(50, 2, 9, 1),
+        SketchEvent(3, 0, 12, 1, attributes_per_key=5),
+        CountSketchEvent(3, 4.0, 2, 1),
+        CountSketchEvent(1, 9.0, 64, 1, 2),
+        GaussianEvent(2.0, 3),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_rare_losses_that_are_left_out_count_as_infinite(event):
+    """However much may be left out: a hundredth is far more than the accountant ever asks for."""
+    step = event.spread / 64
+    for exact, cut in zip(event.losses(step), event.losses(step, 1e-2), strict=True):
+        for at in (-2.0, 0.0, 0.5, 2.0, 5.0):
+            whole, rest = (
+                grid.mass
+                @ np.maximum(-np.expm1(at - step * (np.arange(len(grid.mass)) + grid.lowest)), 0.0)
+                + grid.lost
+                for grid in (exact, cut)
+            )
+            assert whole <= rest + 1e-12
+
+
+def test_losses_beyond_the_longest_grid_count_as_infinite(monkeypatch):
+    monkeypatch.setattr("vertimrf.privacy.events.MAX_POINTS", 100)
+    event = GaussianEvent(1.0)
+    step = 0.01
+    grid, _ = event.losses(step)
+    assert len(grid.mass) <= 102
+    assert grid.mass.sum() + grid.lost == pytest.approx(1)
+    assert grid.lost > 0.5
+
+
+def test_backward_divergences_count_what_is_left_out_as_the_largest_loss():
+    """A law without its least ratios, or its largest: some probability is lost instead, and Q is no nearer to P for it."""
+    orders = np.array([1.5, 2.0, 4.0, 8.0])
+    ratio, mass, _ = CountSketchEvent(3, 4.0, 8, 1).law()
+    exact = np.log([mass @ ratio ** (1 - order) for order in orders]) / (orders - 1)
+    below = np.cumsum(mass)
+    for left in (below > 1e-3, below < 1 - 1e-3):
+        cut = ratio[left], mass[left], 1 - float(mass[left].sum())
+        assert cut[-1] > 1e-4
+        assert (backward_renyi_of(cut, 3, 4.0, orders) >= exact * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("sensitivity, count", [(1, 1), (3, 1), (1, 3), (2, 2)])
+def test_pure_epsilon_is_the_largest_loss_of_all_queries_together(sensitivity, count):
+    """What was spent beforehand adds by it, so that no outcome of the queries may tell more."""
+    event = GeometricEvent(2.5, sensitivity, count)
+    one = [abs(answer - sensitivity) - abs(answer) for answer in range(-9, 10)]
+    largest = max(sum(losses) for losses in itertools.product(one, repeat=count))
+    assert event.pure_epsilon == pytest.approx(largest / 2.5)
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 8.0])

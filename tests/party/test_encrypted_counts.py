@@ -362,6 +362,28 @@ def test_of_more_records_than_rows_a_sample_takes_part_and_estimates_are_unbiase
     assert abs(np.square(z).mean() - 1) < 5 * math.sqrt(2 / independent)
 
 
+def test_a_record_beyond_the_capacity_moves_no_other_one(monkeypatch):
+    """With the noisy count as it is, a record that is removed takes nobody with it and lets nobody in.
+
+    3,000 records in 300 rows or so: were the share of the exact count, the next record in order would come in for one in ten.
+    """
+    monkeypatch.setattr("vertimrf.party.encrypted_counts.noisy_count", lambda *_: 3000)
+    plan, codes = plan_of(), codes_of(3000)
+    digests = np.random.default_rng(0).integers(0, 2**64, 3000, np.uint64)
+    table = replace(dealt(SCHEMA, codes)[0], digests=digests)
+
+    def counted(records):
+        codes = steps_of(plan, 0, records).codes
+        return np.array([np.bincount(group + 1, minlength=9)[1:] for group in codes])
+
+    whole, moved = counted(table), []
+    assert 0 < whole[0].sum() < plan.sketch.capacity
+    for record in range(0, 3000, 30):
+        fewer = counted(records_of(table, np.arange(3000) != record))
+        moved.append(np.abs(whole - fewer).sum(axis=1).max())
+    assert set(moved) == {0, 1}
+
+
 def _estimates(plan, tables):
     """What the server reads of a whole exchange."""
     names = plan.party_names
@@ -400,6 +422,16 @@ def test_a_message_is_read_back_and_held_to_its_plan():
     ):
         with pytest.raises(MessageError, match=said):
             Message.from_bytes(replace(message, tables=wrong).to_bytes(plan), plan)
+
+
+def test_counts_with_fixed_noise_are_not_private():
+    """Of a deployment that somebody has left in its testing mode: the label goes, whatever the encoder."""
+    plan, tables = plan_of(), tables_of("usual")
+    with without_encryption():
+        for noise in (None, FixedNoise(1)):
+            message = party_of(plan, "three", noise).run(tables[2])
+            assert message.private is (noise is None)
+            assert Message.from_bytes(message.to_bytes(plan), plan).private is (noise is None)
 
 
 def test_the_count_is_one_for_all_parties_and_another_under_another_secret():

@@ -11,7 +11,7 @@ from builders import dealt, records_of, schema_of
 from oracles import crossed
 from planning import plan_with
 
-from vertimrf.errors import PlanError
+from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files.state import STATE
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message
@@ -159,17 +159,26 @@ def test_the_noise_of_sketches_is_bound_to_their_exact_numbers(plan, monkeypatch
     monkeypatch.setattr(InMemory, "keyed_sum", lambda self, key: 5)
     party(plan).run(table)
     first, seen = seen, []
-    encoded = InMemory.encoded
+    encoded, wrong = InMemory.encoded, set()
 
     def otherwise(self, make, composites, *others, **named):
-        other = changed(self.table, composites[0].places[0], range(0, ROWS, 2))
-        return encoded(InMemory(other), make, composites, *others, **named)
+        if named.keys() >= wrong:
+            other = changed(self.table, composites[0].places[0], range(0, ROWS, 2))
+            self = InMemory(other)
+        return encoded(self, make, composites, *others, **named)
 
     monkeypatch.setattr(InMemory, "encoded", otherwise)
 
     party(plan).run(table)
     assert len(first) == len(seen) > 0
     assert not set(first) & set(seen)
+    if plan.agreement:
+        # Sketches of agreement, which come last, are the only wrong ones.
+        wrong.add("words")
+        seen = []
+        party(plan).run(table)
+        assert seen[:-1] == first[:-1]
+        assert seen[-1] != first[-1]
 
 
 def test_another_secret_gives_the_same_counts_and_other_sketches(counting):
@@ -182,6 +191,17 @@ def test_another_secret_gives_the_same_counts_and_other_sketches(counting):
         (mine == theirs).mean() < 0.6
         for mine, theirs in zip(one.sketches, two.sketches, strict=True)
     )
+
+
+def test_parties_that_draw_another_secret_do_not_release_for_one_plan_again(tmp_path, monkeypatch):
+    """Two releases of one table under different hashes, with one noise in their counts, are more than the ledger has."""
+    monkeypatch.setenv(STATE, str(tmp_path))
+    plan = plan_of("scheduled pairs")
+    table = table_of(plan)
+    released = party(plan).release(table)
+    with pytest.raises(PrivacyError, match="from another table or under another secret"):
+        party(plan, secret=Secret(bytes(32))).release(table)
+    assert party(plan).release(table) == released
 
 
 def test_without_a_private_key_noise_is_the_systems_and_nothing_is_released(counting):

@@ -213,3 +213,43 @@ def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
         digest_of(plan=b"q" * 32),
     ]
     assert len({digest_of(), *others}) == 7
+
+
+def test_tables_that_collide_under_keys_of_anybody_else_do_not_under_a_partys():
+    """The attacker knows the secret and chooses the ids, so that two tables have one sum under every key it can compute.
+
+    It learns those keys by running the party's code, with private keys of its own.
+    """
+    (table,) = dealt(schema_of(one={"a": 4, "b": 3}), np.zeros((2, 5), int))
+    known = set()
+
+    class Chosen(InMemory):
+        """Records whose sums are all one under known keys."""
+
+        def keyed_sum(self, key):
+            return 0 if key in known else super().keyed_sum(key)
+
+    class Watched(InMemory):
+        def keyed_sum(self, key):
+            known.add(key)
+            return super().keyed_sum(key)
+
+    for name in ("insurer", "hospital"):
+        table_digest(Watched(table), PrivateKey.new(name), b"p" * 32)
+    party = PrivateKey.new("hospital")
+    one, other = (
+        table_digest(Chosen(replace(table, digests=table.digests + np.uint64(i))), party, b"p" * 32)
+        for i in range(2)
+    )
+    assert one != other
+
+
+def test_nobody_finds_a_partys_table_in_a_dictionary_by_its_digest():
+    """Two parties with one table have different digests, and a reader with every table, but neither key, finds neither."""
+    (table,) = dealt(schema_of(one={"a": 4, "b": 3}), np.zeros((2, 5), int))
+    dictionary = [InMemory(records_of(table, slice(count))) for count in range(6)]
+    keys = [PrivateKey.new(name) for name in ("hospital", "insurer", "reader")]
+    hospital, insurer, reader = (
+        [table_digest(records, key, b"p" * 32) for records in dictionary] for key in keys
+    )
+    assert len({*hospital, *insurer, *reader}) == 3 * len(dictionary)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from msgspec import structs
+from scipy import stats
 
 from tests.builders import schema_of
 from tests.planning import plan_with
@@ -123,6 +124,23 @@ def test_capacity_leaves_room_for_the_count_and_the_sample(records):
         most = (count + 12 * plan.count_sigma) * share
         assert most + 9 * math.sqrt(sketch.capacity) <= sketch.capacity + 1 or share == 1
         assert share == 1 or count > 0.99 * min(records, 0.9 * MAX_CAPACITY)
+
+
+@pytest.mark.parametrize(
+    "records, epsilon", [(1000, 0.8), (20_000, 0.02), (20_000, 0.8), (10**6, 0.8)]
+)
+def test_a_sample_never_has_more_records_than_rows(records, epsilon):
+    """With more, a record that is removed would make room for another, and change two rows.
+
+    The adversary has the tables' size. The noisy count may be as far below it as 12 standard deviations.
+    """
+    plan = plan_with(TWO, **(KNOWN | {"expected_records": records, "epsilon": epsilon}))
+    sketch, sigma = plan.sketch, plan.count_sigma
+    for times in (1, 1.05, 1.2, 2, 5):
+        there = round(times * max(records, sketch.capacity))
+        share = sketch.sampled(there - 12 * sigma, sigma)
+        assert share < 1
+        assert stats.binom.sf(sketch.capacity, there, share) < 2.0**-57
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
+from vertimrf.sketches.agreement import agreeing
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
@@ -279,3 +280,29 @@ def test_the_command_line_takes_shared_columns(tmp_path):
     assert {name for pair in mine["columns"] for name in pair["columns"]} == {"sex", "b0", "b1"}
     agreed = good(f"check {b} --plan {tmp_path}/plan.json --name b --id id")
     assert "3 attributes in the plan" in agreed
+
+
+def test_the_server_learns_nothing_by_comparing_the_sketches_of_two_columns():
+    """Every record has the same code in both columns. Under hashes in common, that would show like the agreement of holders."""
+    pair = [Attribute.integer("left", 6), Attribute.integer("right", 6)]
+    schema = Schema.of({party: [*OWN[party], *pair] for party in "ab"})
+    rng = np.random.default_rng(0)
+    columns = {a.name: rng.integers(0, 3, RECORDS) for a in (*OWN["a"], *OWN["b"])}
+    columns |= dict.fromkeys(("left", "right"), rng.integers(0, 6, RECORDS))
+    digests = rng.integers(0, 1 << 63, RECORDS).astype(np.uint64)
+    tables = [
+        Table(part, digests, np.array([columns[a.name] for a in part], np.uint16))
+        for part in map(schema.part, "ab")
+    ]
+    plan = plan_of(schema)
+    a, b = (message.agreement for message in messages_of(plan, tables))
+    (sketch, *_) = plan.agreement_of(0).values()
+
+    def compared(one, other):
+        ((records, error),) = agreeing(sketch, [one, other], [RECORDS] * 2, RECORDS).values()
+        return records / error
+
+    assert compared(a[0], b[0]) > 20
+    # One in 10^6 of as many Gaussians is beyond five standard errors.
+    for crossed in ((a[0], b[1]), (a[1], b[0]), (a[0], a[1])):
+        assert abs(compared(*crossed)) < 5

@@ -51,6 +51,16 @@ LIBRARIES = [
     "dp_accounting.pld.pld_pmf",
     "mpmath",
 ]
+# Modules, or folders of them, whose docstrings promise what keeps the privacy claim true. Every mutation of them quotes what it breaks.
+PROMISING = (
+    "privacy/",
+    "party/",
+    "encrypted/",
+    "keys.py",
+    "message.py",
+    "files/sealed.py",
+    "sketches/agreement.py",
+)
 # A mutant that makes the tests run longer than this has been noticed.
 SECONDS = 180.0
 
@@ -122,6 +132,7 @@ class Mutation:
         before: code of the file, there exactly once, however it is laid out.
         after: what takes its place.
         tests: below ``tests``, in order, the quickest to notice first, with blanks between them; node ids or files.
+        promise: words of a docstring of the file that are wrong with it. Every module of :data:`PROMISING` has such a mutation.
     """
 
     name: str
@@ -129,6 +140,7 @@ class Mutation:
     before: str
     after: str
     tests: str
+    promise: str = ""
 
     def apply(self, text):
         """The file's text, mutated.
@@ -145,6 +157,14 @@ class Mutation:
         mutated = text[:begin] + self.after.strip() + rest + text[end:]
         ast.parse(mutated)
         return mutated
+
+    def quotes(self, text):
+        """Whether the promise that it breaks stands in a docstring of the file's text."""
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        found = (
+            ast.get_docstring(at) for at in ast.walk(ast.parse(text)) if isinstance(at, documented)
+        )
+        return any(self.promise in " ".join(words.split()) for words in found if words)
 
     @property
     def chosen_tests(self):
@@ -585,6 +605,7 @@ NAMED = (
         "if not self._unfit:",
         "if True:",
         "test_new_user.py::test_check_says_how_many_ids_do_not_fit",
+        promise="A sentence about the ids that do not have the form",
     ),
     Mutation(
         "after a bad match a party is told that ids match",
@@ -662,6 +683,7 @@ NAMED = (
         "for digest in digests + nobody[len(digests) :])",
         "for digest in digests)",
         "test_lengths.py",
+        promise="every list is padded to the same length",
     ),
     Mutation(
         "people can be followed from list to list of a sample, padding cannot",
@@ -669,6 +691,7 @@ NAMED = (
         "person=bytes([number])",
         'person=b""',
         "test_lengths.py::test_nobody_can_be_followed_from_list_to_list",
+        promise="no person can be followed from list to list",
     ),
     Mutation(
         "samples of ids are padded anew each time",
@@ -676,6 +699,7 @@ NAMED = (
         "drawn = key.derive(",
         "drawn = PrivateKey.new(None).derive(",
         "test_lengths.py::test_padding_is_the_same_in_every_sample_and_for_every_reader",
+        promise="a second sample has the same",
     ),
     Mutation(
         "two processes work on one run",
@@ -760,6 +784,7 @@ NAMED = (
         "return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale), scale",
         "return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale / 2), scale",
         "party/test_private_domains.py",
+        promise="Every figure that is read from the data is an event of the ledger.",
     ),
     Mutation(
         "histograms of private domains spend twice what they may",
@@ -767,6 +792,7 @@ NAMED = (
         "scale = sensitivity / (part * epsilon)",
         "scale = sensitivity / (2 * part * epsilon)",
         "party/test_private_domains.py",
+        promise="an equal part of epsilon for each",
     ),
     Mutation(
         "frequent values are priced for persons with one record",
@@ -774,6 +800,7 @@ NAMED = (
         "event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, delta, sensitivity), sensitivity)",
         "event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, delta))",
         "party/test_private_domains.py",
+        promise="a threshold that one person's records reach with probability delta at most",
     ),
     Mutation(
         "a value of one person shows one count early",
@@ -781,6 +808,7 @@ NAMED = (
         "math.ceil(1 + spare + scale * math.log(sensitivity))",
         "math.ceil(spare + scale * math.log(sensitivity))",
         "privacy/test_threshold_event.py",
+        promise="Smallest threshold whose delta is at most ``exposed``.",
     ),
     Mutation(
         "settings that no run has are ignored",
@@ -802,6 +830,7 @@ NAMED = (
         'dict.fromkeys(("reasons", "notes", "prior")) | data',
         "data",
         "privacy/test_ledger.py",
+        promise="PrivacyError: the data is not a ledger, or was edited.",
     ),
     Mutation(
         "a label that contradicts itself is believed",
@@ -809,6 +838,7 @@ NAMED = (
         'return label if label.private is data["private"] else UNSTATED',
         "return label",
         "privacy/test_standing.py",
+        promise="A file without a label, or with a contradictory one, is treated as not private.",
     ),
     Mutation(
         "plans forget what their domains have cost",
@@ -823,6 +853,7 @@ NAMED = (
         "places_of(persons, np.lexsort((records, words, persons))) < most",
         "places_of(persons, np.lexsort((records, words, persons))) <= most",
         "party/test_persons.py",
+        promise="at most ``most`` records of every person",
     ),
     Mutation(
         "marginals are priced for one record of a person",
@@ -844,6 +875,7 @@ NAMED = (
         "return person_law(self.groups, self.variance, self.buckets, self.records, rare, self.parties)",
         "return ratio_law(self.groups, self.variance, self.buckets, rare)",
         "privacy/test_person_sketch.py",
+        promise="neighbours differ in all of them",
     ),
     Mutation(
         "hashes do not depend on the plan",
@@ -851,6 +883,7 @@ NAMED = (
         'derive(self._secret, plan.digest(), purpose="sketches")',
         'derive(self._secret, b"", purpose="sketches")',
         "sketches/test_independence.py",
+        promise="because they have the same hashes",
     ),
     Mutation(
         "digests of ids do not depend on their key",
@@ -872,6 +905,7 @@ NAMED = (
         "derive(secret, plan_digest, purpose=purpose)[:16]",
         'derive(secret, b"", purpose=purpose)[:16]',
         "tables/test_ids.py",
+        promise="Keys of the digests of ids under a plan",
     ),
     Mutation(
         "keys of ids can be computed by anybody",
@@ -879,6 +913,7 @@ NAMED = (
         "records, persons, pairs = (derive(secret, plan_digest, purpose=purpose)[:16]",
         "records, persons, pairs = (derive(Secret(bytes(32)), plan_digest, purpose=purpose)[:16]",
         "tables/test_ids.py",
+        promise="equal at all its parties and unknown to others",
     ),
     Mutation(
         "ids of persons are hashed under the key of records",
@@ -886,6 +921,7 @@ NAMED = (
         'for purpose in ("record ids", "person ids", "record ids of persons")',
         'for purpose in ("record ids", "record ids", "record ids of persons")',
         "tables/test_ids.py",
+        promise="text that separates the uses of the secret",
     ),
     Mutation(
         "a party draws the keys of its ids, so that nobody's meet",
@@ -893,6 +929,7 @@ NAMED = (
         "keys = id_keys(self._secret, self._plan.digest())",
         "keys = __import__('vertimrf.tables.ids', fromlist=['IdKeys']).IdKeys.drawn()",
         "tables/test_ids.py",
+        promise="Encode this party's records",
     ),
     Mutation(
         "the keys of ids that are drawn are always the same",
@@ -977,6 +1014,7 @@ NAMED = (
         "worst = max(worst, prior + later)",
         "worst = min(worst or math.inf, prior + later)",
         "privacy/test_collusion.py",
+        promise="Largest epsilon at the same delta if parties collude with the server.",
     ),
     Mutation(
         "against a party that colludes its own part of the sketches counts",
@@ -984,6 +1022,7 @@ NAMED = (
         "for part in self.parts if part.party not in coalition )\n        return () if",
         "for part in self.parts if part.party in coalition )\n        return () if",
         "privacy/test_collusion.py",
+        promise="Entries that reveal something about other parties' records to parties with the secret.",
     ),
     Mutation(
         "against known hashes weights do not count",
@@ -998,6 +1037,7 @@ NAMED = (
         "math.sqrt(each * self.variance), self.records * each, times)",
         "math.sqrt(each * self.variance), each, times)",
         "privacy/test_collusion.py",
+        promise="K records of a person change the counters most, in Euclidean length, if they share values, buckets and signs.",
     ),
     Mutation(
         "messages are a step larger than the cap on collusion allows",
@@ -1089,6 +1129,7 @@ NAMED = (
         "records.possible(list(schema.combinations_at(name).values())).limited",
         "records.limited",
         "test_impossible_runs.py",
+        promise="Records without those that contradict the schema",
     ),
     Mutation(
         "impossible records are not dropped when a table is read",
@@ -1335,6 +1376,7 @@ NAMED = (
         "keys, values = keys ^ words[values[0]], np.zeros_like(values)",
         "keys, values = keys, np.zeros_like(values)",
         "party/test_records.py server/test_shared_columns.py",
+        promise="a word per value that is combined with the record's digest",
     ),
     Mutation(
         "the ledger drops what was spent before",
@@ -1370,6 +1412,7 @@ NAMED = (
         "count = int(noise.gaussian(exact, plan.count_sigma)[0])",
         "count = int(exact[0])",
         "test_leaks.py",
+        promise="Everything read from the table is an event of the plan's ledger.",
     ),
     Mutation(
         "the second party's one-way marginals have half the noise",
@@ -1377,6 +1420,7 @@ NAMED = (
         "plan.local[self._index], noise, self._options.progress,",
         "plan.local[0], noise, self._options.progress,",
         "test_leaks.py",
+        promise="Everything read from the table is an event of the plan's ledger.",
     ),
     Mutation(
         "a larger marginal of k units has the noise of one",
@@ -1384,6 +1428,7 @@ NAMED = (
         "noise.gaussian(units * _contrasts(exact, axes), sigma)",
         "noise.gaussian(units * _contrasts(exact, axes), plan.unit_sigma)",
         "test_leaks.py",
+        promise="every query here is an event of the plan's ledger",
     ),
     Mutation(
         "marginals are chosen by the exact count",
@@ -1391,6 +1436,7 @@ NAMED = (
         "total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)",
         "total = max(float(sum(table.sum() for table in marginals([(0,)], {}))), 1.0)",
         "test_leaks.py",
+        promise="every query here is an event of the plan's ledger",
     ),
     Mutation(
         "values are merged by their exact counts",
@@ -1398,6 +1444,7 @@ NAMED = (
         "maps = merged_values({m.attributes[0]: m.counts for m in measured},",
         "maps = merged_values(dict(enumerate(marginals([(i,) for i in range(d)], {}))),",
         "party/test_local_model.py",
+        promise="attributes with domain compression in all but one-way marginals",
     ),
     Mutation(
         "larger marginals are read in whatever values they have",
@@ -1405,6 +1452,7 @@ NAMED = (
         'counts = _array(arrays, f"marginal{i}", np.int64, kept)',
         'counts = arrays[f"marginal{i}"]',
         "party/test_local_model.py",
+        promise="Local marginals, each checked against the plan.",
     ),
     Mutation(
         "a record counts once for every piece that its table is read in",
@@ -1412,6 +1460,7 @@ NAMED = (
         "piece = slice(first, first + together)",
         "piece = slice(0, first + together)",
         "party/test_records.py",
+        promise="Add records to an encoder, in pieces.",
     ),
     Mutation(
         "tables of the same people pass as the same table",
@@ -1454,6 +1503,7 @@ NAMED = (
         "for pair, score in zip(pairs, noisy, strict=True)",
         "for pair, score in zip(pairs, exact, strict=True)",
         "test_leaks.py",
+        promise="R-scores in records (VertiMRF, equation 2), each with the ledgered noise.",
     ),
     Mutation(
         "fixed noise passes as private",
@@ -1461,6 +1511,7 @@ NAMED = (
         "    private = False",
         "    private = True",
         "privacy/test_noise.py",
+        promise="Everything made with it is marked as not private.",
     ),
     Mutation(
         "whoever knows the parties' secret can compute a party's noise",
@@ -1468,6 +1519,7 @@ NAMED = (
         'return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))',
         'return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=f"noise of the {of}, {known}"))',
         "party/test_keyed_noise.py",
+        promise="Noise is then a function of the key, the plan and the table",
     ),
     Mutation(
         "another table has the same noise where its counts are the same",
@@ -1475,6 +1527,7 @@ NAMED = (
         "[table.hex(), *(",
         '["", *(',
         "party/test_keyed_noise.py",
+        promise="Different tables have independent noise, also for equal counts.",
     ),
     Mutation(
         "noise does not depend on what it is added to",
@@ -1482,6 +1535,7 @@ NAMED = (
         "hashlib.sha256(what).digest() + hashlib.sha256(values.data).digest()",
         "hashlib.sha256(what).digest()",
         "privacy/test_noise.py",
+        promise="Different values give independent noise.",
     ),
     Mutation(
         "noise does not depend on the draws before",
@@ -1489,6 +1543,7 @@ NAMED = (
         "hmac.digest(self._key, self._draws.digest(), ",
         "hmac.digest(self._key, hashlib.sha256(what + values.tobytes()).digest(), ",
         "privacy/test_noise.py",
+        promise="SHA-256 over all draws so far",
     ),
     Mutation(
         "the noise of count sketches does not depend on their counters",
@@ -1496,6 +1551,7 @@ NAMED = (
         "local.one_way), noise.stream(counter.digest())",
         'local.one_way), noise.stream(b"")',
         "party/test_keyed_noise.py",
+        promise="Noise is then a function of the key, the plan and the table",
     ),
     Mutation(
         "phantoms do not depend on the levels that they are joined to",
@@ -1503,6 +1559,7 @@ NAMED = (
         "encoder.result(noise.stream(encoder.digest()))",
         'encoder.result(noise.stream(b""))',
         "party/test_keyed_noise.py",
+        promise="Noise is then a function of the key, the plan and the table",
     ),
     Mutation(
         "wide noise has gaps",
@@ -1510,6 +1567,7 @@ NAMED = (
         "return STEP * wide + _from_table(stream, count, Fraction(FINE**2))",
         "return STEP * wide",
         "privacy/test_noise.py",
+        promise="The sum has the right law",
     ),
     Mutation(
         "double precision settles draws at a threshold",
@@ -1517,6 +1575,7 @@ NAMED = (
         "MARGIN = 2.0**-38",
         "MARGIN = 2.0**-60",
         "privacy/test_noise.py",
+        promise="a draw depends neither on the floating-point arithmetic of the machine nor on the margin",
     ),
     Mutation(
         "two files of different contents have one key",
@@ -1524,6 +1583,7 @@ NAMED = (
         "receiver + hashlib.sha256(contents).digest()",
         "receiver",
         "test_keys.py",
+        promise="Other contents have another file key.",
     ),
     Mutation(
         "two searches for domains run at once",
@@ -1531,6 +1591,7 @@ NAMED = (
         "fcntl.flock(lock, fcntl.LOCK_EX)",
         "pass",
         "party/test_private_domains.py",
+        promise="one search runs at a time",
     ),
     Mutation(
         "domains of another table are found with the same noise",
@@ -1538,6 +1599,7 @@ NAMED = (
         "[_plain(domain.asked), cells[domain.name]]",
         "[_plain(domain.asked)]",
         "party/test_private_domains.py",
+        promise="Noise is a function of a key, of the columns' cells and of the request",
     ),
     Mutation(
         "a copy of a table is another table to look for domains in",
@@ -1545,6 +1607,7 @@ NAMED = (
         'places = {name: {*files, _keyed(key, "cells", cells[name])} for name in wanted}',
         "places = {name: set(files) for name in wanted}",
         "party/test_private_domains.py",
+        promise="a copy of the part or of the table does not cause a new search",
     ),
     Mutation(
         "the sensitivity is left out of a Gaussian's loss",
@@ -1552,6 +1615,7 @@ NAMED = (
         "loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)",
         "loss = (2 * noise + 1) / (2 * self.sigma**2)",
         "privacy/test_prices.py",
+        promise="largest change of one count by one record",
     ),
     Mutation(
         "an entry of a ledger forgets what it released",
@@ -1559,6 +1623,7 @@ NAMED = (
         'return from_json(data, cls, "The ledger entry", REMEDY, PrivacyError)',
         'return from_json(data | {"kind": "other"}, cls, "The ledger entry", REMEDY, PrivacyError)',
         "privacy/test_ledger.py::test_an_entry_keeps_what_it_is_in_a_file",
+        promise="``released`` says the same in words",
     ),
     Mutation(
         "a file of another kind is taken for a plan",
@@ -1608,6 +1673,7 @@ NAMED = (
         "out ^= mapping",
         "out |= mapping",
         "party/test_records.py::test_parities_tell_an_odd_number_of_second_bins_from_an_even_one",
+        promise="the parity of the bins of several",
     ),
     Mutation(
         "what a parity says is taken for the whole marginal of its attributes",
@@ -1650,6 +1716,7 @@ NAMED = (
         "log_scale = self.log_moment - self.tilt * epsilon",
         "log_scale = self.log_moment + self.tilt * epsilon",
         "privacy/test_accountant.py",
+        promise="So the sum is an upper bound for any period",
     ),
     Mutation(
         "what rounding may hide is dropped",
@@ -1657,6 +1724,7 @@ NAMED = (
         "wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))",
         "wrong = 0.0",
         "privacy/test_accountant.py::test_what_rounding_may_hide_is_added",
+        promise="Bounds on the omitted frequencies and on rounding errors are added",
     ),
     Mutation(
         "losses that fold back by a period count with others",
@@ -1664,6 +1732,7 @@ NAMED = (
         "length = math.ceil(period / first.step)",
         "length = math.ceil(0.1 * period / first.step)",
         "privacy/test_accountant.py privacy/test_exact_composition.py",
+        promise="the period is chosen so that the bound is tight",
     ),
     Mutation(
         "negative frequencies are forgotten",
@@ -1671,6 +1740,7 @@ NAMED = (
         "out[1:] *= 2",
         "out[1:] *= 1",
         "privacy/test_accountant.py",
+        promise="The integral is computed as a sum over w = 2 pi k / period.",
     ),
     Mutation(
         "infinite losses count once, however often an event is repeated",
@@ -1678,6 +1748,7 @@ NAMED = (
         "infinite = sum(loss.count * loss.lost for loss in losses)",
         "infinite = sum(loss.lost for loss in losses)",
         "privacy/test_accountant.py::test_lost_masses_count_as_often_as_an_event_is_repeated",
+        promise="probability of an infinite loss, including everything that was cut off",
     ),
     Mutation(
         "the largest losses are cut off and nothing is counted for them",
@@ -1685,6 +1756,7 @@ NAMED = (
         "lost = grid.lost + (float(above[size]) if size < len(above) else 0.0)",
         "lost = grid.lost",
         "privacy/test_accountant.py::test_what_is_cut_off_counts_as_infinite",
+        promise="probability of an infinite loss, including everything that was cut off",
     ),
     Mutation(
         "the law of a mean of ratios is untilted the wrong way",
@@ -1692,6 +1764,7 @@ NAMED = (
         "log_scale = buckets * (top + math.log(total)) - order * sums",
         "log_scale = buckets * (top + math.log(total)) + order * sums",
         "privacy/test_count_sketch_event.py",
+        promise="Each result plus its rounding errors is an upper bound",
     ),
     Mutation(
         "rounding errors of the law of a mean of ratios are dropped",
@@ -1699,6 +1772,7 @@ NAMED = (
         "(np.maximum(convolved, 0.0) + error)",
         "np.maximum(convolved, 0.0)",
         "privacy/test_count_sketch_event.py::test_far_out_the_law_is_never_below_sums_without_a_transform",
+        promise="Each result plus its rounding errors is an upper bound",
     ),
     Mutation(
         "what a count sketch may lose is dropped",
@@ -1706,6 +1780,7 @@ NAMED = (
         "return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)",
         "return connect_the_dots(loss, mass * ratio, step), connect_the_dots(-loss, mass, step)",
         "privacy/test_accountant.py::test_lost_masses_count_as_often_as_an_event_is_repeated",
+        promise="Likelihood ratios of one repetition, their probabilities, and the probability left out.",
     ),
     Mutation(
         "an exposed value costs nothing where events compose",
@@ -1713,6 +1788,7 @@ NAMED = (
         "replace(grid, lost=grid.lost + self.exposed)",
         "replace(grid, lost=grid.lost)",
         "privacy/test_accountant.py::test_lost_masses_count_as_often_as_an_event_is_repeated",
+        promise="Probability that a value that only one person has is released: the delta.",
     ),
     Mutation(
         "what was exposed beforehand weighs the same for a person with several records",
@@ -1720,6 +1796,7 @@ NAMED = (
         "remaining = self.delta - exposed * records * grown",
         "remaining = self.delta - exposed * records",
         "privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",
+        promise="Epsilon at this ledger's delta for a person whose records are all added or removed.",
     ),
     Mutation(
         "a message is made from another table than its party's rows",
@@ -1741,6 +1818,7 @@ NAMED = (
         "np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma",
         "np.zeros((mine.counters, layout.counters), np.int64), 1e-3",
         "party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",
+        promise="It adds the rows of each earlier party for its own values, with noise of its own.",
     ),
     Mutation(
         "the packer of encrypted counts forgets its noise",
@@ -1748,6 +1826,7 @@ NAMED = (
         "[source.gaussian(table, self.sketch.sigma) for table in counted]",
         "counted",
         "party/test_encrypted_counts.py::test_both_parties_noise_is_in_the_tables",
+        promise="It opens the later parties' answers and adds noise of its own.",
     ),
     Mutation(
         "the packer's noise depends on the ciphertexts of answers",
@@ -1755,6 +1834,7 @@ NAMED = (
         "source = noise(exact.digest())",
         "source = noise(hashlib.sha256(answers[party]).digest())",
         "party/test_encrypted_counts.py::test_the_same_counts_in_other_ciphertexts_get_no_other_noise",
+        promise="gives the noise for a digest of the counts in the answers",
     ),
     Mutation(
         "the packer's noise does not depend on the counts",
@@ -1762,6 +1842,7 @@ NAMED = (
         "exact.update(table.tobytes())",
         "exact.update(bytes(table.shape))",
         "party/test_encrypted_counts.py::test_the_same_counts_in_other_ciphertexts_get_no_other_noise",
+        promise="gives the noise for a digest of the counts in the answers",
     ),
     Mutation(
         "an answer's noise does not depend on the rows that are added",
@@ -1769,6 +1850,7 @@ NAMED = (
         "hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes())",
         "hashlib.sha256(self.codes.tobytes())",
         "party/test_encrypted_counts.py::test_noise_depends_on_the_rows_and_on_the_table",
+        promise="gives the noise for a digest of everything that the sums depend on",
     ),
     Mutation(
         "parties with different people are not noticed",
@@ -1776,6 +1858,7 @@ NAMED = (
         "if people != self.people:",
         "if people is None:",
         "party/test_encrypted_counts.py::test_files_of_others_are_refused",
+        promise="a keyed digest of all ids, by which parties notice that they do not have the same people",
     ),
     Mutation(
         "ciphertexts are added before anybody looked at them",
@@ -1783,6 +1866,7 @@ NAMED = (
         "check_ciphertexts(ciphertexts, count, layout, public, where)",
         "pass",
         "party/test_encrypted_counts.py::test_wrong_ciphertexts_are_refused_when_the_file_is_opened",
+        promise="check all but whether both have the same people",
     ),
     Mutation(
         "a coalition is thought to know neither of two noises",
@@ -1790,6 +1874,7 @@ NAMED = (
         "if self.kind is Kind.ENCRYPTED_COUNTS and not any(part.party in coalition for part in self.parts):",
         "if self.kind is Kind.ENCRYPTED_COUNTS:",
         "plan/test_encrypted_plan.py::test_who_knows_one_noise_faces_the_other",
+        promise="each is priced against the other, who knows one of the two noises",
     ),
     Mutation(
         "one colluding party is taken for the worst case of encrypted counts",
@@ -1797,6 +1882,7 @@ NAMED = (
         "for size in range(1, len(parties))",
         "for size in range(1, 2)",
         "plan/test_encrypted_plan.py::test_with_many_parties_the_worst_coalition_is_no_single_party",
+        promise="So every set is tried.",
     ),
     Mutation(
         "evidence does not count how many marginals were looked at",
@@ -1818,6 +1904,7 @@ NAMED = (
         "if dependence > noise.mean():",
         "if True:",
         "party/test_local_model.py",
+        promise="If R-scores show little dependence, one-way marginals are measured again with most of the weights.",
     ),
     Mutation(
         "few strong dependences are lost among many scores of noise",
@@ -1825,6 +1912,7 @@ NAMED = (
         "return max(max(float(scores.mean()), 0.0) ** 2, float(beyond) / chosen)",
         "return max(float(scores.mean()), 0.0) ** 2",
         "party/test_local_model.py",
+        promise="The sum of squared scores beyond their noise sees few strong ones",
     ),
     Mutation(
         "what is asked for loses its budget if scores show little dependence",
@@ -1832,6 +1920,7 @@ NAMED = (
         "seen = {} if wanted.asked_for else scores",
         "seen = scores",
         "party/test_local_model.py",
+        promise="marginals with more weight",
     ),
     Mutation(
         "steps of counters follow from the second measurement of an attribute",
@@ -1839,6 +1928,7 @@ NAMED = (
         "out.setdefault(m.attributes[0], m)",
         "out[m.attributes[0]] = m",
         "party/test_local_model.py",
+        promise="Bins, merged values and steps of counters follow from these marginals.",
     ),
     Mutation(
         "a table with little signal has the usual shares of the budget",
@@ -1881,6 +1971,7 @@ NAMED = (
         "if 0 < part < ASKED_SHARE:",
         "if False:",
         "plan/test_workload.py",
+        promise="Shares of the budget: by weight, and :data:`ASKED_SHARE` or more for what the workload needs.",
     ),
     Mutation(
         "an asked-for pair that no clique holds is measured where its score is high only",
@@ -1888,6 +1979,7 @@ NAMED = (
         "if pair in wanted.pairs or score > max(above_noise, SCORE_PART * noise):",
         "if score > max(above_noise, SCORE_PART * noise):",
         "plan/test_workload.py",
+        promise="Weights of measured pairs outside the cliques: those asked for, and those of high scores.",
     ),
     Mutation(
         "what is asked for enters the model where it stands out only",
@@ -2014,6 +2106,7 @@ NAMED = (
         "added = layout.pack(noise)",
         "added = layout.pack(0 * noise)",
         "encrypted/test_counts.py encrypted/test_positions.py",
+        promise="and its own noise",
     ),
     Mutation(
         "counters have no offset, so that noise below zero borrows from the next counter",
@@ -2021,6 +2114,7 @@ NAMED = (
         "for row in (noise + self.offset).tolist()",
         "for row in noise.tolist()",
         "encrypted/test_packing.py encrypted/test_counts.py",
+        promise="so that neither noise nor rows make it negative",
     ),
     Mutation(
         "all rows are encrypted with one random factor",
@@ -2028,6 +2122,7 @@ NAMED = (
         "secrets.token_bytes(EXPONENT_BYTES)",
         "bytes(range(EXPONENT_BYTES))",
         "encrypted/test_counts.py::test_equal_rows_have_different_ciphertexts",
+        promise="A factor must not be used twice",
     ),
     Mutation(
         "random exponents have 64 bits",
@@ -2035,6 +2130,7 @@ NAMED = (
         "EXPONENT_BYTES = 64",
         "EXPONENT_BYTES = 8",
         "encrypted/test_paillier.py encrypted/test_counts.py",
+        promise="a random exponent e of 512 bits",
     ),
     Mutation(
         "a selector does not re-randomise its answers",
@@ -2042,6 +2138,7 @@ NAMED = (
         "public.encrypt(plaintext)",
         "1 + plaintext * public.n",
         "encrypted/test_counts.py::test_an_answer_depends_on_its_plaintext_alone",
+        promise="an answer is uniform among the ciphertexts of its plaintext",
     ),
     Mutation(
         "answers of one file have their factor in common",
@@ -2049,6 +2146,7 @@ NAMED = (
         "return as_bytes((public.add([*factors, public.encrypt(plaintext)])",
         "zero = public.encrypt(0)\n    return as_bytes((public.add([*factors, zero * (1 + plaintext * public.n)])",
         "encrypted/test_counts.py::test_answers_of_one_file_have_factors_of_their_own",
+        promise="Add noise to sums by fresh ciphertexts, whose uniform factors hide which rows were added.",
     ),
     Mutation(
         "a selector takes the packer's key unchecked",
@@ -2056,6 +2154,7 @@ NAMED = (
         'PublicKey.from_bytes(arrays["key"].tobytes(), where)',
         'PublicKey(int.from_bytes(arrays["key"].tobytes(), "little"))',
         "runs/test_encrypted_runs.py::test_nonsense_that_a_party_seals_is_one_sentence_to_the_other",
+        promise="its key is none",
     ),
     Mutation(
         "a file of encrypted counts says how many records there are",
@@ -2063,6 +2162,7 @@ NAMED = (
         '"people": self.people',
         '"people": self.people, "records": int((self.codes >= 0).all(0).sum())',
         "party/test_encrypted_counts.py::test_a_simulator_writes_what_each_party_receives",
+        promise="What a file says about itself",
     ),
     Mutation(
         "a record that does not fit has no row",
@@ -2070,6 +2170,7 @@ NAMED = (
         "return np.concatenate([digests, blanks]), values",
         "return digests, values[:, : len(digests)]",
         "test_leaks.py::test_a_record_moves_one_number_of_every_table_under_encryption",
+        promise="The values are -1 for an id whose record does not fit.",
     ),
     Mutation(
         "a selector re-randomises all answers by one factor",
@@ -2077,6 +2178,7 @@ NAMED = (
         "powmod(_random_unit(self.modulus), self.n, self.square)",
         "powmod(2, self.n, self.square)",
         "encrypted/test_paillier.py encrypted/test_counts.py",
+        promise="r is uniform among the units modulo n",
     ),
     Mutation(
         "a selector adds the rows of other records",
@@ -2084,6 +2186,7 @@ NAMED = (
         "pieces = [(rows[at], codes[:, at]) for at in cuts]",
         "pieces = [(rows[at], codes[:, : at.stop - at.start]) for at in cuts]",
         "encrypted/test_counts.py encrypted/test_positions.py",
+        promise="the rows that have the value",
     ),
     Mutation(
         "a blank counts as a selector's last value",
@@ -2091,6 +2194,7 @@ NAMED = (
         "if value >= 0:",
         "if True:",
         "encrypted/test_counts.py::test_many_rows_in_several_pieces_and_processes",
+        promise="-1 for a blank",
     ),
     Mutation(
         "a blank counts as a packer's first value",
@@ -2098,6 +2202,7 @@ NAMED = (
         "return np.where(codes < 0, -1, moved)",
         "return np.where(codes < 0, np.cumsum(rows)[:, None] - rows, moved)",
         "encrypted/test_packing.py encrypted/test_counts.py",
+        promise="-1 for a blank",
     ),
     Mutation(
         "counters have no room for noise",
@@ -2105,6 +2210,7 @@ NAMED = (
         "return (self.capacity + 2 * self.offset).bit_length()",
         "return self.capacity.bit_length()",
         "encrypted/test_packing.py encrypted/test_counts.py",
+        promise="it holds the capacity, the offset, and noise as large as the offset",
     ),
     Mutation(
         "numbers that share a factor with the modulus pass as ciphertexts",
@@ -2112,6 +2218,7 @@ NAMED = (
         "if wrong or _gmpy2().gcd(product, self.n) != 1:",
         "if wrong:",
         "encrypted/test_paillier.py encrypted/test_counts.py",
+        promise="not coprime to it",
     ),
     Mutation(
         "a prime passes as a modulus",
@@ -2119,6 +2226,7 @@ NAMED = (
         "elif gmpy2.is_prime(n, ROUNDS):",
         "elif False:",
         "encrypted/test_paillier.py encrypted/test_counts.py",
+        promise="the modulus is of another size, even, prime, a power, or has a small factor",
     ),
     Mutation(
         "primes are not 3 modulo 4",
@@ -2126,6 +2234,7 @@ NAMED = (
         "secrets.randbits(bits) | 3 << (bits - 2) | 3",
         "secrets.randbits(bits) | 3 << (bits - 2) | 1",
         "encrypted/test_paillier.py encrypted/test_counts.py",
+        promise="p = q = 3 mod 4",
     ),
     Mutation(
         "records beyond the capacity are kept by their order in the table",
@@ -2133,6 +2242,455 @@ NAMED = (
         'kept = np.argsort(digests, kind="stable")[:capacity]',
         'kept = np.argsort(digests[:capacity], kind="stable")',
         "encrypted/test_positions.py",
+        promise="Of more records than ``capacity``, those with the lowest digests are kept.",
+    ),
+    Mutation(
+        "anybody seals a file in another one's name by public keys alone",
+        "keys.py",
+        "hkdf(with_ephemeral + with_sender, None",
+        "hkdf(with_ephemeral, None",
+        "test_keys.py",
+        promise="So nobody else can have made the file.",
+    ),
+    Mutation(
+        "a sender's key opens what it has sent",
+        "keys.py",
+        "hkdf(with_ephemeral + with_sender, None",
+        "hkdf(with_sender, None",
+        "test_keys.py",
+        promise="the sender's key alone cannot open the file later",
+    ),
+    Mutation(
+        "who guesses the contents of a file sees by its ephemeral key that they are right",
+        "keys.py",
+        'PrivateKey(None, sender.derive(plan, f"ephemeral key of {sealing}"))',
+        "PrivateKey(None, hashlib.sha256(sealing.encode()).digest())",
+        "test_keys.py",
+        promise="The ephemeral key is a function of the sender's private key, the header and the contents",
+    ),
+    Mutation(
+        "what a key derives under one plan is the same under every plan",
+        "keys.py",
+        'hkdf(self.value, plan, b"vertimrf own " + purpose.encode())',
+        'hkdf(self.value, None, b"vertimrf own " + purpose.encode())',
+        "party/test_releases.py",
+        promise="Secret key material for one purpose under one plan",
+    ),
+    Mutation(
+        "a party seals under a plan that has another key in its name",
+        "keys.py",
+        "    keys.check(sender)\n    receiver = keys.key_of(to)",
+        "    receiver = keys.key_of(to)",
+        "test_keys.py",
+        promise="PlanError: the plan does not have the sender's key.",
+    ),
+    Mutation(
+        "chunks of a sealed file can be taken out and put in another order",
+        "files/sealed.py",
+        'return number.to_bytes(11, "big") + bytes([last])',
+        "return bytes(11) + bytes([last])",
+        "files/test_sealed.py",
+        promise="a file that was cut, reordered or extended does not open",
+    ),
+    Mutation(
+        "a sealed file can be cut behind any chunk",
+        "files/sealed.py",
+        'return number.to_bytes(11, "big") + bytes([last])',
+        'return number.to_bytes(11, "big") + bytes(1)',
+        "files/test_sealed.py",
+        promise="a byte that is 1 for the last chunk only",
+    ),
+    Mutation(
+        "a party's message is taken under another party's key",
+        "message.py",
+        "if plan.party_names[party] != sealed_by:",
+        "if False:",
+        "test_message.py",
+        promise="Refuse a message that is sealed with another party's key.",
+    ),
+    Mutation(
+        "a message is private whatever it says of itself",
+        "message.py",
+        'private=Standing.from_json(header.get("standing")) == plan.standing',
+        "private=True",
+        "test_message.py",
+        promise="The run is then marked as not private.",
+    ),
+    Mutation(
+        "a message with fixed noise has the plan's label",
+        "message.py",
+        "standing = plan.standing if self.private else fixed",
+        "standing = plan.standing",
+        "test_message.py",
+        promise="False if the noise was fixed (tests only)",
+    ),
+    Mutation(
+        "a message of an earlier plan is taken under this plan's envelope",
+        "message.py",
+        'if header.get("plan") != plan.digest().hex():',
+        "if False:",
+        "test_message.py",
+        promise="of another plan, or not what the plan asks for",
+    ),
+    Mutation(
+        "one-way marginals have whatever noise they state",
+        "message.py",
+        "m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in first",
+        "m.units == 1 for m in first",
+        "test_message.py",
+        promise="More measurements, or more accurate ones, would void the guarantee.",
+    ),
+    Mutation(
+        "larger marginals have whatever noise they state",
+        "message.py",
+        "math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in others",
+        "True for m in others",
+        "test_message.py",
+        promise="More measurements, or more accurate ones, would void the guarantee.",
+    ),
+    Mutation(
+        "every party may state a record count",
+        "message.py",
+        "if (count is None) != (party != 0) or not (",
+        "if not (",
+        "test_message.py",
+        promise="Only the first party sends it.",
+    ),
+    Mutation(
+        "a message has room for more than the plan asks for",
+        "message.py",
+        "if len(arrays) != expected:",
+        "if False:",
+        "test_message.py",
+        promise="Nothing else leaves it.",
+    ),
+    Mutation(
+        "the better of adding and of removing a record counts",
+        "privacy/accountant.py",
+        "pld = max((loss.epsilon(delta) for loss in composed), default=math.inf)",
+        "pld = min((loss.epsilon(delta) for loss in composed), default=math.inf)",
+        "privacy/test_accountant.py",
+        promise="when a record is added and removed",
+    ),
+    Mutation(
+        "delta of a person does not grow with the records",
+        "privacy/accountant.py",
+        "enough = single[log_deltas[:, 0] + growth <= math.log(delta) + 1e-12]",
+        "enough = single[log_deltas[:, 0] <= math.log(delta) + 1e-12]",
+        "privacy/test_ledger.py",
+        promise="d (exp(k e) - 1) / (exp(e) - 1))-private for k records",
+    ),
+    Mutation(
+        "noise that is taken in blocks has the loss of their middle",
+        "privacy/events.py",
+        "0.5 + 0.25 * (high - low) * (np.maximum(-low, 0.0) + self.spread), 1.0",
+        "0.5, 1.0",
+        "privacy/test_prices.py",
+        promise="in both directions and never optimistic",
+    ),
+    Mutation(
+        "several queries spend what one does",
+        "privacy/events.py",
+        "return self.count * self.sensitivity / self.scale",
+        "return self.sensitivity / self.scale",
+        "privacy/test_prices.py",
+        promise="Epsilon of all queries together at a delta of 0: the largest possible loss.",
+    ),
+    Mutation(
+        "an odd number of counters is priced by noise that it does not have",
+        "privacy/events.py",
+        "each += each % 2",
+        "each += 0",
+        "privacy/test_collusion.py",
+        promise="If N is odd, 1 is added to it, which costs more.",
+    ),
+    Mutation(
+        "of two ways to deal records to values the one that shows less counts",
+        "privacy/events.py",
+        "math.exp(max(one, each)",
+        "math.exp(min(one, each)",
+        "privacy/test_threshold_event.py",
+        promise="it is largest with one value for all records, or with a different value for each",
+    ),
+    Mutation(
+        "rare losses of sketches are left out and nothing is counted for them",
+        "privacy/events.py",
+        "lost = rare + (lacking if lacking > LACKING else 0.0)",
+        "lost = 0.0",
+        "privacy/test_prices.py",
+        promise="The caller counts them as infinite.",
+    ),
+    Mutation(
+        "losses beyond the longest grid are forgotten",
+        "privacy/events.py",
+        "lost += float(mass[~near].sum())",
+        "pass",
+        "privacy/test_prices.py",
+        promise="so that both measures keep their mass",
+    ),
+    Mutation(
+        "a replaced record moves counts no further than a removed one",
+        "privacy/events.py",
+        "structs.replace(event, sensitivity=2 * event.sensitivity)",
+        "structs.replace(event, sensitivity=event.sensitivity)",
+        "privacy/test_prices.py",
+        promise="so twice the sensitivity",
+    ),
+    Mutation(
+        "what the law of a mean of ratios leaves out is not counted",
+        "privacy/count_sketch.py",
+        "step / buckets, law, 4 * rare",
+        "step / buckets, law, 0.0",
+        "privacy/test_prices.py",
+        promise="a bound on the missing or misplaced probability in either direction",
+    ),
+    Mutation(
+        "what a law leaves out has no loss backwards",
+        "privacy/count_sketch.py",
+        "loss = np.append(-np.log(ratio[starts]), least)",
+        "loss = np.append(-np.log(ratio[starts]), 0.0)",
+        "privacy/test_prices.py",
+        promise="The lost probability counts as the lowest possible ratio",
+    ),
+    Mutation(
+        "at large orders a divergence does not grow with its order",
+        "privacy/count_sketch.py",
+        "known = orders * groups / (2 * variance)\n    most",
+        "known = groups / (2 * variance)\n    most",
+        "privacy/test_count_sketch_event.py",
+        promise="the divergence is at most that of a record whose bucket and sign are known",
+    ),
+    Mutation(
+        "moments of a shift go by its length, not by its square",
+        "privacy/count_sketch.py",
+        "half = weight**2 * groups / (2 * variance)",
+        "half = weight * groups / (2 * variance)",
+        "privacy/test_person_sketch.py",
+        promise="Log E l^k of a bucket's ratio l",
+    ),
+    Mutation(
+        "records that share a bucket shift it by the root of their number",
+        "privacy/person_sketch.py",
+        "return (e + 1) ** 2 + records - e - 1",
+        "return (e + 1) + records - e - 1",
+        "privacy/test_person_sketch.py",
+        promise="Largest squared shift, in records, if ``e`` records share buckets beyond the necessary.",
+    ),
+    Mutation(
+        "of records that share a bucket only their first is counted",
+        "privacy/person_sketch.py",
+        "            if e:\n",
+        "            if False:\n",
+        "privacy/test_person_sketch.py",
+        promise="They shift its counters by a vector of length at most m sqrt(groups), reached when all have the same values and signs.",
+    ),
+    Mutation(
+        "two records that share a bucket are taken for independent ones",
+        "privacy/person_sketch.py",
+        "bucket_ratio(groups, variance, 2.0, reach)",
+        "bucket_ratio(groups, variance, math.sqrt(2), reach)",
+        "privacy/test_person_sketch.py",
+        promise="They shift its counters by a vector of length at most m sqrt(groups), reached when all have the same values and signs.",
+    ),
+    Mutation(
+        "every record of a person has all buckets for itself",
+        "privacy/person_sketch.py",
+        "        blocks = buckets // (records - e)",
+        "        blocks = buckets",
+        "privacy/test_person_sketch.py",
+        promise="So the ratio is dominated by one such mean",
+    ),
+    Mutation(
+        "moments of a person's ratios forget that records share buckets",
+        "privacy/person_sketch.py",
+        "one = (records - 2 * e) * single + e * double",
+        "one = (records - 2 * e) * single",
+        "privacy/test_person_sketch.py",
+        promise="Moments of products of independent ratios are products of moments.",
+    ),
+    Mutation(
+        "known buckets cost a person K times as much, not K squared",
+        "privacy/person_sketch.py",
+        "known = orders * records**2 * groups / (2 * variance)",
+        "known = orders * records * groups / (2 * variance)",
+        "privacy/test_person_sketch.py",
+        promise="At all orders the divergence is at most that of records that share their values and a known bucket.",
+    ),
+    Mutation(
+        "delta is spent in every categorical domain again",
+        "party/private_domains.py",
+        "delta / categorical, records_per_person",
+        "delta, records_per_person",
+        "party/test_private_domains.py",
+        promise="and of delta for each categorical one",
+    ),
+    Mutation(
+        "values are ranked by their exact counts",
+        "party/private_domains.py",
+        "(-count, text) for count, text in zip(noisy, texts, strict=True)",
+        "(-counts[text], text) for count, text in zip(noisy, texts, strict=True)",
+        "party/test_private_domains.py",
+        promise="Find values whose noisy count exceeds the threshold, most frequent first.",
+    ),
+    Mutation(
+        "domains are shown before they are on the disk",
+        "party/domain_record.py",
+        "write_text(self.path, text, private=True, synced=True)",
+        "write_text(self.path, text, private=True)",
+        "party/test_private_domains.py",
+        promise="is recorded and synced to disk before anybody sees it",
+    ),
+    Mutation(
+        "a record of domains on a disk that is not there is none",
+        "party/domain_record.py",
+        "if not os.path.lexists(self.path):",
+        "if not os.path.exists(self.path):",
+        "party/test_private_domains.py",
+        promise="PrivacyError: the record cannot be read or written",
+    ),
+    Mutation(
+        "one key serves noise and all digests of a record of domains",
+        "party/domain_record.py",
+        'f"vertimrf domains {len(what)} {what} {text}".encode()',
+        'f"vertimrf domains {text}".encode()',
+        "party/test_private_domains.py",
+        promise="A keyed digest of a text for one purpose",
+    ),
+    Mutation(
+        "histograms of private domains with public bounds spend more than all",
+        "party/number_range.py",
+        "rest = (1 - part) / (PARTS[1] + PARTS[2])",
+        "rest = 1 / (PARTS[1] + PARTS[2])",
+        "party/test_private_domains.py",
+        promise="with parts of the budget that sum to 1",
+    ),
+    Mutation(
+        "who knows the secret and chooses ids finds two tables of one digest",
+        "party/releases.py",
+        'records.keyed_sum(key.derive(plan_digest, "records of a table"))',
+        'records.keyed_sum(hashlib.sha256(b"records of a table").digest())',
+        "party/test_releases.py",
+        promise="even if they were chosen by someone who knows the secret and chooses ids, but not the private key",
+    ),
+    Mutation(
+        "a table without records has one digest at everybody",
+        "party/releases.py",
+        'hashlib.blake2b(key=key.derive(plan_digest, "table"), digest_size=32)',
+        'hashlib.blake2b(key=b"table", digest_size=32)',
+        "party/test_releases.py",
+        promise="A keyed digest of a table's records",
+    ),
+    Mutation(
+        "a second table is released for a plan",
+        "party/releases.py",
+        "if record.table != release.table:",
+        "if False:",
+        "party/test_releases.py",
+        promise="a plan is never released for twice with different noise",
+    ),
+    Mutation(
+        "a fingerprint is the beginning of the secret",
+        "party/secret.py",
+        'fingerprint(hashlib.sha256(b"vertimrf fingerprint" + self.value).digest())',
+        "fingerprint(self.value)",
+        "party/test_secret.py",
+        promise="it reveals nothing useful about the secret",
+    ),
+    Mutation(
+        "sketches of agreement on all columns share their hashes",
+        "party/party.py",
+        'purpose=f"agreement on {plan.schema.names[attribute]}"',
+        'purpose="agreement"',
+        "server/test_shared_columns.py",
+        promise="Agreement sketches of the columns that this party shares with others.",
+    ),
+    Mutation(
+        "the noise of sketches of agreement does not depend on their counters",
+        "party/party.py",
+        "[np.array([one_way[attribute].sum()])], noise.stream(counter.digest())",
+        "[np.array([one_way[attribute].sum()])], noise.stream(b'')",
+        "party/test_keyed_noise.py",
+        promise="Noise is then a function of the key, the plan and the table",
+    ),
+    Mutation(
+        "encrypted counts with fixed noise are private",
+        "party/party.py",
+        "private=self._noise(digest).private",
+        "private=True",
+        "party/test_encrypted_counts.py::test_counts_with_fixed_noise_are_not_private",
+        promise="messages with it are marked as not private",
+    ),
+    Mutation(
+        "a sample of encrypted rows has no reserve for the error of the count",
+        "sketches/parameters.py",
+        "COUNT_REACH * sigma + SAMPLE_REACH * math.sqrt(self.capacity)",
+        "SAMPLE_REACH * math.sqrt(self.capacity)",
+        "plan/test_encrypted_plan.py::test_a_sample_never_has_more_records_than_rows",
+        promise="The rest of the capacity is for the error of the count and for the spread of the sample.",
+    ),
+    Mutation(
+        "results of processes come in another order",
+        "encrypted/processes.py",
+        "yield from map(work, pieces)",
+        "yield from map(work, reversed(pieces))",
+        "encrypted/test_processes.py",
+        promise="for every piece, in order",
+    ),
+    Mutation(
+        "a release under another secret counts as the first one",
+        "party/party.py",
+        'key=derive(self._secret, plan, purpose="release record")',
+        'key=b"release record"',
+        "party/test_keyed_noise.py",
+        promise="The same table and plan give the same bytes.",
+    ),
+    Mutation(
+        "all values of a shared column have one word",
+        "sketches/agreement.py",
+        ".digest(8 * values)",
+        ".digest(8) * values",
+        "sketches/test_agreement.py",
+        promise="Derive a secret word for each value",
+    ),
+    Mutation(
+        "against a party that colludes all of delta is left after what was exposed",
+        "privacy/ledger.py",
+        "composed_epsilon(events, self.delta - exposed)",
+        "composed_epsilon(events, self.delta)",
+        "privacy/test_collusion.py",
+        promise="Largest epsilon at the same delta if parties collude with the server.",
+    ),
+    Mutation(
+        "the total of runs that count persons is of records",
+        "privacy/ledger.py",
+        "            ledgers[0].records_per_person,",
+        "            1,",
+        "privacy/test_ledger.py",
+        promise="Total of several runs over the same people",
+    ),
+    Mutation(
+        "two releases that look alike are paid for once",
+        "privacy/ledger.py",
+        "if entry not in named or entry not in entries[:i]",
+        "if entry not in entries[:i]",
+        "plan/test_open_schema.py",
+        promise="The entries without repetitions of a named release.",
+    ),
+    Mutation(
+        "runs are added up whose neighbours differ",
+        "privacy/ledger.py",
+        "if len({ledger.neighbours for ledger in ledgers}) > 1:",
+        "if False:",
+        "privacy/test_ledger.py",
+        promise="there are no ledgers, or their neighbours differ",
+    ),
+    Mutation(
+        "the share of records that are encrypted follows from their exact number",
+        "party/encrypted_counts.py",
+        "count = noisy_count(self.plan, self.secret, len(self.digests))\n        share",
+        "count = len(self.digests)\n        share",
+        "party/test_encrypted_counts.py::test_a_record_beyond_the_capacity_moves_no_other_one",
+        promise="Which records take part depends on keyed digests of ids and on the noisy count alone.",
     ),
 )
 

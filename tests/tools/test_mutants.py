@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tools.mutants import NAMED, ROOT, Field, Mutation
+from tools.mutants import NAMED, PROMISING, ROOT, Field, Mutation
 
 PACKAGE = ROOT / "vertimrf"
 
@@ -17,6 +17,20 @@ def test_named_mutations_apply_to_the_code_as_it_is(mutation):
     assert all(
         (ROOT / "tests" / test.partition("::")[0]).exists() for test in mutation.chosen_tests
     )
+
+
+@pytest.mark.parametrize("mutation", NAMED, ids=lambda mutation: mutation.name)
+def test_a_mutation_breaks_what_the_docstrings_of_its_module_say(mutation):
+    """Whoever changes such a sentence sees which mistake it excludes."""
+    assert mutation.quotes((PACKAGE / mutation.file).read_text())
+    assert mutation.promise or not mutation.file.startswith(PROMISING)
+
+
+def test_every_module_that_promises_privacy_has_a_mutation():
+    modules = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")}
+    promising = {name for name in modules if name.startswith(PROMISING) and "__init__" not in name}
+    assert len(promising) > len(PROMISING)
+    assert promising == {m.file for m in NAMED if m.file.startswith(PROMISING)}
 
 
 def test_a_mutation_whose_text_is_gone_says_so():

@@ -32,7 +32,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
-from vertimrf.sketches.count_sketch import code_steps
+from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
 from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
@@ -221,6 +221,26 @@ def test_with_all_ledgered_answers_fixed_every_release_is_the_same(plan, tables,
         ]
         # Nor does the amount of entropy asked for depend on the table.
         assert now.bytes_asked == then.bytes_asked
+
+
+def test_steps_of_counters_follow_from_released_figures(plan, tables, recorded, monkeypatch):
+    """With all ledgered answers fixed, counters of every table are cut in the same steps, which their codes show."""
+    if not isinstance(plan.sketch, CountSketchPlan):
+        pytest.skip("no counters")
+    result, seen = CountSketchEncoder.result, []
+
+    def watched(self, sizes, entropy):
+        seen.append([size.tolist() for size in sizes])
+        return result(self, sizes, entropy)
+
+    monkeypatch.setattr(CountSketchEncoder, "result", watched)
+    for party, table in enumerate(tables_of(plan, 401, 5)):
+        for one in (tables[party], table):
+            release(plan, party, one, recorded[party].tape)
+        whole = len(seen) // 2
+        assert seen[:whole] == seen[whole:]
+        assert seen
+        seen.clear()
 
 
 def units_of(sigma, unit_sigma):

@@ -100,3 +100,18 @@ def test_a_message_has_no_room_for_more_than_the_plan_asks():
     more = container.pack(KIND, header, arrays | {"rows": np.zeros(500, np.uint8)})
     with pytest.raises(MessageError, match="arrays where the plan asks for"):
         Message.from_bytes(more, PLAN)
+
+
+def test_no_level_lies_above_the_highest_that_a_sketch_can_have():
+    """Levels are sent in whole bits, which can say more than a sketch does."""
+    plan = plan_with(
+        SCHEMA, expected_records=500, encoder="scheduled-pairs", keys=64, public_keys=RING.public
+    )
+    message, highest = message_of("insurer", plan), plan.sketch.ceiling
+    assert highest - plan.sketch.floor < (1 << plan.sketch.bits) - 1
+    wrong = [levels.copy() for levels in message.sketches]
+    wrong[0][0, 0] = highest + 1
+    with pytest.raises(
+        MessageError, match=f"holds {highest + 1}, above its highest level {highest}"
+    ):
+        Message.from_bytes(replace(message, sketches=tuple(wrong)).to_bytes(plan), plan)

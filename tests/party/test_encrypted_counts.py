@@ -242,6 +242,10 @@ def test_files_of_others_are_refused():
                 two.answer(0, data, noiseless)
         with pytest.raises(MessageError, match="another party's, or for another"):
             steps_of(plan, 0, tables[0]).tables({1: answer, 2: answer}, noiseless)
+        # What the third party has answered to the second one's rows, which the second one passes on.
+        passed = steps_of(plan, 2, tables[2]).answer(1, two.rows(), noiseless)
+        with pytest.raises(MessageError, match="another party's, or for another"):
+            steps_of(plan, 0, tables[0]).tables({1: answer, 2: passed}, noiseless)
         fewer = records_of(tables[1], slice(1, None))
         with pytest.raises(
             MessageError, match=r"do not hold the same ids.*plan with count sketches"

@@ -164,6 +164,14 @@ def test_a_number_at_a_threshold_is_above_it_and_one_just_below_is_not():
         assert discrete_gaussian(Given([below[0]], below[1]), 1, 3.0)[0] == i - reach
 
 
+def test_draws_that_the_first_bits_do_not_settle_are_independent():
+    """Whoever knows one draw at a threshold knows nothing of the next one, nor of one of another stream."""
+    streams = [sampler.Stream(bytes([i]) * 64) for i in range(2)]
+    further = {stream.number(7, place) - (7 << 192) for stream in streams for place in range(500)}
+    assert len(further) == 1000
+    assert all(0 <= bits < 2**192 for bits in further)
+
+
 def test_the_ends_of_the_stream_are_the_farthest_values():
     low, high = (
         discrete_gaussian(Given([word], more), 1, 3.0)[0]

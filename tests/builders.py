@@ -1,5 +1,6 @@
 """Schemas and parties' tables of integer codes, as many test files make them."""
 
+import base64
 from collections.abc import Mapping
 
 import numpy as np
@@ -135,6 +136,17 @@ def named_model(schema, field, sigma=10.0, delta=1e-6, **more):
     """A model of a schema, whose ledger has one release."""
     ledger = Ledger((LedgerEntry(GaussianEvent(sigma), "one", "x", "y"),), delta)
     return Model(schema, field, ledger, **more)
+
+
+def written(secret):
+    """Ways in which a log or a traceback may have secret bytes."""
+    numbers = int.from_bytes(secret, "little"), int.from_bytes(secret, "big"), list(secret)
+    return (
+        secret.hex(),
+        base64.b64encode(secret).decode(),
+        repr(secret)[2:-1],
+        *(str(number).strip("[]") for number in numbers),
+    )
 
 
 def event_from_json(data):

@@ -374,6 +374,10 @@ def test_a_domain_is_found_once(tmp_path):
         once(tmp_path, opened({"name": "pay", "bins": "private", "most": 8}), table)
     public = opened({"name": "pay", "bounds": [0, 10], "bins": 2}, ASKED[1])
     assert len(close(public, once(tmp_path, public, table)[0]).spent) == 5
+    # Nor is it unspent where the attribute has another name by now, or is left out.
+    left = opened(ASKED[1])
+    again, _ = once(tmp_path, left, people(4000, seed=4), path="mended.csv")
+    assert len(close(left, again).spent) == 5
 
 
 def test_a_domain_is_known_again_by_its_part_its_table_or_its_cells(tmp_path):

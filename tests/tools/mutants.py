@@ -2757,14 +2757,6 @@ NAMED = (
         promise="It writes them to a record and syncs it to disk, *before* anybody sees them.",
     ),
     Mutation(
-        "a damaged record is given as if it were whole",
-        "party/releases.py",
-        'intact = header["sha256"] == hashlib.sha256(released).hexdigest()',
-        "intact = True",
-        "party/test_releases.py",
-        promise="or the record is damaged",
-    ),
-    Mutation(
         "what is derived from the secret for one plan serves for all",
         "party/secret.py",
         'hkdf(secret.value, plan_digest, b"vertimrf " + purpose.encode())',
@@ -2971,6 +2963,30 @@ NAMED = (
         'b"",\n            key=',
         "party/test_many_places.py",
         promise="PrivacyError: the file was made from another table, or the record cannot be written.",
+    ),
+    Mutation(
+        "a log shows a private key",
+        "keys.py",
+        "    party: str | None\n    value: bytes = field(repr=False)",
+        "    party: str | None\n    value: bytes",
+        "test_keys.py",
+        promise="A private key, which stays with its owner.",
+    ),
+    Mutation(
+        "what was spent on an attribute that is left out by now is forgotten",
+        "party/domain_record.py",
+        "if files[0] in entry.places or (",
+        "if (",
+        "party/test_private_domains.py",
+        promise="because their budget is spent",
+    ),
+    Mutation(
+        "a sample of ids has those that stand first in the table",
+        "party/alignment.py",
+        'order = np.argsort(least, kind="stable")[:SAMPLED]',
+        "order = np.arange(len(least))[:SAMPLED]",
+        "party/test_alignment.py",
+        promise="So every party takes the same people.",
     ),
 )
 

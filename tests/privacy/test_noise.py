@@ -286,6 +286,14 @@ def test_the_same_draw_again_is_another_one():
     assert all(map(unrelated, noises(noise), noises(noise)))
 
 
+def test_draws_of_two_laws_are_unrelated():
+    """Whoever knows a count and its Gaussian noise knows nothing of geometric noise on the same count. Five standard errors."""
+    zeros = np.zeros(4000, np.int64)
+    gaussian = KeyedNoise(bytes(32)).gaussian(zeros, 30.0)
+    geometric = KeyedNoise(bytes(32)).geometrics(zeros, 30.0)
+    assert abs(np.corrcoef(gaussian, geometric)[0, 1]) < 5 / np.sqrt(len(zeros))
+
+
 def test_a_stream_goes_on():
     one, two = (KeyedNoise(b"k" * 32).stream(b"levels") for _ in range(2))
     assert one(10) + one(0) + one(23) == two(33)

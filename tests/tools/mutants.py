@@ -2709,7 +2709,7 @@ NAMED = (
         "privacy/noise.py",
         "what = repr((law, float(parameter).hex(), exact.shape)).encode()",
         "what = repr((float(parameter).hex(), exact.shape)).encode()",
-        "privacy/test_noise.py",
+        "privacy/test_noise.py::test_draws_of_two_laws_are_unrelated",
         promise="Each draw enters with its law, its parameter and SHA-256 of its values.",
     ),
     Mutation(

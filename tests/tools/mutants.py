@@ -2893,7 +2893,7 @@ NAMED = (
         "encrypted/paillier.py",
         "wrong = wrong or not number < self.square",
         "wrong = wrong",
-        "encrypted/test_paillier.py",
+        "party/test_encrypted_counts.py::test_wrong_ciphertexts_are_refused_when_the_file_is_opened",
         promise="not below the square of the modulus",
     ),
     Mutation(

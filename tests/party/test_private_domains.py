@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import threading
 
 import numpy as np
 import pandas as pd
@@ -512,3 +513,28 @@ def test_who_reads_the_record_finds_no_key_in_it(tmp_path):
     assert len(set(keys)) == len(keys)
     record = (tmp_path / "found.json").read_text()
     assert not any(key in record for key in (*keys, (tmp_path / "key").read_bytes().hex()))
+
+
+def test_a_second_search_waits_for_the_first_and_finds_its_result(tmp_path):
+    """While the first one is at its noise, for a second at most or until the other one searches as well."""
+    schema, table, searches, given = opened(ASKED[0]), people(100), [], []
+    begun, again = threading.Event(), threading.Event()
+
+    def search():
+        def watched(wanted, secret):
+            searches.append(wanted)
+            begun.set() if len(searches) == 1 else again.set()
+            again.wait(1.0)
+            return find(table, wanted, KeyedNoise(secret(f"noise {len(searches)}")))
+
+        once = DomainRecord(tmp_path).once(Search(schema, "part.toml", "table.csv", table), watched)
+        given.append(once[0])
+
+    first, second = (threading.Thread(target=search) for _ in range(2))
+    first.start()
+    assert begun.wait(60.0)
+    second.start()
+    first.join()
+    second.join()
+    assert len(searches) == 1
+    assert given[0] == given[1]

@@ -1594,7 +1594,7 @@ NAMED = (
         "party/domain_record.py",
         "fcntl.flock(lock, fcntl.LOCK_EX)",
         "pass",
-        "party/test_private_domains.py",
+        "party/test_private_domains.py::test_a_second_search_waits_for_the_first_and_finds_its_result",
         promise="one search runs at a time",
     ),
     Mutation(

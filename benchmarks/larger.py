@@ -135,6 +135,8 @@ def party(folder, table):
         left.unlink()
     settings = re.sub(r"(?m)^table = .*$", f'table = "{table}"', (run / "run.toml").read_text())
     (run / "run.toml").write_text(settings)
+    role = PartyRun(run)
+    role.accept(role.plan.fingerprint)
     return measured("run", "party", run)
 
 

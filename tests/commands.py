@@ -8,13 +8,16 @@ from vertimrf.cli import main
 from vertimrf.plan.schema import Schema
 
 
-def run(*words):
-    """Run ``vertimrf`` with these words: texts are split at blanks, lists and all else are words as they stand."""
+def run(*words, answer=None):
+    """Run ``vertimrf`` with these words: texts are split at blanks, lists and all else are words as they stand.
+
+    A question gets ``answer``; without one, nobody is there.
+    """
     split = (
         word.split() if isinstance(word, str) else word if isinstance(word, list) else [str(word)]
         for word in words
     )
-    return CliRunner().invoke(main, [*itertools.chain(*split)])
+    return CliRunner().invoke(main, [*itertools.chain(*split)], input=answer)
 
 
 def good(*words):

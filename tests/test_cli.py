@@ -167,7 +167,7 @@ def finished(folder):
 def test_inspect_opens_a_message_with_the_key_of_its_receiver_alone(folder):
     fingerprint = started(folder)
     for name in TABLES:
-        good(f"accept {folder}/{name}", fingerprint.lower().replace("-", " "))
+        good(f"accept --anyway {folder}/{name}", fingerprint.lower().replace("-", " "))
     assert "done   result" in finished(folder)
     received = folder / "server" / "received" / "left" / "message"
     header = run(f"inspect {received}").output
@@ -194,7 +194,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     sample = f"align {folder}/left --out {folder}/left.ids"
     refused(run(sample), "does not have the parties' secret yet", "waits for you")
     for name in TABLES:
-        good(f"accept {folder}/{name} {fingerprint}")
+        good(f"accept {folder}/{name} {fingerprint} --anyway")
     assert "which of their people are among 4,000 of yours" in good(sample)
     # Only the other party can open it, and nothing of an id can be read in it.
     sealed = (folder / "left.ids").read_text()
@@ -233,6 +233,9 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     )
     for name in TABLES:
         assert "is ready for the plan" in good(f"check {folder}/{name}")
+    # Read in another way, it is another table: the run waits for the operator's word on it.
+    assert "run.toml edited, after you accepted" in good(f"run party {folder}/left")
+    good(f"accept {folder}/left {fingerprint} --anyway")
     finished(folder)
     table = pd.read_parquet(folder / "server" / "result" / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
@@ -439,7 +442,7 @@ def test_what_cannot_be_had_again_is_not_written_over(folder):
 def test_inspect_tells_the_files_of_the_agreement(folder):
     from vertimrf.party.secret import Secret
 
-    good(f"accept {folder}/left", started(folder))
+    good(f"accept --anyway {folder}/left", started(folder))
     good(f"run party {folder}/left")
     fingerprint = Secret.load(folder / "left" / "secret").fingerprint
     for file, words in {
@@ -541,7 +544,7 @@ def test_a_disk_without_room_is_told_before_a_table_is_read(folder):
 def test_a_disk_without_room_is_told_every_role_before_the_work(folder):
     fingerprint, message = started(folder), folder / "x" / "parties" / "left" / "message"
     for name in TABLES:
-        good(f"accept {folder}/{name} {fingerprint}")
+        good(f"accept {folder}/{name} {fingerprint} --anyway")
     with full_disk():
         checked = run(f"check {folder}/left")
         refused(checked, "1 problem")
@@ -648,7 +651,7 @@ def test_a_deployment_of_different_people(folder):
     fingerprint = started(folder, options, "--out out.csv", epsilon=8)
     for name in TABLES:
         good(f"check {folder}/{name}")
-        good(f"accept {folder}/{name} {fingerprint}")
+        good(f"accept {folder}/{name} {fingerprint} --anyway")
     finished(folder)
     result = folder / "server" / "result"
     assert set(pd.read_csv(result / "out.csv")["held_by"]) == {"left", "right", "left+right"}

@@ -610,13 +610,13 @@ def test_the_form_of_ids_is_shown_where_the_fingerprint_is(two):
     for words in ("inspect server/plan", "status hospital"):
         assert form in good(words), words
     assert "3,000 of 3,000 ids do not have" in refused("check insurer")
-    assert f"{form}. " in good(f"accept hospital {fingerprint}")
+    assert f"{form}. " in good(f"accept hospital {fingerprint} --anyway")
 
 
 def to_messages(fingerprint):
     """From the plan to both messages at the server."""
     for name in ("hospital", "insurer"):
-        good(f"accept {name} {fingerprint}")
+        good(f"accept {name} {fingerprint} --anyway")
     good("run party hospital")
     run("run server server")
     good("run party insurer")

@@ -4,6 +4,7 @@ import contextlib
 import encodings
 import encodings.aliases
 import itertools
+import os
 import pkgutil
 from dataclasses import replace
 from pathlib import Path
@@ -222,14 +223,94 @@ def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path):
     for number, (lines, words) in enumerate(
         (
             ([b"who,smoker,ward,n", b"1,1,a,1"], "no id column 'id'"),
-            ([b"id,smoker,ward"], "lacks the column 'n'"),
             ([b"id,id,smoker,ward,n"], "two columns 'id'"),
         )
     ):
-        result, _, message = given_out(tmp_path / str(number), lines)
-        assert result.exit_code == 2
-        assert words in result.output
-        assert not message
+        # Before there is a run.
+        with pytest.raises(TableError, match=words):
+            accepted(tmp_path / str(number), lines)
+        assert not (tmp_path / str(number) / "hospital.run").exists()
+    result, _, message = given_out(tmp_path / "n", [b"id,smoker,ward"])
+    assert result.exit_code == 2
+    assert "lacks the column 'n'" in result.output
+    assert not message
+
+
+def outward(folder, header, rows):
+    """What others can see of a party while its operator types these commands: exit codes, and which files it gives."""
+    folder.mkdir()
+    stated = replace(SCHEMA, ids="9")
+    planning = PlanOptions(expected_records=RECORDS, message_bytes=50_000)
+    place = folder / "x"
+    place.mkdir()
+    server = ServerRun.create(folder / "s", schema=stated, epsilon=1.0, planning=planning)
+    write(folder / "insurer.csv", [b"id,tariff", b"1,1"])
+    insurer = PartyRun.create(folder / "i", name="insurer", table=folder / "insurer.csv", id="id")
+    server.advance({"insurer": insurer.advance({})})
+    table = write(folder / "hospital.csv", [header, *rows])
+    given, text = [], []
+
+    def type_in(*words, answer=None):
+        done = command(*words, answer=answer)
+        names = sorted(p.name for p in place.rglob("hospital/*") if p.parts[-3] == "parties")
+        given.append((done.exit_code, names))
+        text.append(done.output)
+
+    type_in(f"run party {folder}/h --name hospital --id id --exchange {place} --table", table)
+    take_turn(server, Exchange(place))
+    assert server.plan is not None
+    fingerprint = server.plan.fingerprint
+    going_on = f"run party {folder}/h"
+    type_in(going_on)
+    for answer in (None, "n\n"):
+        type_in(f"accept {folder}/h {fingerprint}", answer=answer)
+        type_in(going_on)
+    type_in(f"accept {folder}/h {fingerprint}", answer="y\n")
+    os.utime(table, (1, 1))
+    type_in(going_on)
+    type_in(f"accept {folder}/h {fingerprint} --anyway")
+    type_in(going_on)
+    return given, "".join(text)
+
+
+HEADER, *FITTING = lines_of(RECORDS)
+PADDED = [b"0" + row for row in FITTING[1:]]
+REPEATED = [b"1,1,a,1"] * RECORDS
+# Tables that differ in one record, and what only a check of the second says.
+EDGES = {
+    "one id of another form": (FITTING, [*FITTING, b"x,1,a,1"], "1 of 301 ids do not have"),
+    "no id of the form": ([*FITTING[:1], *PADDED], PADDED, "299 of 299 ids do not have"),
+    "few ids": (
+        [*FITTING[: RECORDS // 9], *REPEATED[RECORDS // 10 :]],
+        [*FITTING[: RECORDS // 10 - 1], *REPEATED[RECORDS // 10 - 1 :]],
+        "have only 29 ids",
+    ),
+    "no record": (FITTING[:1], [], "has no records"),
+    "one that does not fit": (FITTING, [*FITTING, b"900,7,a,1"], "outside the schema"),
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_no_record_decides_whether_a_run_waits_for_its_operator(tmp_path, monkeypatch, edge):
+    """A run waits for one word about every table, and for nothing else."""
+    monkeypatch.setenv(STATE, str(tmp_path / "state"))
+    one, other, words = EDGES[edge]
+    (given, said), (its, its_text) = (
+        outward(tmp_path / name, HEADER, rows) for name, rows in (("one", one), ("other", other))
+    )
+    assert given == its
+    assert words in its_text
+    assert words not in said
+    offer, everything = ["offer"], ["envelopes", "message", "offer"]
+    waits, refuses = (0, offer), (2, offer)
+    assert given == [
+        *(waits, waits),
+        # Nobody answers, and no.
+        *(refuses, waits, refuses, waits),
+        # Yes; but the table is written again before the message is made.
+        *(waits, waits),
+        *(waits, (0, everything)),
+    ]
 
 
 def played(folder, misfits):

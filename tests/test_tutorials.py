@@ -21,7 +21,7 @@ STEP = re.compile(r"<!-- step: (\d+) -->\n```bash\n(.*?)```", re.DOTALL)
 
 
 def typed(words):
-    done = CliRunner().invoke(main, words)
+    done = CliRunner().invoke(main, words, input="y\n")
     assert done.exit_code == 0, f"vertimrf {' '.join(words)}: {done.output}"
     return done.output
 

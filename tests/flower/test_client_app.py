@@ -1,5 +1,6 @@
 """The party's side of a run over Flower: what it takes, what it gives, and what it keeps to itself."""
 
+import os
 import threading
 
 import pyarrow as pa
@@ -99,6 +100,21 @@ def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
     )
     # The operator's own `status` says so.
     assert len(run.state().left_out) == (2 if added else 0)
+
+
+@pytest.mark.parametrize("added", [{}, {"id": [None]}])
+def test_a_table_written_since_its_operator_looked_waits_by_the_same_word(folders, added):
+    planned(folders)
+    folders.accept("hospital")
+    path = folders.party("hospital").settings.table
+    whole = pq.read_table(path)
+    row = pa.table({"id": [5000], "a": [1], "total": [2]} | added, whole.schema)
+    pq.write_table(pa.concat_tables([whole, row] if added else [whole]), path)
+    os.utime(path, (1, 1))
+    for word, files in (("acceptance", {"offer"}), ("done", {"offer", "envelopes", "message"})):
+        answer = ask(Parcel("hospital", wants=ALL), folders.node("hospital"))
+        assert (answer.word, set(answer.files)) == (word, files)
+        folders.accept("hospital")
 
 
 @pytest.mark.parametrize("name", ["../key", "/etc/passwd", "a" * 99, ""])

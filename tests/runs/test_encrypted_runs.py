@@ -1,6 +1,7 @@
 """Encrypted counts in run folders: the order of files, what the relay sees, what is done once, and what is refused."""
 
 import itertools
+import os
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -134,6 +135,7 @@ def test_every_role_receives_as_much_whatever_is_in_the_tables(copied, tmp_path)
 def replace_table(party, table):
     settings = (party.folder / "run.toml").read_text()
     (party.folder / "run.toml").write_text(settings.replace(party.settings.table, str(table)))
+    party.accept(party.plan.fingerprint)
 
 
 def test_rows_of_another_run_or_altered_ones_are_refused(run):
@@ -227,6 +229,22 @@ def test_rows_and_message_are_of_one_table(run, tmp_path):
     assert "message" not in changed.outgoing()
 
 
+def test_rows_and_answers_wait_for_the_word_on_a_table_written_since(run, tmp_path):
+    hospital, insurer = run.parties.values()
+    first = {}
+    for party, name, came in ((hospital, ROWS, {}), (insurer, ANSWERS, first)):
+        table = tmp_path / f"{party.name}.csv"
+        table.write_bytes(Path(party.settings.table).read_bytes())
+        replace_table(party, table)
+        os.utime(table, (1, 1))
+        assert name not in party.advance(came)
+        assert "you" in [step.on for step in party.state().waits_for]
+        party.accept(run.server.plan.fingerprint)
+        given = party.advance(came)
+        assert name in given
+        first |= {ROWS: given.get(ROWS)}
+
+
 @pytest.fixture
 def calls(monkeypatch):
     """How often each party read its table, measured it, digested it and encrypted it."""
@@ -286,16 +304,20 @@ def test_different_people_are_one_sentence_and_the_table_is_read_again_after_it(
     """The operator corrects it while the process waits."""
     _, insurer, _ = three.parties.values()
     table = Path(insurer.settings.table)
-    whole = table.read_text()
+    whole, written = table.read_text(), table.stat().st_mtime_ns
     rows = three.parties["hospital"].advance({})
     try:
         table.write_text("\n".join(whole.splitlines()[:-1]) + "\n")
+        three.accept("insurer")
         with pytest.raises(MessageError, match=r"same ids.*plan with count sketches"):
             insurer.advance({ROWS: rows[ROWS]})
         assert "do not hold the same ids" in insurer.state().stopped
     finally:
         table.write_text(whole)
+        # Other tests' runs have been accepted for it.
+        os.utime(table, ns=(written, written))
     assert ANSWERS not in insurer.outgoing()
+    three.accept("insurer")
     assert ANSWERS in insurer.advance({})
 
 

@@ -5,11 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import commands
 import pytest
 from commands import good, run
 from runs.conversation import RECORDS, SCHEMA, write_tables
+
+from vertimrf.runs.party_run import PartyRun
 
 PLANNING = f"--schema schema.toml --epsilon 1 --expected-records {RECORDS} --message-mb 0.05"
 
@@ -45,7 +48,7 @@ def start():
 def accept(name):
     """A party takes the plan, and accepts what the server read out."""
     good(f"run party {name}")
-    good(f"accept {name}", status("server")["plan"])
+    good(f"accept --anyway {name}", status("server")["plan"])
 
 
 def status(folder):
@@ -58,7 +61,9 @@ def test_a_run_by_one_command_a_role_and_one_acceptance(place, monkeypatch):
         output = good(f"run party {name}")
         assert "waits for you" in output
         assert f"vertimrf accept {place / name} FINGERPRINT" in output
-        assert "Accepted: the plan" in good(f"accept {name}", *status("server")["plan"].split("-"))
+        assert "Accepted: the plan" in good(
+            f"accept --anyway {name}", *status("server")["plan"].split("-")
+        )
         assert status(name)["steps"][2]["status"] == "done"
         good(f"run party {name}")
     # The server passes the envelope of the first party on.
@@ -143,7 +148,13 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
     to_parties()
     for name in ("hospital", "insurer"):
         good(f"run party at-{name}/run")
-        good(f"accept at-{name}/run", status("at-server/run")["plan"])
+        assert (
+            "Nobody said yes"
+            in run(f"accept at-{name}/run", status("at-server/run")["plan"]).output
+        )
+        good(f"run party at-{name}/run")
+        assert os.listdir(f"at-{name}/files/parties/{name}") == ["offer"]
+        good(f"accept --anyway at-{name}/run", status("at-server/run")["plan"])
         good(f"run party at-{name}/run")
     # A file that was cut off on its way counts as not come yet; carried again, it is taken.
     to_server()
@@ -170,13 +181,118 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
 
 def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
     start()
-    accept("hospital")
     (place / "hospital.csv").write_text("id,smoker,room\n1,0,2\n")
+    accept("hospital")
     output = refused("run party hospital --wait")
     assert "hospital.csv" in output
     assert status("hospital")["stopped"] in output
     # What was made before is out all the same.
     assert (place / "x" / "parties" / "hospital" / "envelopes").exists()
+
+
+def test_ids_that_no_other_party_has_are_not_released_without_the_operators_word(place):
+    """The schema says that ids have no leading zeros, and the hospital's table has ids of six digits."""
+    replace(SCHEMA, ids="9").save("schema.toml")
+    lines = (place / "hospital.csv").read_text().splitlines()
+    padded = [
+        lines[0],
+        *(f'"{i:06d}"{line[line.index(",") :]}' for i, line in enumerate(lines[1:])),
+    ]
+    (place / "hospital.csv").write_text("\n".join(padded) + "\n")
+    start()
+    good("run party hospital")
+    fingerprint = status("server")["plan"]
+    for answer, asked in ((None, ""), ("n\n", "n")):
+        done = run("accept hospital", fingerprint, answer=answer)
+        assert done.exit_code == 2
+        assert f"Problem: {place}/hospital.csv" not in done.output
+        assert "Problem: 300 of 300 ids do not have the form '9', so no other party" in done.output
+        assert (
+            f"1 problem, see above. Make and give the message of it? [y/N]: {asked}\n"
+            in done.output
+        )
+        assert done.output.splitlines()[-1].startswith("Error: Nobody said yes")
+        assert "waits for you" in good("run party hospital")
+        assert os.listdir("x/parties/hospital") == ["offer"]
+        assert [s["on"] for s in status("hospital")["steps"] if s["status"] == "waits"] == ["you"]
+    # A killed process has written down the table and not the plan, or a draft.
+    (place / "hospital" / "accepted").mkdir()
+    table = PartyRun("hospital").table_as_it_is
+    (place / "hospital" / "accepted" / "table").write_text(table)
+    (place / "hospital" / "accepted" / ".0123abcd.plan").write_text("half")
+    good("run party hospital")
+    assert os.listdir("x/parties/hospital") == ["offer"]
+    said = good("accept --anyway hospital", fingerprint)
+    assert "Problem: 300 of 300 ids" in said
+    assert "[y/N]" not in said
+    good("run party hospital")
+    assert sorted(os.listdir("x/parties/hospital")) == ["envelopes", "message", "offer"]
+    # The other party's ids are in order, and its operator is asked all the same.
+    good("run party insurer")
+    question = "the check found no problem. Make and give the message of it?"
+    assert question in run("accept insurer", fingerprint).output
+    assert "Accepted" in run("accept insurer", fingerprint, answer="y\n").output
+
+
+def test_a_table_written_after_the_acceptance_waits_for_another(place):
+    start()
+    accept("hospital")
+    # A command that goes on meanwhile takes the settings that were accepted.
+    goes_on = PartyRun("hospital")
+    table, settings = place / "hospital.csv", place / "hospital" / "run.toml"
+    fingerprint = status("server")["plan"]
+
+    def waits():
+        said = good("run party hospital")
+        assert f"{table} was written, or {settings} edited, after you accepted the plan" in said
+        assert f"`vertimrf accept {place}/hospital {fingerprint}` checks the table as it is" in said
+        return set(os.listdir("x/parties/hospital"))
+
+    os.utime(table, (1, 1))
+    assert waits() == {"offer"}
+    accept("hospital")
+    # After the secret was drawn, and before anything is made of the table.
+    goes_on.advance({}, release=False)
+    settings.write_text(settings.read_text().replace('id = "id"', 'id = "smoker"'))
+    assert waits() == {"offer", "envelopes"}
+    assert "message" not in goes_on.advance({})
+    assert "have only 2 ids" in good("accept --anyway hospital", fingerprint)
+    settings.write_text(settings.read_text().replace('id = "smoker"', 'id = "id"'))
+    assert waits() == {"offer", "envelopes"}
+    accept("hospital")
+    assert "message" in goes_on.advance({})
+    assert not goes_on.state().left_out
+    # What is on record needs no table.
+    table.unlink()
+    assert status("hospital")["done"]
+    table.write_text("id\n")
+    assert status("hospital")["done"]
+
+
+def test_a_table_changed_between_the_check_and_the_answer_is_not_accepted(place, monkeypatch):
+    start()
+    good("run party hospital")
+
+    def changed(question):
+        os.utime("hospital.csv", (1, 1))
+        return True
+
+    monkeypatch.setattr("click.confirm", changed)
+    good("accept hospital", status("server")["plan"])
+    assert "after you accepted the plan" in good("run party hospital")
+
+
+def test_a_wrong_column_of_ids_is_noticed_before_the_offer(place):
+    start = "run party hospital --name hospital --table hospital.csv --exchange x --id"
+    assert "has no id column 'key'; its columns are 'id', 'smoker'" in refused(f"{start} key")
+    assert "has no person column 'who'" in refused(f"{start} id --person who")
+    assert not (place / "hospital").exists()
+    assert not (place / "x" / "parties").exists()
+    # One record can decide how many ids are few: so this is said, and holds nothing back.
+    said = good(f"{start} smoker").splitlines()
+    assert said[0].startswith("Warning: ")
+    assert "300 records have only 2 ids, and a record needs an id of its own" in said[0]
+    assert os.listdir("x/parties/hospital") == ["offer"]
 
 
 def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(place):
@@ -247,7 +363,7 @@ def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sent
     table = (place / "hospital.csv").read_text()
     # A table without a column stops the run.
     (place / "hospital.csv").write_text("id,smoker\n1,0\n")
-    good("accept hospital", status("server")["plan"])
+    good("accept --anyway hospital", status("server")["plan"])
     assert run("run party hospital").exit_code == 2
     at = place / "hospital" / name
     obstruct(at)

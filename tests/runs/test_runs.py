@@ -256,16 +256,17 @@ def test_a_party_missing_is_named(planned):
 
 def test_work_that_fails_is_said_until_it_does_not_and_others_go_on(planned):
     party = planned.parties["hospital"]
-    planned.accept("hospital")
     table = planned.folder / "hospital.csv"
     good = table.read_text()
     table.write_text(good.replace("ward", "room", 1))
+    planned.accept("hospital")
     with pytest.raises(SchemaError, match=r"hospital\.csv lacks the column 'ward'"):
         party.advance({})
     assert party.state().stopped
     assert "Stopped" in party.state().text()
     assert sorted(party.outgoing()) == ["envelopes", "offer"]
     table.write_text(good)
+    planned.accept("hospital")
     assert "message" in party.advance({})
     assert party.state().stopped is None
 
@@ -329,7 +330,7 @@ def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, plan
     assert (party.folder / "key").read_bytes() == key
     with pytest.raises(RunError, match="a run with another id, table"):
         PartyRun.create(
-            party.folder, name="hospital", table=planned.folder / "insurer.csv", id="person"
+            party.folder, name="hospital", table=planned.folder / "insurer.csv", id="tariff"
         )
     with pytest.raises(RunError, match="another epsilon"):
         serve(planned.server.folder, epsilon=2.0)

@@ -44,6 +44,58 @@ def print_dropped(dropped: Any) -> None:
         click.echo(line, err=True)
 
 
+def print_check(
+    table: str, id: str | None, schema: Any, party: str, read: Any, plan: Any
+) -> list[str]:
+    """Print what a check of a party's table finds. It is exact.
+
+    Args:
+        table: the table's path.
+        id: its id column.
+        schema: an ``OpenSchema``.
+        party: the party's name.
+        read: how the table is read.
+        plan: the plan, or None.
+
+    Returns:
+        The problems.
+    """
+    from ..party.check import check_table
+
+    outcome = check_table(table, id, schema, party, table, read, plan)
+    for fact in outcome.facts:
+        click.echo(f"  {fact}")
+    problems = [*outcome.problems, *(() if plan is None else _check_message(plan, party))]
+    for note in outcome.notes:
+        click.echo(f"Note: {note}")
+    for problem in problems:
+        click.echo(f"Problem: {problem}", err=True)
+    return problems
+
+
+def _check_message(plan: Any, party: str) -> list[str]:
+    """Print the size of a party's message. Return a sentence if the disk has no room for it."""
+    from ..files.atomic import check_space
+    from ..files.state import state_folder
+    from ..plan.forecast import forecast
+
+    index = plan.party_names.index(party)
+    size = plan.message_size(index)
+    # Releases are recorded in the state folder, which may not exist yet.
+    state = state_folder()
+    short = check_space(next(path for path in (state, *state.parents) if path.exists()), size)
+    if (estimate := forecast(plan)) is not None:
+        click.echo(
+            f"  The message: about {size / 1e6:.1f} MB. Making it takes {estimate.parties[index]}."
+        )
+    return [short] if short else []
+
+
+def how_many(problems: Sequence[str]) -> str:
+    """The number of problems, in words."""
+    return f"{len(problems)} problem{'s' * (len(problems) > 1)}"
+
+
 def party_run(table: str, *given: Any) -> Any:
     """A party's run that has a plan, given its folder. None if ``table`` is no run folder.
 

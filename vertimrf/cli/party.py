@@ -10,7 +10,7 @@ import click
 from ..errors import PlanError
 from ..files.results import STDOUT
 from ..tables.read_options import ReadOptions
-from .common import party_run
+from .common import how_many, party_run, print_check
 from .group import main
 from .options import missing_options, reads_tables
 from .outputs import check_writable, write_json
@@ -38,7 +38,6 @@ def check(
     Name the party's run FOLDER, or a TABLE with the options. The figures printed are exact: keep
     them private.
     """
-    from ..party.check import check_table
     from ..plan.open_schema import OpenSchema
     from ..plan.plan import Plan
 
@@ -56,38 +55,14 @@ def check(
         party = party or names[0]
     elif needed := missing_options({"--name": party, "--id": id_column}):
         raise PlanError(f"The schema has several parties, so {needed} are needed as well.")
-    outcome = check_table(table, id_column, schema, party, table, read, plan)
-    for fact in outcome.facts:
-        click.echo(f"  {fact}")
-    problems = [*outcome.problems, *(() if plan is None else _check_message(plan, party))]
-    for note in outcome.notes:
-        click.echo(f"Note: {note}")
+    problems = print_check(table, id_column, schema, party, read, plan)
     if problems:
-        for problem in problems:
-            click.echo(f"Problem: {problem}", err=True)
-        count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
-        raise PlanError(f"{table} has {count}. Nothing was released: correct it, and check again.")
+        raise PlanError(
+            f"{table} has {how_many(problems)}. Nothing was released: correct it, and check again."
+        )
     click.echo(
         f"{table} is ready for {schema_file if plan is None else f'the plan {plan.fingerprint}'}."
     )
-
-
-def _check_message(plan: Any, party: str) -> list[str]:
-    """Print the size of a party's message. Return a sentence if the disk has no room for it."""
-    from ..files.atomic import check_space
-    from ..files.state import state_folder
-    from ..plan.forecast import forecast
-
-    index = plan.party_names.index(party)
-    size = plan.message_size(index)
-    # Releases are recorded in the state folder, which may not exist yet.
-    state = state_folder()
-    short = check_space(next(path for path in (state, *state.parents) if path.exists()), size)
-    if (estimate := forecast(plan)) is not None:
-        click.echo(
-            f"  The message: about {size / 1e6:.1f} MB. Making it takes {estimate.parties[index]}."
-        )
-    return [short] if short else []
 
 
 @main.command()

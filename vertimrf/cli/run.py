@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ExchangeError, PlaceError, PlanError
+from ..errors import ExchangeError, PlaceError, PlanError, RunError, VertiMRFError
 from ..plan.options import PlanOptions
 from ..tables.read_options import ReadOptions
-from .common import compile_kernels
+from .common import compile_kernels, how_many, print_check
 from .group import main
 from .options import begins_run, makes_plan, reads_tables, runs
 from .outputs import check_writable, write_json
@@ -134,15 +134,40 @@ def run_server(
 @main.command()
 @click.argument("folder")
 @click.argument("fingerprint", nargs=-1, required=True)
-def accept(folder: str, fingerprint: Sequence[str]) -> None:
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="Accept the plan whatever the check of the table finds. Without it, you are asked.",
+)
+def accept(folder: str, fingerprint: Sequence[str], anyway: bool) -> None:
     """Accept the plan of a party's run, given the whole FINGERPRINT that the other roles read out.
 
     Compare it over a channel that the server does not control, such as the phone. Case, dashes and
     spaces do not matter.
+
+    The table is checked as by `vertimrf check`, and you are asked whether to go on, whatever was
+    found. The figures printed are exact: keep them private.
     """
+    from ..plan.open_schema import OpenSchema
     from ..runs.party_run import PartyRun
 
-    click.echo(PartyRun(folder).accept(" ".join(fingerprint)))
+    role, words = PartyRun(folder), " ".join(fingerprint)
+    plan, settings, as_it_is = role.plan_of(words), role.settings, role.table_as_it_is
+    try:
+        problems = print_check(
+            settings.table, settings.id, OpenSchema(plan.schema, {}), role.name, settings, plan
+        )
+    except VertiMRFError as error:
+        click.echo(f"Problem: {error}", err=True)
+        problems = [str(error)]
+    # The question is the same for every table: if findings decided, one record could.
+    found = f"{how_many(problems)}, see above" if problems else "the check found no problem"
+    if not anyway and not _said_yes(f"{settings.table}: {found}. Make and give the message of it?"):
+        raise RunError(
+            "Nobody said yes, so the plan is not accepted, and nothing is released: correct the table, and accept again; or add "
+            "--anyway."
+        )
+    click.echo(role.accept(words, as_it_is))
 
 
 @main.command()
@@ -169,6 +194,15 @@ def status(folder: str, json_file: str | None) -> None:
     write_json(json_file, state.to_json())
     if json_file != "-":
         click.echo(state.text())
+
+
+def _said_yes(question: str) -> bool:
+    """Whether the operator says yes. Where nobody is asked, nobody does."""
+    try:
+        return click.confirm(question)
+    except click.Abort:
+        click.echo()
+        return False
 
 
 def _print_files(role: Any) -> None:

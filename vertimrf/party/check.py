@@ -19,10 +19,19 @@ from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..plan.schema import Schema
-from ..tables.arrow import Pieces, Source
+from ..tables.arrow import Pieces, Source, open_pieces
 from ..tables.derived import breaking, with_derived
 from ..tables.formats import UNDECODED
-from ..tables.ids import MAX_SHAPES, IdKeys, as_texts, format_ids, id_form, id_shapes
+from ..tables.ids import (
+    MAX_SHAPES,
+    IdKeys,
+    as_texts,
+    few_ids,
+    format_ids,
+    id_form,
+    id_shapes,
+    plain_ids,
+)
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded, column_numbers, extra_columns
@@ -130,6 +139,36 @@ def check_table(
             f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party."
         )
     return Check(tuple(problems), tuple(notes), tuple(facts))
+
+
+def check_ids(source: Source, id: str, read: ReadOptions = DEFAULT) -> str:
+    """Check a table's columns of ids before there is a plan.
+
+    Args:
+        source: the party's table.
+        id: name of the id column.
+        read: how the table is read.
+
+    Returns:
+        A sentence for the operator if the first records have too few ids; else an empty one. One
+        record can decide that, so it must hold nothing back.
+
+    Raises:
+        TableError: the table cannot be read, or lacks the column of record or person ids, or their
+            type cannot be that of ids.
+    """
+    pieces = open_pieces(source, read)
+    columns = Columns(id, (), pieces.where, IdKeys.drawn(), read)
+    columns.check(pieces.names)
+    for piece in pieces.read(columns.wanted, lambda *_: None):
+        if columns.person is not None:
+            plain_ids(piece[columns.person], columns.owners)
+        ids = as_texts(format_ids(piece[id], read.id_format, columns.ids), columns.ids)
+        # Of a record of a person, the id may be another person's too.
+        return (
+            "" if columns.person else few_ids(pc.count_distinct(ids).as_py(), len(ids), columns.ids)
+        )
+    return ""
 
 
 def _broken(source: Source, schema: Schema, where: str, read: ReadOptions) -> Iterator[str]:

@@ -2,14 +2,19 @@
 
 The files in the folder are the state of the run. A party releases nothing before its operator
 accepts the plan's fingerprint, which all roles compare over a channel that the server does not
-control. A release is recorded on this machine before anybody receives it
-(:mod:`vertimrf.party.releases`), and the recorded bytes are given again. If the record is lost, or
-on another machine, the folder's key and the same table give the same bytes.
+control, for the table as it is then. `vertimrf accept` shows what a check finds in the table, and
+asks whatever that is: if findings decided, one record could decide whether a message comes. A table
+that was written later waits for another acceptance, by the time of writing alone.
+
+A release is recorded on this machine before anybody receives it (:mod:`vertimrf.party.releases`),
+and the recorded bytes are given again. If the record is lost, or on another machine, the folder's
+key and the same table give the same bytes.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MessageError, PlanError, RunError, TableError
 from ..files.atomic import MAX_JSON, MAX_KEY, check_space, parse_json
-from ..files.canonical import same_fingerprint
+from ..files.canonical import canonical, same_fingerprint
 from ..keys import PrivateKey, called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
@@ -43,7 +48,7 @@ from .files import (
     read_plan,
     tells_match,
 )
-from .folder import RECEIVED, SETTINGS, RunFolder, create, settings_as
+from .folder import RECEIVED, SETTINGS, RunFolder, create, read_settings, settings_as
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
@@ -52,7 +57,11 @@ if TYPE_CHECKING:
     from ..party.releases import Releases
     from ..tables.table import Table
 
+LOG = logging.getLogger("vertimrf")
+
 SECRET, ACCEPTANCE, ACCEPTED = "secret", "acceptance", "accepted"
+# What tells the table that the operator looked at from one that was written later.
+TABLE = "table"
 COUNTING_KEY = "counting-key"
 
 
@@ -87,8 +96,8 @@ class PartyRun(Run):
 
     def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
         files = RunFolder(folder, "party")
-        self.settings = settings_as(PartySettings, files.settings, files.path)
-        super().__init__(files, self.name, (RECEIVED, PLAN), {self.name: ()})
+        name = settings_as(PartySettings, files.settings, files.path).name
+        super().__init__(files, name, (RECEIVED, PLAN), {name: ()})
         if self._folder.key.party != self.name:
             raise RunError(
                 f"{self.folder / SETTINGS} has the name {self.name!r}, but the key in the folder is that of "
@@ -123,13 +132,17 @@ class PartyRun(Run):
 
         Raises:
             RunError: the folder belongs to another run, or has other files.
-            TableError: there is no such table.
+            TableError: there is no such table, or it lacks the columns of ids.
             MessageError: the name is not usable.
         """
+        from ..party.check import check_ids
+
         check_name(name)
         path = Path(table).absolute()
         if not path.exists():
             raise TableError(f"There is no table {path}; name the party's file.")
+        if doubt := check_ids(path, id, read):
+            LOG.warning("%s", doubt)
         if (place := folder_of(exchange)) is not None:
             check_apart(Path(folder), place)
         settings = PartySettings(
@@ -140,9 +153,14 @@ class PartyRun(Run):
         return cls(folder, options)
 
     @property
+    def settings(self) -> PartySettings:
+        """The settings as they stand in the folder, also if they were edited since."""
+        return settings_as(PartySettings, read_settings(self.folder), self.folder)
+
+    @property
     def name(self) -> str:
         """The party's name."""
-        return self.settings.name
+        return self.role
 
     @property
     def accepted_plan(self) -> Plan | None:
@@ -167,16 +185,24 @@ class PartyRun(Run):
         """
         return self.given()[self.name]
 
-    def accept(self, fingerprint: str) -> str:
-        """Accept the plan, given its fingerprint as the other roles read it out.
+    @property
+    def table_as_it_is(self) -> str:
+        """When the table was written, and how it is read; empty if there is no table.
 
-        Another process may work in the folder at the same time.
+        No cell decides it.
+        """
+        try:
+            written = Path(self.settings.table).stat().st_mtime_ns
+        except OSError:
+            return ""
+        read = {**asdict(self.settings), "exchange": None}
+        return canonical({"read": read, "written": written}).decode()
+
+    def plan_of(self, fingerprint: str) -> Plan:
+        """The plan that came, if it has the fingerprint that the other roles read out.
 
         Args:
             fingerprint: the whole fingerprint, in any case, with or without dashes and spaces.
-
-        Returns:
-            A sentence that says what was accepted.
 
         Raises:
             RunError: no plan has come, or another one was accepted before.
@@ -199,7 +225,28 @@ class PartyRun(Run):
             raise RunError(
                 f"Another plan was accepted in {self.folder} before. Make a new folder for another run."
             )
+        return plan
+
+    def accept(self, fingerprint: str, table: str | None = None) -> str:
+        """Accept the plan for a table that the operator has looked at.
+
+        Whatever is in the table, nothing is released before that, and none that was written later.
+        Another process may work in the folder at the same time.
+
+        Args:
+            fingerprint: as for :meth:`plan_of`.
+            table: :attr:`table_as_it_is` before the operator looked; default now.
+
+        Returns:
+            A sentence that says what was accepted.
+
+        Raises:
+            As :meth:`plan_of`.
+        """
+        plan = self.plan_of(fingerprint)
         self._folder.drop_drafts(ACCEPTED)
+        seen = self.table_as_it_is if table is None else table
+        self._folder.write(seen.encode(), ACCEPTED, TABLE)
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
         warnings = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
         label = " ".join([str(plan.standing), *warnings])
@@ -247,11 +294,14 @@ class PartyRun(Run):
         yield Step(
             name=ACCEPTANCE,
             needs=(PLAN,),
-            done=accepted is not None,
+            done=accepted is not None and self._is_looked_at(accepted),
             did="the plan's fingerprint was compared and accepted",
             todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, because the run will not "
             f"stop for them; compare the plan's whole fingerprint, {fingerprint}{_ids(plan)}, with the server and all other parties by "
-            f"phone; then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
+            f"phone; then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out"
+            if accepted is None
+            else f"waits for you: {self.settings.table} was written, or {self.folder / SETTINGS} edited, after you accepted the plan; "
+            f"`vertimrf accept {self.folder} {fingerprint}` checks the table as it is now, and asks",
             later="accept the plan",
             on="you",
         )
@@ -283,7 +333,7 @@ class PartyRun(Run):
                 yield self._between(file, accepted)
         yield Step(
             name=MESSAGE,
-            needs=(SECRET, f"{ANSWERS} of others"),
+            needs=(ACCEPTANCE, SECRET, f"{ANSWERS} of others"),
             done=self.released,
             did="made, on record, and given to the server whenever it asks",
             todo=f"to be made from {self.settings.table}",
@@ -327,7 +377,7 @@ class PartyRun(Run):
             )
         return Step(
             name=file.kind,
-            needs=(SECRET,) if file.kind == ROWS else (SECRET, f"{ROWS} of others"),
+            needs=(ACCEPTANCE, SECRET, *([] if file.kind == ROWS else [f"{ROWS} of others"])),
             done=accepted is not None and self._is_made(accepted, file.name),
             did=f"for {file.receiver!r} made, on record, and given to the server whenever it asks",
             todo=f"for {file.receiver!r}, to be made from {self.settings.table}",
@@ -507,6 +557,14 @@ class PartyRun(Run):
     def _is_made(self, plan: Plan, file: str) -> bool:
         """Whether a file of an accepted plan is on record."""
         return self._releases.made(plan.digest(), self._index, file)
+
+    def _is_looked_at(self, plan: Plan) -> bool:
+        """Whether a plan was accepted for the table as it is. A message on record needs no table,
+        and where there is none, making the message says so.
+        """
+        now = self.table_as_it_is
+        looked_at = not now or self._folder.read(ACCEPTED, TABLE) == now.encode()
+        return looked_at or self._is_made(plan, MESSAGE)
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()

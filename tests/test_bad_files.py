@@ -25,11 +25,10 @@ from vertimrf.errors import (
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
 from vertimrf.files.canonical import MAX_DEPTH, json_of
-from vertimrf.message import Message
+from vertimrf.message import Message, bins_of, one_way_counts
 from vertimrf.model.junction_tree import checked_tree, junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
 from vertimrf.party.check import check_memory
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Release, Releases
@@ -42,7 +41,6 @@ from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
 from vertimrf.privacy.standing import Standing
-from vertimrf.server.server import Server
 from vertimrf.tables.arrow import read_arrow
 from vertimrf.tables.ids import shown
 
@@ -275,20 +273,16 @@ def test_counts_that_no_table_has_are_refused(plan, messages):
 
 def test_far_more_records_than_expected_are_not_sampled(plan, messages):
     """Every cell is below its bound, and all together are not."""
-    bad = [
-        replace(
-            m,
-            count=None if m.count is None else 20_000,
-            marginals=tuple(
-                replace(marginal, counts=np.full_like(marginal.counts, 20_000 * marginal.units))
-                for marginal in m.marginals
-            ),
-        )
-        for m in messages
-    ]
-    bad = [Message.from_bytes(m.to_bytes(plan), plan) for m in bad]
-    with pytest.raises(MessageError, match="has about"):
-        Server(plan, RunOptions()).read(bad)
+    bad = replace(
+        messages[1],
+        marginals=tuple(
+            replace(m, counts=np.full_like(m.counts, 30_000 * m.units // m.counts.size))
+            for m in messages[1].marginals
+        ),
+    )
+    bad = replace(bad, bins=bins_of(plan, 1, one_way_counts(bad.marginals)))
+    with pytest.raises(MessageError, match="it has about 30,000 records, but the plan expects 200"):
+        Message.from_bytes(bad.to_bytes(plan), plan)
 
 
 # Models.

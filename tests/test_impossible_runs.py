@@ -203,7 +203,7 @@ def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch):
     monkeypatch.setattr("vertimrf.server.server.combine_graphs", beyond)
     with pytest.raises(
         ModelError,
-        match=r"No model fits both the messages and the schema. About .* impossible combination 1",
+        match=r"No model fits the messages of 'one', 'two'. They contradict the schema. About .* impossible combination 1",
     ):
         run_protocol(plan, dealt(stated, np.stack([sex, sex])))
     plan = planned(true, epsilon=5.0)

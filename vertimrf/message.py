@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Bytes, Integers
+from .arrays import Bytes, Floats, Integers
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes
 from .files.bits import pack_bits, packed_size, unpack_bits
 from .files.results import save
 from .keys import PrivateKey, called, open_sealed, seal
-from .model.measurement import BinMap, Measurement, binned_sizes
+from .model.measurement import BinMap, Measurement, bin_table, binned_sizes
+from .plan.groups import cut_groups
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
@@ -38,8 +39,9 @@ KIND = "party message"
 OVERHEAD = 1 << 20
 MARGINAL_HEADER = 512
 RECORDS_OVER_EXPECTED = 100
-# Noise never exceeds this many standard deviations.
-NOISE_REACHES = 40.0
+# Noise never exceeds this many standard deviations. Sums of counts are compared more strictly, so
+# that a fit (CONTRADICTION of model/fit.py) meets no contradiction within one message.
+NOISE_REACHES, SUMS_REACH = 40.0, 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,23 +274,18 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     party = header["party"]
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
         raise MessageError(f"party {party!r} is not one of the plan's {len(plan.local)}.")
-    sizes = plan.schema.sizes
     marginals = _marginals(header["marginals"], arrays, plan, party)
-    bins = []
-    number = itertools.count()
     groups = plan.groups_of(party)
-    for index in groups:
-        group = plan.groups[index]
-        maps = []
-        for attribute, count in zip(group.attributes, group.bins, strict=True):
-            maps.append(
-                _array(arrays, f"bins{next(number)}", np.uint16, (sizes[attribute],)).astype(
-                    np.int64
+    bins = bins_of(plan, party, one_way_counts(marginals))
+    stated = itertools.count()
+    for index, maps in zip(groups, bins, strict=True):
+        for attribute, bin_of in zip(plan.groups[index].attributes, maps, strict=True):
+            sent = _array(arrays, f"bins{next(stated)}", np.uint16, bin_of.shape)
+            if not np.array_equal(sent, bin_of):
+                raise MessageError(
+                    f"its bins of {plan.schema.names[attribute]!r} are not those that follow from its one-way marginal: "
+                    "have it made again."
                 )
-            )
-            if maps[-1].max() >= count:
-                raise MessageError(f"bins of {plan.schema.names[attribute]!r} exceed {count}.")
-        bins.append(tuple(maps))
     sketches: list[Bytes] = []
     if plan.sketch is not None:
         rows = int(header["rows"]) if plan.publishes_rows and groups else 0
@@ -304,6 +301,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         raise MessageError("the first party, and it alone, states a record count.")
     if count is not None:
         _check_counts("the record count", count, plan.expected_records, plan.count_sigma)
+    _check_sums(plan, marginals, count)
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
     expected += len(tables)
     if len(arrays) != expected:
@@ -315,7 +313,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         private=Standing.from_json(header.get("standing")) == plan.standing,
         count=count,
         marginals=tuple(marginals),
-        bins=tuple(bins),
+        bins=bins,
         sketches=tuple(sketches),
         agreement=tuple(agreement),
         tables=tables,
@@ -333,6 +331,7 @@ def _marginals(
     varying = plan.schema.varying(name)
     marginals: list[LocalMarginal] = []
     merged: dict[int, BinMap] = {}
+    others: set[tuple[int, ...]] = set()
     for i, entry in enumerate(entries):
         attributes = tuple(int(a) for a in entry["attributes"])
         if list(attributes) != sorted(set(attributes) & set(varying)):
@@ -340,10 +339,7 @@ def _marginals(
                 f"marginal {i} is of attributes that are not the party's own, or not in order."
             )
         if i == len(varying) and [m.attributes for m in marginals] == [(a,) for a in varying]:
-            one_way = {a: m.counts for a, m in first_one_way(marginals).items()}
-            merged = merged_values(
-                one_way, plan.local[party].one_way_sigma, merging(plan.schema, name)
-            )
+            merged = _merged(plan, party, one_way_counts(marginals))
         bins = tuple(merged.get(a) for a in attributes)
         shape = binned_sizes([sizes[a] for a in attributes], bins)
         contrasts = plan.local[party].contrasted(shape)
@@ -354,6 +350,14 @@ def _marginals(
         counts = _array(arrays, f"marginal{i}", np.int64, kept)
         merging_bins = bins if any(m is not None for m in bins) else ()
         marginals.append(LocalMarginal(attributes, counts, sigma, units, merging_bins, contrasts))
+        # A party measures no set of attributes twice, and none that its cliques cannot hold.
+        large = len(shape) > 1 and math.prod(shape) > plan.local[party].largest_clique
+        if large or attributes in others:
+            raise MessageError(
+                f"marginal {i} repeats another, or has more cells than the plan allows: have it made again."
+            )
+        if i >= len(varying):
+            others.add(attributes)
     _check_marginals(marginals, plan.local[party], varying, plan.expected_records)
     return marginals
 
@@ -397,6 +401,116 @@ def _check_counts(
         raise MessageError(
             f"{what} has counts from {least:.6g} to {most:.6g}, which no table that fits the plan has."
         )
+
+
+def _check_sums(plan: Plan, marginals: Sequence[LocalMarginal], count: int | None) -> None:
+    """Refuse counts that sum to different numbers of records, to fewer than none or to far too many.
+
+    All figures are of the same records, but for the record count of encrypted counts: it includes
+    records that do not fit.
+    """
+    encrypted = isinstance(plan.sketch, EncryptedCountsPlan)
+    figures = record_figures(plan, marginals, None if encrypted else count)
+    if not figures:
+        return
+    records, error = average(figures)
+    for value, sigma in figures:
+        if abs(value - records) > SUMS_REACH * sigma:
+            raise MessageError(
+                f"its counts contradict each other: some sum to {value:,.0f} records, all together to {records:,.0f}. "
+                "No table has both: have it made again."
+            )
+    _check_margins(plan, marginals, max(records, 0.0), error)
+    most = RECORDS_OVER_EXPECTED * plan.expected_records
+    if not -SUMS_REACH * error <= records <= most + SUMS_REACH * error:
+        raise MessageError(
+            f"it has about {records:,.0f} records, but the plan expects {plan.expected_records:,}: correct the message or "
+            "the plan."
+        )
+
+
+def _check_margins(
+    plan: Plan, marginals: Sequence[LocalMarginal], records: float, error: float
+) -> None:
+    """Refuse marginals that contradict those of single attributes, and contrasts of more records
+    than there are.
+
+    Args:
+        plan: the agreed plan.
+        marginals: all of a party.
+        records: its number of records.
+        error: standard error of ``records``.
+    """
+    one_way = first_one_way(marginals)
+    for m in marginals:
+        counts = m.counts / m.units
+        beyond = np.abs(counts) - records
+        wrong = bool((beyond > SUMS_REACH * math.hypot(m.error, error)).any())
+        if not m.contrasts:
+            wrong = False
+            bins = m.bins or (None,) * len(m.attributes)
+            for axis, (a, bin_of) in enumerate(zip(m.attributes, bins, strict=True)):
+                others = tuple(k for k in range(counts.ndim) if k != axis)
+                alone, shape = one_way[a], counts.shape[axis : axis + 1]
+                variance = bin_table(np.full(alone.counts.size, alone.error**2), [bin_of], shape)
+                variance += m.error**2 * counts.size / shape[0]
+                gap = counts.sum(axis=others) - bin_table(alone.counts / 1, [bin_of], shape)
+                wrong |= bool((np.abs(gap) > SUMS_REACH * np.sqrt(variance)).any())
+        if wrong:
+            names = " × ".join(plan.schema.names[a] for a in m.attributes)
+            raise MessageError(
+                f"its marginal of {names} contradicts those of single attributes: no table has both. Have it made again."
+            )
+
+
+def record_figures(
+    plan: Plan, marginals: Iterable[LocalMarginal], count: int | None
+) -> list[tuple[float, float]]:
+    """Numbers of records that a party's released figures state, each with its standard error."""
+    counted = [] if count is None else [(float(count), float(plan.count_sigma))]
+    return counted + [
+        (
+            float(m.counts.sum(dtype=np.float64)) / m.units,
+            m.error * math.sqrt(m.counts.size),
+        )
+        for m in marginals
+        if not m.contrasts
+    ]
+
+
+def average(figures: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Average of figures by their precision, and its standard error."""
+    weights = [error**-2 for _, error in figures]
+    values = [value for value, _ in figures]
+    return float(np.average(values, weights=weights)), sum(weights) ** -0.5
+
+
+def one_way_counts(marginals: Iterable[LocalMarginal]) -> dict[int, Floats]:
+    """By attribute, counts of a party's first one-way marginal of it [shape=(size,), float64]."""
+    return {a: m.counts.astype(np.float64) for a, m in first_one_way(marginals).items()}
+
+
+def bins_of(
+    plan: Plan, party: int, one_way: Mapping[int, Floats]
+) -> tuple[tuple[Integers, ...], ...]:
+    """Bin maps of a party's groups. They follow from its one-way marginals.
+
+    Args:
+        plan: the agreed plan.
+        party: position of the party.
+        one_way: from :func:`one_way_counts`.
+
+    Returns:
+        Per group, in plan order, and attribute of it, the map code -> bin [shape=(size,), int64].
+    """
+    groups = [plan.groups[g] for g in plan.groups_of(party)]
+    return cut_groups(plan.schema, groups, one_way, _merged(plan, party, one_way))
+
+
+def _merged(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> dict[int, Integers]:
+    """Maps code -> merged value of a party's long domains."""
+    long = merging(plan.schema, plan.party_names[party])
+    return merged_values(one_way, plan.local[party].one_way_sigma, long)
 
 
 def _array(

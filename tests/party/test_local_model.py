@@ -274,7 +274,7 @@ def test_a_message_of_more_units_than_the_ledger_has_is_refused():
     for bad, words in (
         ((*message.marginals[:-1], more), "ledger"),
         ((*message.marginals[:-1], sharper), "ledger"),
-        ((*message.marginals, last, *[last] * 9), "ledger"),
+        ((*message.marginals, last), "repeats another"),
         (message.marginals[:2], "one-way"),
         ((*message.marginals[:-1], replace(last, units=0)), "units"),
         ((replace(message.marginals[0], units=2), *message.marginals[1:]), "ledger"),

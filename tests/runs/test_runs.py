@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -17,6 +19,7 @@ from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, Sch
 from vertimrf.files.atomic import DRAFT
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
+from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.runs.files import match_of, read_match
@@ -507,3 +510,59 @@ def test_few_people_in_common_are_told_from_figures_and_their_noise(over):
     # Parties with half as many people as planned have no more in common.
     half = (RecordCount(RECORDS / 2, 1.0),) * 2
     assert not few_in_common(plan, half, [CommonRecords((0, 1), 0.45 * RECORDS, 1.0)])
+
+
+def forged(run, party, change):
+    """Before any message has come: this party's, changed and sealed by itself, and those of all parties."""
+    run.accept()
+    envelopes = {"envelopes": run.parties["hospital"].advance({})["envelopes"]}
+    for name, files in run.server.advance({"hospital": envelopes}).items():
+        run.parties[name].advance(files)
+    sent = {name: {"message": each.advance({})["message"]} for name, each in run.parties.items()}
+    plan, key = run.server.plan, PrivateKey.load(run.parties[party].folder / "key")
+    opened = Message.unseal(
+        sent[party]["message"], plan, PrivateKey.load(run.server.folder / "key")
+    )
+    return change(opened).seal(plan, key), sent
+
+
+def test_bins_that_do_not_follow_from_the_marginals_are_refused_by_name(planned):
+    """A contrast of one bin has no dimensions, by which the server divided, and again each time it went on."""
+
+    def constant(message):
+        return replace(message, bins=tuple((np.zeros_like(a), *b) for a, *b in message.bins))
+
+    wrong, sent = forged(planned, "hospital", constant)
+    planned.server.advance(sent | {"hospital": {"message": wrong}})
+    assert (
+        "The message of 'hospital': its bins of 'smoker' are not those that follow from its one-way marginal: have it made again."
+        in said(planned.server)
+    )
+    planned.server.advance(sent)
+    assert planned.server.result
+
+
+def test_a_party_cannot_stop_the_server_for_good(planned):
+    """Its message is well-formed and matches nobody: its signs are all turned round."""
+
+    def turned(message):
+        most = (1 << planned.server.plan.sketch.bits) - 1
+        return replace(message, sketches=tuple(most - codes for codes in message.sketches))
+
+    wrong, sent = forged(planned, "insurer", turned)
+    server, first = planned.server, planned.server.folder / "received/insurer/message"
+    for received in (sent | {"insurer": {"message": wrong}}, {}):
+        with pytest.raises(
+            MessageError, match=r"insurer \(\d+ records\).* delete its first one, .*received/PARTY"
+        ):
+            server.advance(received)
+        assert "delete its first one" in server.state().text()
+    # A right one does not replace it by itself.
+    with pytest.raises(MessageError, match="delete its first one"):
+        server.advance(sent)
+    assert f"delete {first}" in said(server)
+    first.unlink()
+    assert any(step.on == "'insurer'" for step in server.state().steps)
+    server.advance(sent)
+    assert server.result
+    assert server.state().stopped is None

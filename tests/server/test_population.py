@@ -49,6 +49,16 @@ def test_a_party_whose_people_the_other_has_all_has_none_alone():
     assert result.share(1, 0) == 1
 
 
+def test_more_common_records_than_a_party_has_are_no_estimate():
+    """An error of 50 and one of 30: five of both together are 292 records."""
+    assert overlap((10_000, 3_000), (3_280,)).inner == pytest.approx(3_000, abs=1)
+    with pytest.raises(
+        MessageError,
+        match=r"match 3,310 ± 50 records between one \(10,000 records\) and two \(3,000 records\), more than there are",
+    ):
+        overlap((10_000, 3_000), (3_310,))
+
+
 @given(st.lists(st.floats(0.2, 0.9), min_size=3, max_size=5))
 @settings(deadline=None, max_examples=30)
 def test_parties_that_hold_random_people_have_what_chance_gives_them(shares):

@@ -47,7 +47,11 @@ def _chance(m: Measurement, expected: Floats) -> float:
     but the spread of fewer: (u - 1) (v - 1) for a pair. Cells of an estimate across parties have no
     noise besides that of the interaction, because they are adjusted to known margins. Noise of a
     counted pair's margins is shared with the model.
+
+    A contrast of a single value is no measurement: nothing is far from any model.
     """
+    if not m.dimensions:
+        return 1.0
     spread = 2 / (9 * math.prod(max(count - 1, 1) for count in m.counts.shape))
     root = (m.squares(expected) / m.dimensions) ** (1 / 3)
     return 0.5 * math.erfc((root - 1 + spread) / math.sqrt(2 * spread))

@@ -190,7 +190,7 @@ def _descend(
     progress: Callable[[int, int, float], None] | None,
 ) -> None:
     """Take steps until the residuals of the significant marginals, the first in the dual, are as
-    small as noise.
+    small as noise. Without a cell of enough rows there are none.
     """
     weight = DEFAULT.proximal_weight / dual.typical
     theta = np.zeros_like(dual.measured)
@@ -198,6 +198,8 @@ def _descend(
     tolerance = TOLERANCE * math.sqrt(float(dual.constrained.mean()))
     cells = sum(m.counts.size for m in significant)
     constrained = dual.constrained[:cells]
+    if not constrained.any():
+        return
     noise = np.repeat([m.freedom for m in significant], [m.counts.size for m in significant])[
         constrained
     ]

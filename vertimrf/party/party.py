@@ -22,11 +22,11 @@ from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
-from ..message import LocalMarginal, Message, first_one_way
+from ..message import LocalMarginal, Message, bins_of, one_way_counts
 from ..model.measurement import BinMap
 from ..options import RunOptions
-from ..plan.groups import Group, cut_groups, released_sizes
-from ..plan.merging import merged_values, merging
+from ..plan.groups import Group, released_sizes
+from ..plan.merging import merging
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..published.randomised_response import respond
@@ -342,12 +342,12 @@ class Party:
                 [[self._varying.index(a) for a in attributes] for attributes in self._linked()],
                 long,
             )
-            one_way = self._one_way(released)
             marginals = tuple(
                 replace(m, attributes=tuple(self._varying[a] for a in m.attributes))
                 for m in released
             )
-            return LocalRelease(marginals, one_way, self._bins(one_way))
+            one_way = one_way_counts(marginals)
+            return LocalRelease(marginals, one_way, bins_of(plan, self._index, one_way))
 
     def _message(self, records: Records, noise: KeyedNoise) -> Message:
         plan = self._plan
@@ -474,25 +474,6 @@ class Party:
             tuple(attributes[place] for place, _ in combination) for combination in combinations
         )
         return list(dict.fromkeys(sets))
-
-    def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, Floats]:
-        """Released counts of each attribute's values."""
-        return {
-            self._varying[a]: m.counts.astype(np.float64)
-            for a, m in first_one_way(released).items()
-        }
-
-    def _bins(self, one_way: Mapping[int, Floats]) -> tuple[BinMaps, ...]:
-        """Bin maps of this party's groups, from the released marginals."""
-        plan = self._plan
-        long = merging(plan.schema, self._name)
-        merged = merged_values(one_way, plan.local[self._index].one_way_sigma, long)
-        return cut_groups(
-            plan.schema,
-            [plan.groups[g] for g in plan.groups_of(self._index)],
-            one_way,
-            merged,
-        )
 
     def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
         """Composites of groups, with this party's attribute positions."""

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ..errors import MessageError, PlanError, RunError, UnmatchedError
+from ..errors import MessageError, PlanError, RunError, UnmatchedError, VertiMRFError
 from ..files import sealed
 from ..files.atomic import MAX_KEY, check_space, draft_of, parse_json, sync, write_text
 from ..keys import PublicKeys
@@ -46,7 +46,7 @@ from .files import (
     read_offer,
     tells_match,
 )
-from .folder import RunFolder, create, settings_as
+from .folder import RECEIVED, RunFolder, create, settings_as
 from .steps import FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
@@ -321,19 +321,26 @@ class ServerRun(Run):
         if short := check_space(self.folder, result_bytes(plan, self.settings.rows)):
             raise PlanError(short)
         role = Server(plan, self._options)
-        messages = [
-            Message.unseal(
-                self._received(party, MESSAGE) or b"", plan, key, f"The message of {party!r}"
-            )
-            for party in self.parties
-        ]
         try:
+            messages = [
+                Message.unseal(
+                    self._received(party, MESSAGE) or b"", plan, key, f"The message of {party!r}"
+                )
+                for party in self.parties
+            ]
             estimates = role.read(messages)
-        except UnmatchedError:
-            self._folder.write(match_of(plan, few=True), MATCH)
-            raise
-        self._folder.write(match_of(plan, estimates.few_in_common), MATCH)
-        self._write(role.run(estimates))
+            self._folder.write(match_of(plan, estimates.few_in_common), MATCH)
+            result = role.run(estimates)
+        except VertiMRFError as error:
+            if isinstance(error, UnmatchedError):
+                self._folder.write(match_of(plan, few=True), MATCH)
+            # The first message of a party stays, so that the same would happen again.
+            place = self.folder / RECEIVED / "PARTY" / MESSAGE
+            raise type(error)(
+                f"{error} To go on, have a party that is at fault send another message and delete its first one, {place}; "
+                "or make a new plan."
+            ) from error
+        self._write(result)
 
     def _write(self, result: Result) -> None:
         """Write the table, the model and the report: all of them or none."""

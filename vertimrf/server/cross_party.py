@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Bytes, Floats, Integers
 from ..errors import MessageError, PlanError
-from ..message import Message, first_one_way
+from ..message import Message, one_way_counts
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..plan.groups import crossing_pairs, released_sizes
@@ -153,13 +153,16 @@ def cross_party_marginals(
     cuts = [group_bins[0] for group_bins in bins]
     match plan.sketch:
         case SharedKeyPlan():
-            return CrossParty(
-                tuple(published_estimates(plan.sketch, attributes, cuts, levels, wanted, total))
-            )
+            found = published_estimates(plan.sketch, attributes, cuts, levels, wanted, total)
         case ResponsePlan():
-            return CrossParty(tuple(_responses(plan.sketch, attributes, levels, cuts, wanted)))
-    raise PlanError(
-        f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan."
+            _check_rows(plan, messages)
+            found = _responses(plan.sketch, attributes, levels, cuts, wanted)
+        case _:
+            raise PlanError(
+                f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan."
+            )
+    return CrossParty(
+        tuple(replace(m, source=_source(plan.schema, m.attributes, m.source)) for m in found)
     )
 
 
@@ -203,12 +206,19 @@ def _scheduled_marginals(
 
 def _named(plan: Plan, measured: Measurement, what: str) -> Measurement:
     """A measurement that says what it is of and from, without empty bins."""
-    names = " × ".join(plan.schema.names[a] for a in measured.attributes)
     # A mean takes all cells of a number together. Shares of rare values need the fit's caution.
     asked = plan.workload.needs(measured.attributes) and any(
         plan.schema.attributes[a].ordered and plan.schema.sizes[a] > 2 for a in measured.attributes
     )
-    return replace(measured, source=f"{names}, from {what}", asked=asked).trimmed()
+    source = _source(plan.schema, measured.attributes, what)
+    return replace(measured, source=source, asked=asked).trimmed()
+
+
+def _source(schema: Schema, attributes: Sequence[int], what: str) -> str:
+    """The attributes of a measurement, what it is from, and the parties whose messages it is of."""
+    names = " × ".join(schema.names[a] for a in attributes)
+    parties = sorted({schema.party_of(a) for a in attributes})
+    return f"{names}, from {what} of {' and '.join(schema.party_names[p] for p in parties)}"
 
 
 def scheduled_matches(
@@ -261,9 +271,9 @@ def _counted_groups(
     waiting = [iter(message.sketches) for message in messages]
     # A group's steps follow from the one-way marginals that its party released.
     one_way = {
-        a: m.counts.astype(np.float64)
+        a: counts
         for message in messages
-        for a, m in first_one_way(message.marginals).items()
+        for a, counts in one_way_counts(message.marginals).items()
         if plan.schema.party_of(a) == message.party
     }
     released = released_sizes(plan.groups, bins, one_way)
@@ -323,7 +333,10 @@ def _counted_marginals(
 def _between_groups(
     plan: Plan, sketch: CountSketchPlan, bins: Sequence[BinMaps], cells: Cells
 ) -> tuple[Measurement, ...]:
-    """Measurements of every two groups, except those that the sketches add nothing to."""
+    """Measurements of every two groups, except those that the sketches add nothing to.
+
+    If all values of an attribute are merged into one bin, a contrast of it says nothing.
+    """
     groups, parties = plan.groups, plan.group_parties
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
@@ -338,7 +351,7 @@ def _between_groups(
         counts, errors = cells.counts[block], cells.errors[block]
         measured = _of_groups(plan, bins, (i, j), counts, errors, sketch.contrasts)
         out.append(_named(plan, measured, "count sketches"))
-    return tuple(out)
+    return tuple(m for m in out if m.dimensions)
 
 
 def _encrypted_marginals(
@@ -350,7 +363,8 @@ def _encrypted_marginals(
 ) -> tuple[Measurement, ...]:
     """Measurements of encrypted counts: counts of the sample, scaled to all records.
 
-    The sampling variance of a count T at a share t is T (1 - t) / t.
+    The sampling variance of a count T at a share t is T (1 - t) / t. Contrasts of a single bin are
+    left out.
     """
     count = messages[0].count
     share = sketch.sampled(0.0 if count is None else count, plan.count_sigma)
@@ -370,7 +384,7 @@ def _encrypted_marginals(
             measured = _of_groups(plan, bins, (g, mine), counts, errors, sketch.contrasts)
             named = _named(plan, measured, "encrypted counts")
             out.append(replace(named, completed=False))
-    return tuple(out)
+    return tuple(m for m in out if m.dimensions)
 
 
 def _of_groups(
@@ -423,6 +437,20 @@ def merged_at_parties(messages: Sequence[Message]) -> dict[int, Integers]:
     return {a: bins for a, bins in bin_maps if bins is not None}
 
 
+def _check_rows(plan: Plan, messages: Sequence[Message]) -> None:
+    """Refuse randomised responses of different numbers of rows.
+
+    Raises:
+        MessageError: two parties have different numbers.
+    """
+    rows = {plan.party_names[m.party]: table.size for m in messages for table in m.sketches}
+    if len(set(rows.values())) > 1:
+        stated = ", ".join(f"{name} {count:,}" for name, count in rows.items())
+        raise MessageError(
+            f"The parties sent different numbers of rows ({stated}); they must encode the same records."
+        )
+
+
 def _responses(
     sketch: ResponsePlan,
     published: Sequence[int],
@@ -430,10 +458,6 @@ def _responses(
     bins: Sequence[Integers],
     wanted: Sequence[tuple[int, ...]],
 ) -> list[Measurement]:
-    if len({table.size for table in tables}) > 1:
-        raise MessageError(
-            "The parties sent different numbers of rows; they must encode the same records."
-        )
     out = []
     for attributes in wanted:
         places = [published.index(a) for a in attributes]

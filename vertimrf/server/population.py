@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..arrays import Flags, Floats
 from ..errors import MessageError, UnmatchedError
-from ..message import Message
+from ..message import Message, average, record_figures
 from ..plan.defaults import INNER
 from ..plan.plan import Plan
 from .cross_party import CommonRecords, RecordCount
@@ -28,6 +28,8 @@ from .cross_party import CommonRecords, RecordCount
 # Differences within this many standard errors count as none; a false difference then occurs once in
 # a million runs.
 ERRORS = 5.0
+# More common records than there are, by so many standard errors, are no estimate of tables.
+TOO_MANY_ERRORS = 10.0
 # Differences of a smaller share of the records count as none.
 NEGLIGIBLE = 0.01
 # Fewer common records than this part of those expected, by so many standard errors, are few; a false
@@ -174,18 +176,13 @@ def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
 
 
 def _holding(plan: Plan, messages: Sequence[Message]) -> RecordCount:
-    weights = []
-    values = []
-    for message in messages:
-        if message.count is not None:
-            weights.append(plan.count_sigma**-2)
-            values.append(float(message.count))
-        for marginal in message.marginals:
-            if marginal.contrasts:
-                continue
-            weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
-            values.append(float(marginal.counts.sum(dtype=np.float64)) / marginal.units)
-    return RecordCount(max(float(np.average(values, weights=weights)), 1.0), sum(weights) ** -0.5)
+    figures = [
+        figure
+        for message in messages
+        for figure in record_figures(plan, message.marginals, message.count)
+    ]
+    records, error = average(figures)
+    return RecordCount(max(records, 1.0), error)
 
 
 def same_sizes(party_counts: Sequence[RecordCount]) -> bool:
@@ -243,6 +240,43 @@ def few_in_common(
     return tuple(out)
 
 
+def check_matches(
+    names: Sequence[str],
+    party_counts: Sequence[RecordCount],
+    matches: Sequence[CommonRecords],
+    errors: float,
+) -> None:
+    """Refuse messages of which sketches match more records than a party has.
+
+    Args:
+        names: names of the parties.
+        party_counts: records of each.
+        matches: common records of pairs of parties.
+        errors: by how many standard errors.
+
+    Raises:
+        MessageError: two parties have more common records than one of them has records.
+    """
+    for match in matches:
+        fewest = min((party_counts[p] for p in match.parties), key=lambda count: count.records)
+        beyond = match.records - fewest.records
+        error = math.hypot(match.error, fewest.error)
+        if beyond > max(errors * error, NEGLIGIBLE * fewest.records):
+            raise MessageError(
+                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {_parties(names, party_counts, match)}, "
+                "more than there are: a message of the two was not made of a table."
+            )
+
+
+def _parties(
+    names: Sequence[str], party_counts: Sequence[RecordCount], match: CommonRecords
+) -> str:
+    """The parties of a match, with their numbers of records."""
+    return " and ".join(
+        f"{names[p]} ({party_counts[p].records:,.0f} records)" for p in match.parties
+    )
+
+
 def find_overlap(
     names: Sequence[str], party_counts: Sequence[RecordCount], matches: Sequence[CommonRecords]
 ) -> Overlap:
@@ -259,13 +293,12 @@ def find_overlap(
 
     Raises:
         UnmatchedError: two parties have no significant number of common records.
-        MessageError: there are too many sets of parties.
+        MessageError: there are too many sets of parties, or more common records than a party has.
     """
+    check_matches(names, party_counts, matches, ERRORS)
     for match in matches:
         if match.records <= ERRORS * match.error:
-            between = " and ".join(
-                f"{names[p]} ({party_counts[p].records:,.0f} records)" for p in match.parties
-            )
+            between = _parties(names, party_counts, match)
             raise UnmatchedError(
                 f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which may be "
                 "none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ..arrays import Codes
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
-from ..message import RECORDS_OVER_EXPECTED, LocalMarginal, Message
+from ..message import LocalMarginal, Message
 from ..model.domain_compression import compression_maps
 from ..model.fit import FitOptions, fit
 from ..model.markov_random_field import MarkovRandomField
@@ -46,7 +47,9 @@ from .cross_party import RecordCount, cross_party_marginals
 from .global_graph import combine_graphs, used_in
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
+    TOO_MANY_ERRORS,
     Overlap,
+    check_matches,
     estimate_total,
     few_in_common,
     find_overlap,
@@ -66,8 +69,6 @@ DOUBTFUL = 0.01
 DOUBT_ERRORS = 6.0
 # Without pairs the fit goes all the way to least squares: values that noise alone shows get no mass.
 ALL_THE_WAY = FitOptions(proximal_weight=1.0, min_improvement=0.0)
-# A party's record count is refused if it exceeds the limit by this many standard errors.
-HOLDING_ERRORS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,19 +224,20 @@ class Server:
         Raises:
             UnmatchedError: two parties have no significant number of common records.
             MessageError: a party's message is missing, repeated or of another plan; or two parties
-                have different people, and the plan has no sketches that estimate the overlap.
+                have different people, and the plan has no sketches that estimate the overlap; or
+                two messages contradict each other.
+            ModelError: no model fits the messages.
         """
         plan = self._plan
         ordered = self._in_order(messages)
         clock = Clock()
-        with threads(self._options.num_threads):
+        with threads(self._options.num_threads), _naming(plan):
             with clock("InitMRF"):
                 local = tuple(
                     measurement(plan, message, m) for message in ordered for m in message.marginals
                 )
                 party_counts = record_counts(plan, ordered)
                 total = estimate_total(plan, ordered)
-                _check_holdings(plan, party_counts)
             if same_sizes(party_counts):
                 initial = self._initial(local, total, clock)
                 self._options.progress.step("cross-party marginals")
@@ -243,6 +245,7 @@ class Server:
                     crossing = cross_party_marginals(
                         plan, ordered, initial, total, self._options.progress
                     )
+                check_matches(plan.party_names, party_counts, crossing.matches, TOO_MANY_ERRORS)
                 if same_people(party_counts, crossing.matches):
                     contradictions = disagreements(plan, ordered, total)
                     few = few_in_common(plan, party_counts, crossing.matches)
@@ -361,7 +364,7 @@ class Server:
         """
         if estimates.messages[0].plan_digest != self._plan.digest():
             raise MessageError("The messages were made for another plan.")
-        with threads(self._options.num_threads):
+        with threads(self._options.num_threads), _naming(self._plan):
             return self._run(estimates)
 
     def _run(self, estimates: Estimates) -> Result:
@@ -378,9 +381,7 @@ class Server:
         except ModelError as error:
             if not doubts:
                 raise
-            raise ModelError(
-                f"No model fits both the messages and the schema. {' '.join(doubts)}"
-            ) from error
+            raise ModelError(f"They contradict the schema. {' '.join(doubts)}") from error
 
         options.progress.step("sampling")
         with clock("sampling"):
@@ -527,20 +528,14 @@ class Server:
         return [by_party[i] for i in range(len(names))]
 
 
-def _check_holdings(plan: Plan, party_counts: Sequence[RecordCount]) -> None:
-    """Refuse record counts that are far larger than the plan's, because a row would be drawn for
-    each record.
-
-    Raises:
-        MessageError: a party's count is significantly above the limit.
-    """
-    most = RECORDS_OVER_EXPECTED * plan.expected_records
-    for name, count in zip(plan.party_names, party_counts, strict=True):
-        if not count.records - HOLDING_ERRORS * count.error <= most:
-            raise MessageError(
-                f"The message of party {name!r} has about {count.records:,.0f} records, but the plan expects "
-                f"{plan.expected_records:,}: correct the message or the plan."
-            )
+@contextmanager
+def _naming(plan: Plan) -> Iterator[None]:
+    """Say whose messages no model fits."""
+    try:
+        yield
+    except ModelError as error:
+        names = ", ".join(map(repr, plan.party_names))
+        raise ModelError(f"No model fits the messages of {names}. {error}") from error
 
 
 def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:

@@ -2076,6 +2076,20 @@ NAMED = (
         "test_impossible_runs.py",
     ),
     Mutation(
+        "a party whose answers cannot be opened is not named",
+        "party/encrypted_counts.py",
+        'raise MessageError(f"{name!r} sent what cannot be opened. {error}") from None',
+        "raise",
+        "runs/test_encrypted_runs.py",
+    ),
+    Mutation(
+        "a party that another's file stopped does not say which file to delete",
+        "runs/party_run.py",
+        'place = self.folder / RECEIVED / f"{kind}-*"',
+        "raise",
+        "runs/test_encrypted_runs.py",
+    ),
+    Mutation(
         "a server that a message stopped does not say which file to delete",
         "runs/server_run.py",
         'place = self.folder / RECEIVED / "PARTY" / MESSAGE',

@@ -160,7 +160,10 @@ class Steps:
                 )
             _, sums = self._opened(party, answers[party])
             layout = self._layout(self.party)
-            counted = open_sums(self._private(), sums, counters, layout, self.progress)
+            try:
+                counted = open_sums(self._private(), sums, counters, layout, self.progress)
+            except MessageError as error:
+                raise MessageError(f"{name!r} sent what cannot be opened. {error}") from None
             # A key of the counts: the same counts in other ciphertexts get the same noise.
             exact = hashlib.sha256(bytes([party]))
             for table in counted:

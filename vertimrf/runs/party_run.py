@@ -430,7 +430,9 @@ class PartyRun(Run):
                 self._options.progress.step(f"{file.kind} for {file.receiver}")
                 if file.kind == ROWS:
                     return role.rows(records)
-                return role.answers(records, self._contents(ROWS, file.receiver))[file.receiver]
+                with self._using(ROWS):
+                    rows = self._contents(ROWS, file.receiver)
+                    return role.answers(records, rows)[file.receiver]
 
             def sealed(to: Between) -> bytes:
                 return to.seal(plan, key, contents())
@@ -511,7 +513,19 @@ class PartyRun(Run):
         with self._reading() as (role, records):
             if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
                 raise PlanError(short)
-            role.release(records, self._contents(ANSWERS))
+            with self._using(ANSWERS):
+                role.release(records, self._contents(ANSWERS))
+
+    @contextmanager
+    def _using(self, kind: str) -> Iterator[None]:
+        """Say how to go on if another party's file cannot be used. The first one stays."""
+        try:
+            yield
+        except MessageError as error:
+            place = self.folder / RECEIVED / f"{kind}-*"
+            raise MessageError(
+                f"{error} If that party sends another file, delete its first one, {place}."
+            ) from error
 
     def _recorded(self, file: str) -> bytes:
         """A file on record. It is read once, unless somebody changes the record."""

@@ -570,26 +570,3 @@ def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path):
     ):
         path.write_bytes(b"id,x\n1,a\n2," + broken + b"\n3,c\n")
         assert [row["x"] for row in rows_in(path, ReadOptions(encoding=name))] == ["a", seen, "c"]
-
-
-@pytest.mark.parametrize("place", [0, 20, 39])
-@pytest.mark.parametrize(
-    "long", [b"900,1,a," + b"9" * 700, b"900," + b"x" * 700, b'900,1,"' + b"a\n" * 300 + b'",1']
-)
-def test_rows_longer_than_a_block_are_read_too(tmp_path, monkeypatch, place, long):
-    """Arrow reads blocks, and gives up where a row is longer; the file is read again in larger ones, and told of once."""
-    header, *rows = lines_of(40)
-    ragged = [b"1", *rows[:place], long, *rows[place:], b"2"]
-    path = write(tmp_path / "table.csv", [header, *ragged])
-    reports = {(1 << 22,): [], (64, 256, 1 << 20): []}
-    read = []
-    for blocks, said in reports.items():
-        monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
-        read.append(
-            rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells)))
-        )
-    assert read[0] == read[1]
-    assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
-    one, many = reports.values()
-    assert one == many
-    assert len(one) == 2 + (len(read[0]) == 40)

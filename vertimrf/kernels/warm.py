@@ -28,6 +28,7 @@ from . import (
     carry,
     contingency,
     count_sketch,
+    csv_rows,
     digest,
     eliminate,
     geometric,
@@ -145,6 +146,7 @@ JOBS = (
         "tables",
         {PARTY},
         (
+            (csv_rows.take_rows, (READ_ONLY, *(int64,) * 5, B1, I1)),
             (digest._strings, (*KEY, I1, READ_ONLY, int64, *RANGE, U1)),
             (digest._integers, (*KEY, U1, boolean, *RANGE, U1)),
             (contingency._count_records, (H2, I1, I1, int64, *RANGE)),

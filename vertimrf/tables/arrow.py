@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import functools
 import hashlib
@@ -23,8 +22,9 @@ from ..files.atomic import MAX_KEY, open_regular, read_bytes
 from ..files.canonical import json_of
 from ..files.results import opened, save
 from ..privacy.standing import UNSTATED, Standing
+from .csv_file import csv_batches, csv_names
 from .csv_safe import without_formulas
-from .formats import header_delimiter
+from .dropped import SHOWN, Unreadable
 from .read_options import DEFAULT, ReadOptions
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
@@ -36,11 +36,7 @@ STANDING_FILE = ".standing.json"
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
-# Bytes of a CSV file that are read at a time: the first, unless a row is longer. Then Arrow's error
-# for such a row.
-BLOCKS = (1 << 22, 1 << 26, 1 << 30)
-STRADDLING = "straddling object"
-# Bytes of a column of a Parquet file, and of the head of a CSV file, that are read at a time.
+# Bytes of a column of a Parquet file that are read at a time.
 READ_BYTES = 1 << 20
 # Types of text, and the types of their bytes.
 RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
@@ -81,10 +77,6 @@ def name_of(source: Source, default: str = "The table") -> str:
     return str(source) if isinstance(source, str | os.PathLike) else default
 
 
-# Called for an unreadable row with its text and its number of cells.
-Unreadable = Callable[[str, int], None]
-
-
 @dataclass(frozen=True)
 class Pieces:
     """A table that can be read in pieces, any number of times.
@@ -100,7 +92,7 @@ class Pieces:
 
     names: tuple[str, ...]
     where: str
-    batches: Callable[[Sequence[str], Unreadable | None], Iterator[pa.RecordBatch]]
+    batches: Callable[[Sequence[str], Unreadable], Iterator[pa.RecordBatch]]
 
     def read(
         self, columns: Sequence[str] | None = None, unreadable: Unreadable | None = None
@@ -109,8 +101,8 @@ class Pieces:
 
         Args:
             columns: names of columns, in the order wanted; default all.
-            unreadable: called for every row of a CSV file that has more or fewer cells than the
-                header; such rows are left out. Without it, the file is refused.
+            unreadable: told of rows that cannot be read; they are left out. Without it, the table
+                is refused for one.
 
         Raises:
             TableError: the file cannot be read to its end.
@@ -119,7 +111,7 @@ class Pieces:
         most = min(max(PIECE_CELLS // max(len(columns), 1), 1), PIECE_ROWS)
         pending: list[pa.RecordBatch] = []
         room = most
-        for batch in self.batches(columns, unreadable):
+        for batch in self.batches(columns, unreadable or self._refuse):
             arrays = [mended(column) for column in batch.columns]
             batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
             start = 0
@@ -132,6 +124,10 @@ class Pieces:
                     pending, room = [], most
         if pending:
             yield pa.Table.from_batches(pending)
+
+    def _refuse(self, why: str, row: str, count: int) -> None:
+        """Raise an error about a row that cannot be read."""
+        raise TableError(f"{self.where}: a row has {why} ({row[:SHOWN]!r}); correct it.")
 
     def whole(self, unreadable: Unreadable | None = lambda *_: None) -> pa.Table:
         """All rows and columns in memory; see :meth:`read`. By default, unreadable rows are left out."""
@@ -182,7 +178,7 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
         )
     path = Path(source)
     kind = file_kind(path)
-    with _reading(path):
+    with reading(path):
         if kind == "parquet":
             names = pa.parquet.read_schema(path).names
         elif kind == "arrow":
@@ -195,10 +191,10 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
 
 
 def _file_batches(
-    path: Path, kind: str, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None
+    path: Path, kind: str, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file, each read on demand."""
-    with _reading(path):
+    with reading(path):
         if kind == "parquet":
             # Reading ahead would load whole row groups, which may be the whole file.
             with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES) as file:
@@ -218,7 +214,7 @@ def _file_batches(
 
 
 @contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn errors of Arrow and of the file system into a TableError."""
     try:
         yield
@@ -346,148 +342,6 @@ def mended(column: pa.Array) -> pa.Array:
             column.type,
         )
     return column
-
-
-class _Decoded:
-    r"""A file's text as UTF-8; bytes that are invalid in its encoding are written as ``\\xNN``.
-
-    Arrow refuses a file with one such byte, and some codec errors crash it.
-    """
-
-    def __init__(self, file: pa.NativeFile, encoding: str) -> None:
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
-        self._ready = b""
-        self.closed = False
-
-    def read(self, size: int) -> bytes:
-        """At most ``size`` bytes; empty at the end."""
-        while not self._ready:
-            data = self._file.read(size)
-            self._ready = self._decoder.decode(data, not data).encode()
-            if not data:
-                break
-        out, self._ready = self._ready[:size], self._ready[size:]
-        return out
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        self.closed = True
-
-
-def csv_batches(
-    path: Path, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Rows of a CSV file.
-
-    Every cell is text; only cells with nothing between the delimiters are null.
-
-    Args:
-        path, read: the file and its format.
-        columns: columns to read.
-        unreadable: see :meth:`Pieces.read`.
-    """
-    types = dict.fromkeys(csv_names(path, read), pa.string())
-    given = reported = 0
-    for block_size in BLOCKS:
-        # If a row is longer than a block, the file is read again in larger blocks, from the first
-        # row that was not yet returned.
-        before, seen = given, 0
-
-        def invalid(row: pa.csv.InvalidRow) -> str:
-            nonlocal seen, reported
-            if unreadable is None:
-                return "error"
-            seen += 1
-            if seen > reported:
-                reported = seen
-                unreadable(row.text, row.actual_columns)
-            return "skip"
-
-        try:
-            with _open_csv(path, read, block_size, invalid, types, list(columns)) as reader:
-                for batch in reader:
-                    unread = batch.slice(min(before, batch.num_rows))
-                    before -= batch.num_rows - unread.num_rows
-                    given += unread.num_rows
-                    if unread.num_rows:
-                        yield unread
-            return
-        except pa.ArrowInvalid as error:
-            _in_larger_blocks(error, block_size)
-
-
-def csv_names(path: Path, read: ReadOptions) -> list[str]:
-    """Column names of a CSV file."""
-    for block_size in BLOCKS:
-        try:
-            with _open_csv(path, read, block_size, lambda _: "skip", {}, []) as reader:
-                names: list[str] = reader.schema.names
-            break
-        except pa.ArrowInvalid as error:
-            _in_larger_blocks(error, block_size)
-    return names
-
-
-def _in_larger_blocks(error: pa.ArrowInvalid, block_size: int) -> None:
-    """Raise an error of reading, unless larger blocks may help."""
-    if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
-        raise error
-
-
-def _open_csv(
-    path: Path,
-    read: ReadOptions,
-    block_size: int,
-    invalid: Callable[[pa.csv.InvalidRow], str],
-    types: dict[str, pa.DataType],
-    columns: list[str],
-) -> pa.csv.CSVStreamingReader:
-    return pa.csv.open_csv(
-        pa.PythonFile(_Decoded(_unpacked(path), read.encoding), "r"),
-        read_options=pa.csv.ReadOptions(block_size=block_size),
-        parse_options=pa.csv.ParseOptions(
-            newlines_in_values=True,
-            delimiter=csv_delimiter(path, read),
-            invalid_row_handler=invalid,
-        ),
-        convert_options=pa.csv.ConvertOptions(
-            column_types=types,
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            include_columns=columns,
-        ),
-    )
-
-
-def csv_delimiter(path: Path, read: ReadOptions) -> str:
-    """What separates the cells of a CSV file: as stated, or else as in the first line.
-
-    The first line has column names, which are public, and no record.
-    """
-    if read.delimiter:
-        return read.delimiter
-    lines = csv_head(path).decode(read.encoding, "replace").splitlines()
-    return header_delimiter((lines or [""])[0])
-
-
-def csv_head(path: Path) -> bytes:
-    """The first bytes of a CSV file, which may be compressed."""
-    with _reading(path), _unpacked(path) as file:
-        head: bytes = file.read(READ_BYTES)
-    return head
-
-
-def _unpacked(path: Path) -> pa.NativeFile:
-    return pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
-
-
-def is_gzip(path: Path) -> bool:
-    """Whether a file is compressed by gzip."""
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
 
 
 def check_names(names: Sequence[str], where: str) -> None:

@@ -13,8 +13,8 @@ from ..arrays import Flags, Floats
 from ..plan.attribute import Attribute
 from ..plan.equations import Equation
 from ..plan.schema import Schema
-from .arrow import Pieces, Source, Unreadable, open_pieces
-from .dropped import Tally
+from .arrow import Pieces, Source, open_pieces
+from .dropped import Tally, Unreadable
 from .read_options import DEFAULT, ReadOptions
 from .table import column_numbers
 
@@ -63,7 +63,7 @@ def _batches(
     equation: Equation,
     domains: Mapping[str, Attribute],
     columns: Sequence[str],
-    unreadable: Unreadable | None,
+    unreadable: Unreadable,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a table and the column that an equation gives."""
     if equation.name not in columns:

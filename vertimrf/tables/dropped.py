@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,17 @@ from ..errors import SchemaError, TableError
 
 # Number of examples of faulty records in messages.
 EXAMPLES = 3
+# Characters shown of an unreadable row.
+SHOWN = 60
+# Most bytes of a row of a CSV file. A longer one is left out, so that one row, such as one with a
+# stray quote, takes no more memory.
+LONGEST_ROW = 1 << 24
+# What a row has that cannot be read.
+CELLS = "more or fewer cells than the header"
+ENDLESS = f"more than {LONGEST_ROW >> 20} MB, or a quote that nothing closes"
+UNREADABLE = (CELLS, ENDLESS)
+# Told why rows of a table cannot be read, the text of the first of them, and their number.
+Unreadable = Callable[[str, str, int], None]
 
 Kind = Literal[
     "unreadable", "no id", "no person", "repeated id", "missing", "outside", "impossible"
@@ -62,8 +74,7 @@ class Reason:
 
     Attributes:
         kind: kind of reason.
-        what: the column, or the impossible combination in words; empty if the whole record is
-            concerned.
+        what: the column, the impossible combination in words, or what an unreadable row has.
         count: number of records; several reasons may apply to one record.
         sentence: the number of records, where they are, the first of them, and the remedy.
     """

@@ -22,7 +22,8 @@ from ..errors import SchemaError, TableError
 from ..plan.attribute import DRAFTED, Attribute, Value, folded
 from ..plan.calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from ..plan.schema import Schema
-from .arrow import Source, csv_delimiter, csv_head, file_kind, read_arrow, several
+from .arrow import Source, file_kind, read_arrow, reading, several
+from .csv_file import csv_delimiter, csv_head
 from .edges import decimals_of, drafted_edges
 from .formats import UNDECODED, DateOrder, dates_written, encoding_of, plain_numbers
 from .ids import few_ids, format_ids, id_form, id_shapes
@@ -356,14 +357,13 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
     if not isinstance(source, str | os.PathLike) or file_kind(path := Path(source)) != "csv":
         return read
-    if (
-        read.encoding == DEFAULT.encoding
-        and (encoding := encoding_of(csv_head(path))) != read.encoding
-    ):
-        LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
-        read = replace(read, encoding=encoding)
-    if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
-        LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
+    with reading(path):
+        encoding = encoding_of(csv_head(path))
+        if read.encoding == DEFAULT.encoding and encoding != read.encoding:
+            LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
+            read = replace(read, encoding=encoding)
+        if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
+            LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
     return read
 
 

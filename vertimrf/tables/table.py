@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Codes, Flags, Floats, Int32s, Integers, Words
+from ..arrays import Bytes, Codes, Flags, Floats, Int32s, Integers, Words
 from ..errors import SchemaError, TableError, VertiMRFError, some
 from ..plan.attribute import MISSING_TEXT, Attribute, Value, folded
 from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import Pieces, Source, open_pieces
-from .dropped import EXAMPLES, NONE, Dropped, Kind, Reason, Tally
+from .dropped import EXAMPLES, NONE, SHOWN, UNREADABLE, Dropped, Kind, Reason, Tally
 from .formats import plain_numbers
 from .ids import (
     IdKeys,
@@ -47,8 +47,6 @@ LOG = logging.getLogger(__name__)
 MISSING, OUTSIDE = -1, -2
 # Python parses no longer integers.
 LONGEST_NUMBER = 4300
-# Characters shown of an unreadable row.
-SHOWN = 60
 
 Encode = Callable[[pa.ChunkedArray], Int32s]
 # Records by kind of problem and by column, or combination, that has it.
@@ -279,7 +277,7 @@ class Columns:
         They are in the order in which reasons are given.
         """
         return [
-            ("unreadable", ""),
+            *(("unreadable", why) for why in UNREADABLE),
             ("no person", self.person or ""),
             ("no id", self.id or ""),
             *((kind, a.name) for a in self.attributes for kind in CELL_PROBLEMS),
@@ -335,14 +333,14 @@ class Columns:
 
         Args:
             kind: kind of problem.
-            what: the column, or the impossible combination in words.
+            what: the column, the impossible combination in words, or what unreadable rows have.
             problem: the records, at least one.
         """
         several = problem.count > 1
         match kind:
             case "unreadable":
                 sentence = (
-                    f"{self.where}: {problem.count:,} row{'s have' if several else ' has'} more or fewer cells than the header "
+                    f"{self.where}: {problem.count:,} row{'s have' if several else ' has'} {what} "
                     f"({'the first is ' * several}{problem.value!r}); correct {'them' if several else 'it'}."
                 )
             case "no id":
@@ -378,7 +376,7 @@ class Columns:
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
         digests: list[Words] = []
         persons: list[Words] = []
-        left_out: list[Integers] = []
+        kept: list[tuple[int, Bytes]] = []
         blanks: list[Words] = []
         problems: Problems = {key: Tally() for key in self.possible_problems}
         wrong: dict[str, str] = {}
@@ -387,8 +385,8 @@ class Columns:
         def add(kind: Kind, what: str | None, problem: Tally) -> None:
             problems[kind, what or ""] = problems[kind, what or ""].then(problem)
 
-        def report(text: str, cells: int) -> None:
-            add("unreadable", None, Tally(1, value=text[:SHOWN]))
+        def report(why: str, row: str, count: int) -> None:
+            add("unreadable", why, Tally(count, value=row[:SHOWN]))
 
         for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
@@ -429,14 +427,14 @@ class Columns:
                 # Codes wait to be joined in the narrowest type.
                 narrow = np.uint8 if attribute.size <= 1 << 8 else np.uint16
                 parts.append((row if every else row[fits]).astype(narrow))
-            left_out.append(records + np.flatnonzero(~fits))
-            blanks.append(ids[present & ~fits])
+            kept.append((piece.num_rows, np.packbits(fits)))
+            blanks.append(np.unique(ids[present & ~fits]))
             records += piece.num_rows
         return Encoded(
             joined(digests, np.uint64),
             None if self.person is None else joined(persons, np.uint64),
             codes,
-            joined(left_out, np.int64),
+            tuple(kept),
             joined(blanks, np.uint64),
             records,
             problems,
@@ -454,9 +452,9 @@ class Encoded:
             [shape=(kept,), uint64].
         persons: digests of the persons' ids [shape=(kept,), uint64], or None.
         codes: consecutive pieces of the codes, per attribute; emptied by :meth:`joined_codes`.
-        left_out: rows that were left out, increasing [shape=(k,), int64].
-        blanks: digests of those of them that have one [shape=(b,), uint64].
-        rows: number of rows read, including those left out.
+        kept: by piece, the number of rows read, and a bit for each: whether it fits.
+        blanks: digests of those that do not fit and have one [shape=(b,), uint64].
+        rows: number of rows read.
         problems: records left out; those of impossible combinations have no other problem.
         wrong: by attribute, an error about its whole column.
         extra: columns outside the schema, which are left out.
@@ -465,7 +463,7 @@ class Encoded:
     digests: Words
     persons: Words | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
-    left_out: Integers
+    kept: tuple[tuple[int, Bytes], ...]
     blanks: Words
     rows: int
     problems: Problems
@@ -475,7 +473,9 @@ class Encoded:
     @property
     def dropped(self) -> int:
         """Number of records left out."""
-        return len(self.left_out) + self.problems["unreadable", ""].count
+        unread = (self.problems["unreadable", why].count for why in UNREADABLE)
+        fit = (int(np.unpackbits(bits, count=rows).sum()) for rows, bits in self.kept)
+        return self.rows - sum(fit) + sum(unread)
 
     def check(self, where: str) -> None:
         """Check that no column has a type that its attribute cannot have.
@@ -498,11 +498,15 @@ class Encoded:
             if problem.count
         )
 
-    def original(self, kept: Integers) -> Integers:
-        """Rows in the source of records that fit, given by position [shape=(n,), int64]."""
-        fits = np.ones(self.rows, bool)
-        fits[self.left_out] = False
-        return np.flatnonzero(fits)[kept]
+    def original(self, records: Integers) -> Integers:
+        """Rows in the source of records that fit, given by position, increasing [shape=(n,), int64]."""
+        out, before, first = [], 0, 0
+        for rows, bits in self.kept:
+            places = np.flatnonzero(np.unpackbits(bits, count=rows))
+            here = (records >= before) & (records < before + len(places))
+            out.append(first + places[records[here] - before])
+            before, first = before + len(places), first + rows
+        return joined(out, np.int64)
 
     def then(self, later: Encoded) -> Encoded:
         """The problems of these records and of those of a later partition, without the records."""
@@ -510,7 +514,7 @@ class Encoded:
             self.digests[:0],
             None,
             [],
-            np.concatenate([self.left_out, self.rows + later.left_out]),
+            self.kept + later.kept,
             self.blanks[:0],
             self.rows + later.rows,
             {

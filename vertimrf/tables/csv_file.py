@@ -1,0 +1,184 @@
+"""Read the rows of CSV files in blocks, each by the thread that asks for it and in bounded memory.
+
+Arrow's streaming reader reads ahead on threads of its own, which here would run Python: to decode,
+and for every malformed row. After an error, such threads run on while the interpreter ends, and
+abort it. So a file is decoded, cut and parsed step by step, and nothing runs when nobody reads.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import itertools
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from ..errors import TableError
+from ..kernels.csv_rows import BEFORE, take_rows
+from .dropped import CELLS, ENDLESS, LONGEST_ROW, Unreadable
+from .formats import header_delimiter
+from .read_options import ReadOptions
+
+# Bytes that are read at a time, and bytes of the head of a file.
+BLOCK, HEAD = 1 << 22, 1 << 20
+# Bytes shown of an unreadable row.
+START = 240
+MARK = codecs.BOM_UTF8
+
+
+def csv_names(path: Path, read: ReadOptions) -> list[str]:
+    """Column names of a CSV file.
+
+    Raises:
+        TableError: the file has no header.
+    """
+    with contextlib.closing(_decoded(path, read.encoding)) as texts:
+        return _header(texts, path, csv_delimiter(path, read))[0]
+
+
+def csv_batches(
+    path: Path, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a CSV file.
+
+    Every cell is text; only cells with nothing between the delimiters are null. Whether a row is
+    read depends on this row alone.
+
+    Args:
+        path, read: the file and its format.
+        columns: columns to read.
+        unreadable: told of rows that are left out.
+    """
+    delimiter = csv_delimiter(path, read)
+    with contextlib.closing(_decoded(path, read.encoding)) as texts:
+        names, rest = _header(texts, path, delimiter)
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            include_columns=list(columns),
+        )
+        for rows in _rows(itertools.chain([rest], texts), delimiter, len(names), unreadable):
+            yield from _parsed(rows, delimiter, convert, names).to_batches()
+
+
+def csv_delimiter(path: Path, read: ReadOptions) -> str:
+    """What separates the cells of a CSV file: as stated, or else as in the first line.
+
+    The first line has column names, which are public, and no record.
+    """
+    if read.delimiter:
+        return read.delimiter
+    lines = csv_head(path).decode(read.encoding, "replace").splitlines()
+    return header_delimiter((lines or [""])[0])
+
+
+def csv_head(path: Path) -> bytes:
+    """The first bytes of a CSV file, which may be compressed."""
+    with _unpacked(path) as file:
+        head: bytes = file.read(HEAD)
+    return head
+
+
+def _header(texts: Iterator[bytes], path: Path, delimiter: str) -> tuple[list[str], bytes]:
+    """The column names, which are the first row, and the text that was read after it."""
+    head = b""
+    for text in texts:
+        head += text
+        # No row has 0 cells, so the first row is the first that is left out.
+        _, (_, _, count, first, last, *_) = _taken(head, delimiter, 0)
+        if count:
+            row = pa.py_buffer(head[first:last] + b"\n")
+            return _parsed(row, delimiter).column_names, head[last:]
+        if len(head) > LONGEST_ROW:
+            break
+    if not head.strip():
+        raise TableError(f"{path} is empty; a table needs a header and records.")
+    raise TableError(f"{path} has no header: its first row has {ENDLESS}.")
+
+
+def _rows(
+    texts: Iterator[bytes], delimiter: str, cells: int, unreadable: Unreadable
+) -> Iterator[pa.Buffer]:
+    """Complete rows with the right number of cells, block by block."""
+    carried, skipping, state = b"", False, BEFORE
+    for text in texts:
+        text = carried + text
+        while True:
+            kept, found = _taken(text, delimiter, cells, skipping, state)
+            _, end, count, first, last, stop, state = found
+            if count:
+                unreadable(CELLS, _start(text[first:last]), count)
+            if kept.size:
+                yield kept
+            skipping = skipping and not end
+            if stop == len(text):
+                break
+            unreadable(ENDLESS, _start(text[end:stop]), 1)
+            text, skipping = text[stop:], True
+        carried, state = (b"", state) if skipping else (text[end:], BEFORE)
+    if carried:
+        unreadable(ENDLESS, _start(carried), 1)
+
+
+def _taken(
+    text: bytes, delimiter: str, cells: int, skipping: bool = False, state: int = BEFORE
+) -> tuple[pa.Buffer, list[int]]:
+    """What :func:`take_rows` keeps of a text, and what it finds.
+
+    The buffer is Arrow's own: the release of memory of Python's would be left to Arrow's threads.
+    """
+    kept, found = pa.allocate_buffer(len(text)), np.empty(7, np.int64)
+    numbers = map(np.int64, (ord(delimiter), cells, LONGEST_ROW, skipping, state))
+    take_rows(np.frombuffer(text, np.uint8), *numbers, np.frombuffer(kept, np.uint8), found)
+    return kept.slice(0, int(found[0])), found.tolist()
+
+
+def _parsed(
+    rows: pa.Buffer,
+    delimiter: str,
+    convert: pa.csv.ConvertOptions | None = None,
+    names: list[str] | None = None,
+) -> pa.Table:
+    """A table of complete rows, of which the first has the names unless these are given."""
+    return pa.csv.read_csv(
+        pa.BufferReader(rows),
+        pa.csv.ReadOptions(use_threads=False, block_size=rows.size, column_names=names),
+        pa.csv.ParseOptions(newlines_in_values=True, delimiter=delimiter),
+        convert,
+    )
+
+
+def _start(row: bytes) -> str:
+    """The start of a row, for messages."""
+    return row[:START].decode(errors="ignore")
+
+
+def _decoded(path: Path, encoding: str) -> Generator[bytes]:
+    r"""Text of a file in UTF-8, in blocks, with a line feed at its end.
+
+    Bytes that are invalid in its encoding are written as ``\\xNN``.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+    skip = len(MARK)
+    with _unpacked(path) as file:
+        while data := file.read(BLOCK):
+            # Decoders of some encodings let surrogates pass, which UTF-8 does not have.
+            text = decoder.decode(data).encode("utf-8", "backslashreplace")
+            yield text[skip * text.startswith(MARK) :]
+            skip *= not text
+        yield decoder.decode(b"", True).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _unpacked(path: Path) -> pa.NativeFile:
+    return pa.input_stream(path, compression="gzip" if _is_gzip(path) else None)
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"

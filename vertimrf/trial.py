@@ -152,7 +152,9 @@ def open_tables(
         known = schema.schema if isinstance(schema, OpenSchema) else schema
         tables = with_derived(tables, known, known.names)
     if isinstance(schema, OpenSchema):
-        whole = [table.whole() for table in tables] if schema.wanted else []
+        asked = {*schema.wanted, id, read.person} if schema.wanted else set()
+        some = [replace(t, names=tuple(n for n in t.names if n in asked)) for t in tables]
+        whole = [table.whole() for table in some] if asked else []
         schema = with_domains(schema, whole, names, domains, id, read, records_per_person)
     keys = IdKeys.drawn()
     if alone and len(schema.parties) > 1:

@@ -29,7 +29,7 @@ from ..privacy.ledger import Kind, LedgerEntry
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..tables.dropped import Tally
 from ..tables.ids import shown
-from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, is_missing
+from ..tables.table import by_dictionary, canonical, column_numbers, is_missing
 from .number_range import find_edges
 
 LOG = logging.getLogger(__name__)
@@ -223,9 +223,8 @@ def _texts(
     """Number of records of each text except `other`, which cells are missing, and which are invalid
     (none).
     """
-    distinct, indices = by_dictionary(table[domain.name], where)
-    texts = cell_values(distinct)
-    absent = np.array([*map(is_missing, texts), True])
+    texts, indices = by_dictionary(table[domain.name], where)
+    absent = np.array([*map(is_missing, texts), True, True])
     missing = absent[indices]
     counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
     out: dict[str, int] = {}

@@ -8,11 +8,12 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -24,7 +25,8 @@ from ..files.results import opened, save
 from ..privacy.standing import UNSTATED, Standing
 from .csv_file import csv_batches, csv_names
 from .csv_safe import without_formulas
-from .dropped import SHOWN, Unreadable
+from .dropped import NO_VALUE, SHOWN, Unreadable
+from .objects import from_objects
 from .read_options import DEFAULT, ReadOptions
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
@@ -38,8 +40,14 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # Bytes of a column of a Parquet file that are read at a time.
 READ_BYTES = 1 << 20
+# Errors of Arrow's conversion of Python objects.
+UNFIT = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
 # Types of text, and the types of their bytes.
-RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+RAW = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 
 
 def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
@@ -170,6 +178,12 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     if isinstance(source, Pieces):
         return source
     if not isinstance(source, str | os.PathLike):
+        source = _collected(source)
+        if columns := _object_columns(source):
+            names = [name for name, _ in columns]
+            check_names(names, "The table")
+            batches = functools.partial(_object_batches, dict(columns))
+            return Pieces(tuple(names), "The table", batches)
         table = read_arrow(source)
         return Pieces(
             tuple(table.column_names),
@@ -226,12 +240,11 @@ def from_object(source: Source) -> pa.Table:
     """Convert an object in memory to an Arrow table."""
     if isinstance(source, pa.Table):
         return source
-    package, kind = type(source).__module__.partition(".")[0].lstrip("_"), type(source).__name__
+    source = _collected(source)
+    package = _package(source)
     try:
         if package == "pandas":
             return _from_pandas(source)
-        if package == "polars" and kind == "LazyFrame":
-            source = source.collect()
         if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
             # Fetch all rows at once: a relation's stream blocks its connection for other queries
             # until it is read to the end.
@@ -244,10 +257,92 @@ def from_object(source: Source) -> pa.Table:
 
             return from_dataframe(source)
     except Exception as error:  # whatever a query's engine calls it
-        raise TableError(f"The {kind} cannot be read as a table ({one_line(error)}).") from None
+        raise _no_table(source, error) from None
     raise TableError(
         f"A {type(source).__name__} is not a table; pass a file, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
+
+
+def _package(source: Any) -> str:
+    return type(source).__module__.partition(".")[0].lstrip("_")
+
+
+def _no_table(source: Any, error: Exception) -> TableError:
+    return TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).")
+
+
+def _collected(source: Any) -> Any:
+    """A lazy frame of polars as a frame; any other object itself."""
+    if _package(source) != "polars" or type(source).__name__ != "LazyFrame":
+        return source
+    try:
+        return source.collect()
+    except Exception as error:  # whatever polars calls it
+        raise _no_table(source, error) from None
+
+
+# Reads a column: the column, and by row the objects that are no values.
+Column = Callable[[], tuple[pa.Array, dict[int, str]]]
+
+
+def _object_columns(source: Any) -> list[tuple[str, Column]]:
+    """Columns of a data frame that may hold Python objects, with their names; none of other tables."""
+    package = _package(source)
+    if package == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
+        return [(s.name, functools.partial(_polars_column, s)) for s in source.iter_columns()]
+    if package != "pandas" or not hasattr(source, "columns"):
+        return []
+    names = [str(name) for name in source.columns]
+    places = [source.iloc[:, i] for i in range(len(names))]
+    # A named index counts as columns; the default index does not.
+    for i, name in enumerate(source.index.names if any(_named(source)) else ()):
+        known = name is not None and str(name) not in names
+        names.append(str(name) if known else f"__index_level_{i}__")
+        places.append(source.index.get_level_values(i))
+    return [(n, functools.partial(_pandas_column, p)) for n, p in zip(names, places, strict=True)]
+
+
+def _named(frame: Any) -> Iterator[bool]:
+    """Which levels of a frame's index have names."""
+    return (name is not None for name in frame.index.names)
+
+
+def _polars_column(series: Any) -> tuple[pa.Array, dict[int, str]]:
+    if str(series.dtype) == "Object":
+        return from_objects(series.to_list())
+    return series.to_arrow(), {}
+
+
+def _pandas_column(column: Any) -> tuple[pa.Array, dict[int, str]]:
+    """A column of a frame; one of objects, or of categories that are objects, cell by cell."""
+    if getattr(column.dtype, "categories", column).dtype != object:
+        with contextlib.suppress(*UNFIT):
+            return pa.array(column, from_pandas=True), {}
+    column = column.astype(object)
+    # The same as cell by cell, and faster. A float that is no NaN is no text.
+    if {*map(type, column)} <= {str, float, type(None)}:
+        with contextlib.suppress(*UNFIT):
+            return pa.array(column, pa.large_string(), from_pandas=True), {}
+    return from_objects(column)
+
+
+def _object_batches(
+    columns: Mapping[str, Column], wanted: Sequence[str], unreadable: Unreadable
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a data frame, without rows of which a cell in a wanted column is no value."""
+    unfit: dict[int, str] = {}
+    arrays = []
+    for name in wanted:
+        array, others = columns[name]()
+        arrays.append(array)
+        unfit |= {row: f"{kind} in {name!r}" for row, kind in others.items()}
+    table = pa.table(arrays, list(wanted))
+    if unfit:
+        unreadable(NO_VALUE, unfit[min(unfit)], len(unfit))
+        kept = np.ones(table.num_rows, bool)
+        kept[list(unfit)] = False
+        table = table.filter(pa.array(kept))
+    yield from table.to_batches(PIECE_ROWS)
 
 
 def _from_pandas(frame: Any) -> pa.Table:
@@ -255,17 +350,16 @@ def _from_pandas(frame: Any) -> pa.Table:
 
     Columns of objects of several kinds, for which Arrow has no type, become text.
     """
-    # A named index counts as a column; the default index does not.
-    named = any(name is not None for name in frame.index.names)
+    named = any(_named(frame))
     try:
         return pa.Table.from_pandas(frame, preserve_index=named)
-    except (pa.ArrowException, TypeError, ValueError):
+    except UNFIT:
         frame = frame.copy(deep=False)
         for place in [i for i, kind in enumerate(frame.dtypes) if kind.kind == "O"]:
             column = frame.iloc[:, place]
             try:
                 pa.array(column, from_pandas=True)
-            except (pa.ArrowException, TypeError, ValueError):
+            except UNFIT:
                 frame.isetitem(place, column.map(_text_of, na_action="ignore"))
         return pa.Table.from_pandas(frame, preserve_index=named)
 
@@ -276,7 +370,8 @@ def _text_of(value: Any) -> str:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool):
         return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def file_kind(path: Path) -> str:

@@ -21,7 +21,8 @@ LONGEST_ROW = 1 << 24
 # What a row has that cannot be read.
 CELLS = "more or fewer cells than the header"
 ENDLESS = f"more than {LONGEST_ROW >> 20} MB, or a quote that nothing closes"
-UNREADABLE = (CELLS, ENDLESS)
+NO_VALUE = "a cell that is no text, number, date or time"
+UNREADABLE = (CELLS, ENDLESS, NO_VALUE)
 # Told why rows of a table cannot be read, the text of the first of them, and their number.
 Unreadable = Callable[[str, str, int], None]
 

@@ -19,6 +19,7 @@ from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
 from .dropped import EXAMPLES, Tally
+from .objects import by_type
 from .read_options import check_formats
 
 # Kinds of characters in shapes of ids. A zero that other digits follow in a number is a Z.
@@ -136,11 +137,15 @@ def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     """Ids as text, bytes or integers, however they are stored.
 
-    Numbers that are not whole become null. UUIDs become their usual text.
+    Numbers that are not whole become null, and so do cells of a type that cannot hold ids in a
+    column of several types. UUIDs become their usual text.
 
     Raises:
         TableError: the type cannot hold ids.
     """
+    if pa.types.is_union(column.type):
+        (texts,) = by_type(column, lambda cells: (_as_bytes(plain_ids(cells, where)),), (None,))
+        return pa.chunked_array([pa.array(texts, pa.large_binary())])
     column = written_out(column)
     kind = column.type
     if pa.types.is_floating(kind):
@@ -166,6 +171,13 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     if not (is_bytes(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise TableError(f"{where}: ids are of the type {kind}; use text, whole numbers or UUIDs.")
     return column
+
+
+def _as_bytes(ids: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Ids of one type as the bytes of their texts [shape=(n,), object]."""
+    texts = ids if is_bytes(ids.type) else ids.cast(pa.large_string())
+    cells: npt.NDArray[Any] = texts.cast(pa.large_binary()).to_numpy(zero_copy_only=False)
+    return cells
 
 
 def id_shapes(column: pa.ChunkedArray) -> Counter[str]:
@@ -273,7 +285,10 @@ def cell_value(cell: pa.Scalar) -> Any:
         return cell.as_py()
     except (OverflowError, ValueError):
         # Dates after the year 9999, and fractions of seconds finer than Python's.
-        return cell.cast(pa.string()).as_py()
+        try:
+            return cell.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return str(cell.type)
 
 
 def shown(cell: pa.Scalar) -> str:

@@ -39,12 +39,17 @@ from .ids import (
     written_out,
 )
 from .impossible import possible
+from .objects import by_type
 from .read_options import DEFAULT, ReadOptions
 
 LOG = logging.getLogger(__name__)
 
 # Codes of cells that have no value in the domain.
 MISSING, OUTSIDE = -1, -2
+# Microseconds by unit, and those of the farthest date, in thirty thousand years, that a time zone is
+# applied to.
+MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
+FAR = 10**18
 # Python parses no longer integers.
 LONGEST_NUMBER = 4300
 
@@ -656,19 +661,43 @@ def remedy(attribute: Attribute) -> str:
     return f"the bounds are {attribute.bounds_text}: correct the values, widen the bounds, or set clamp = true"
 
 
-def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers]:
-    """Distinct values of a column, and their index by cell, -1 if null [shape=(n,), int64]."""
-    if not pa.types.is_dictionary(column.type):
-        try:
-            column = column.dictionary_encode()
-        except pa.ArrowException:
-            raise SchemaError(
-                f"{where} holds {column.type} cells, which are no categories; leave it out."
-            ) from None
-    whole = column.unify_dictionaries().combine_chunks()
-    chunk = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[list[Any], Integers]:
+    """Distinct values of a column, and their index by cell [shape=(n,), int64].
+
+    The index is -1 of null, and -2 of a cell that is no category, in a column of several types.
+
+    Raises:
+        SchemaError: the column has one type, of which cells are no categories.
+    """
+    values: list[Any] = []
+
+    def read(cells: pa.ChunkedArray) -> tuple[Integers]:
+        distinct, indices = _dictionary(cells, where)
+        indices[indices >= 0] += len(values)
+        values.extend(cell_values(distinct))
+        return (indices,)
+
+    (indices,) = by_type(column, read, (np.int64(-2),))
+    return values, indices
+
+
+def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers]:
+    """As :func:`by_dictionary`, for cells of one type."""
+    with contextlib.suppress(pa.ArrowException):
+        # Fails if one of several dictionaries has a null, or all have too many values for an index.
+        if pa.types.is_dictionary(column.type):
+            column = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
+    try:
+        whole = written_out(column) if column.num_chunks > 1 else column
+        if not pa.types.is_dictionary(whole.type):
+            whole = whole.dictionary_encode()
+    except pa.ArrowException:
+        raise SchemaError(
+            f"{where} holds {column.type} cells, which are no categories; leave it out."
+        ) from None
+    chunk = whole.combine_chunks()
     indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return chunk.dictionary, indices
+    return chunk.dictionary, np.array(indices)
 
 
 def column_encoder(attribute: Attribute, where: str) -> Encode:
@@ -686,9 +715,9 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
 
     def encode(column: pa.ChunkedArray) -> Int32s:
         distinct, indices = by_dictionary(column, where)
-        codes = np.empty(len(distinct) + 1, np.int32)
-        codes[-1] = MISSING  # the index -1 of nulls
-        for i, value in enumerate(cell_values(distinct)):
+        codes = np.empty(len(distinct) + 2, np.int32)
+        codes[-2:] = OUTSIDE, MISSING  # the indices -2 and -1
+        for i, value in enumerate(distinct):
             code = code_of.get(canonical(value, sample))
             if code is None:
                 code = (
@@ -781,7 +810,11 @@ def column_numbers(
     Raises:
         SchemaError: the cells have a type that the attribute cannot have.
     """
-    return (read_numbers if attribute.calendar is None else read_instants)(attribute, column, where)
+    read = read_numbers if attribute.calendar is None else read_instants
+    numbers, missing = by_type(
+        column, lambda cells: read(attribute, cells, where), (np.nan, np.False_)
+    )
+    return numbers, missing
 
 
 def read_numbers(attribute: Attribute, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
@@ -810,7 +843,7 @@ def read_instants(
         distinct, indices = by_dictionary(column, where)
         numbers = np.full(len(distinct) + 1, np.nan)
         absent = np.ones(len(distinct) + 1, bool)
-        for i, text in enumerate(distinct.to_pylist()):
+        for i, text in enumerate(distinct):
             absent[i] = text is None or text in MISSING_TEXT
             with contextlib.suppress(ValueError, OverflowError):
                 numbers[i] = (
@@ -829,31 +862,45 @@ def read_instants(
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan), np.ones(len(column), bool)
-    try:
-        if calendar == "time":
-            if not pa.types.is_time(kind):
-                raise wrong
-            seconds = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
-        else:
-            if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-                raise wrong
-            aware = pa.types.is_timestamp(kind) and kind.tz is not None
-            if aware and zone is None:
-                raise wrong
-            moments = column.cast(pa.timestamp("us", kind.tz if aware else None), safe=False)
-            if zone is not None and not aware:
-                # An hour that clocks repeat counts as the first one; an hour that they skip counts
-                # as the one after.
-                moments = pc.assume_timezone(
-                    moments, zone, ambiguous="earliest", nonexistent="latest"
-                )
-            seconds = moments.cast(pa.int64())
-    except pa.ArrowException:
-        raise wrong from None
-    missing = seconds.is_null().to_numpy(zero_copy_only=False)
-    values = pc.fill_null(seconds, 0).to_numpy() / (86_400e6 if calendar == "date" else 1e6)
-    values[missing] = np.nan
-    return values, missing
+    aware = getattr(kind, "tz", None) is not None
+    fits = (
+        pa.types.is_time(kind)
+        if calendar == "time"
+        else pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    )
+    if not fits or (aware and zone is None):
+        raise wrong
+    seconds, missing = _seconds(column, None if aware else zone)
+    seconds[missing] = np.nan
+    return seconds / (86_400 if calendar == "date" else 1), missing
+
+
+def _seconds(column: pa.ChunkedArray, zone: str | None) -> tuple[Floats, Flags]:
+    """Seconds of dates or times, read in a time zone if they have none, and which are missing.
+
+    No date is too far away: Arrow's own conversion to another unit would wrap around.
+    """
+    kind = column.type
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    whole = column.cast(pa.int32()) if kind.bit_width == 32 else column
+    ticks = pc.fill_null(whole.cast(pa.int64()), 0).to_numpy()
+    if getattr(kind, "unit", None) == "ns":
+        ticks, each = ticks // 1000, 1
+    else:
+        each = (
+            86_400_000_000
+            if pa.types.is_date32(kind)
+            else MICROSECONDS[getattr(kind, "unit", "ms")]
+        )
+    near = (ticks <= FAR // each) & (ticks >= -FAR // each)
+    moments = np.where(near, ticks, 0) * each
+    if zone is not None:
+        # An hour that clocks repeat counts as the first one; an hour that they skip counts as the
+        # one after.
+        local = pa.array(moments, pa.timestamp("us"))
+        there = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
+        moments = there.cast(pa.int64()).to_numpy()
+    return np.where(near, moments / 1e6, ticks * (each / 1e6)), missing
 
 
 def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:

@@ -1,0 +1,164 @@
+"""Columns of Python objects: each cell is stored by its own type, as a column of that type would be.
+
+A column of objects has no type. One that followed from all its cells would let a single cell, such
+as a text among numbers, decide how the others are read. So it is an Arrow union, and what reads a
+column reads the cells of each type on their own (:func:`by_type`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import SchemaError, TableError
+
+# Most digits of a whole number; longer ones are stored as floating-point numbers.
+DIGITS = 76
+# Types of the cells, by name.
+TYPES = {
+    "text": pa.large_string(),
+    "whole": pa.int64(),
+    "large": pa.decimal256(DIGITS),
+    "number": pa.float64(),
+    "flag": pa.bool_(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "moment": pa.timestamp("us"),
+    "zoned": pa.timestamp("us", "UTC"),
+}
+NAMES = list(TYPES)
+# Scalars of pandas that stand for a missing value.
+ABSENT = ("NAType", "NaTType")
+EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+
+
+def from_objects(values: Iterable[Any]) -> tuple[pa.Array, dict[int, str]]:
+    """Store objects: text, bytes, numbers, dates, times and UUIDs, each by its type.
+
+    Other objects, such as lists, are left out: their text may differ from run to run.
+
+    Args:
+        values: the objects of a column.
+
+    Returns:
+        The column, of text if it has nothing else; and by row, the types of objects that are left
+        out, which are null in the column.
+    """
+    kinds, places, unfit = [], [], {}
+    cells: dict[str, list[Any]] = {name: [] for name in NAMES}
+    for row, value in enumerate(values):
+        try:
+            name, cell = _stored(value)
+        except Exception:  # whatever an object raises that is asked for its value
+            name, cell = "text", None
+            unfit[row] = type(value).__name__
+        kinds.append(NAMES.index(name))
+        places.append(len(cells[name]))
+        cells[name].append(cell)
+    children = [pa.array(cells[name], kind) for name, kind in TYPES.items()]
+    if len(children[0]) == len(kinds):
+        return children[0], unfit
+    types, offsets = pa.array(kinds, pa.int8()), pa.array(places, pa.int32())
+    return pa.UnionArray.from_dense(types, offsets, children, NAMES), unfit
+
+
+def _stored(value: Any) -> tuple[str, Any]:
+    """The name of a value's type, and the value as Arrow takes it.
+
+    Raises:
+        Exception: it has no such type.
+    """
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
+    if value is None or type(value).__name__ in ABSENT:
+        return "text", None
+    if isinstance(value, bool):
+        return "flag", value
+    if isinstance(value, int):
+        if -(1 << 63) <= value < 1 << 63:
+            return "whole", int(value)
+        return (
+            ("large", Decimal(int(value))) if abs(value) < 10**DIGITS else ("number", float(value))
+        )
+    if isinstance(value, float):
+        return "number", None if value != value else float(value)
+    if isinstance(value, str):
+        # Without surrogates, which UTF-8 does not have.
+        return "text", str.encode(value, "utf-8", "backslashreplace").decode()
+    if isinstance(value, bytes):
+        return "text", value.decode("utf-8", "backslashreplace")
+    if isinstance(value, UUID):
+        return "text", str(value)
+    if isinstance(value, Decimal):
+        if value.is_nan():
+            return "number", None
+        short = value.is_finite() and value.adjusted() < DIGITS
+        return _stored(int(value) if short and value == int(value) else float(value))
+    return _stored_moment(value)
+
+
+def _stored_moment(value: Any) -> tuple[str, Any]:
+    """As :func:`_stored`, for dates and times."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return "moment", _whole((value - EPOCH) // MICROSECOND)
+        return "zoned", _whole((value - EPOCH.replace(tzinfo=UTC)) // MICROSECOND)
+    if isinstance(value, date):
+        return "date", (value - EPOCH.date()).days
+    if isinstance(value, time) and value.tzinfo is None:
+        return "time", value
+    raise TypeError(type(value).__name__)
+
+
+def _whole(number: int) -> int:
+    """An integer of 64 bits.
+
+    Raises:
+        OverflowError: it has more.
+    """
+    return int(np.int64(number))
+
+
+def by_type(
+    column: pa.ChunkedArray,
+    read: Callable[[pa.ChunkedArray], tuple[npt.NDArray[Any], ...]],
+    unfit: tuple[Any, ...],
+) -> tuple[npt.NDArray[Any], ...]:
+    """Read a column, the cells of each type on their own if it has several.
+
+    Args:
+        column: the column.
+        read: reads cells of one type into arrays [each shape=(n,)].
+        unfit: NumPy scalars: what stands in each array for cells of a type that ``read`` refuses.
+
+    Raises:
+        SchemaError, TableError: the column has one type, which ``read`` refuses.
+    """
+    if not pa.types.is_union(column.type):
+        return read(column)
+    out = tuple(np.full(len(column), fill) for fill in unfit)
+    before = 0
+    for chunk in column.chunks:
+        # Arrow's own properties of a slice do not begin where it begins.
+        part = slice(chunk.offset, chunk.offset + len(chunk))
+        _, codes, offsets, *_ = chunk.buffers()
+        for i, code in enumerate(column.type.type_codes):
+            rows = np.flatnonzero(np.frombuffer(codes, np.int8)[part] == code)
+            if not len(rows):
+                continue
+            dense = column.type.mode == "dense"
+            places = np.frombuffer(offsets, np.int32)[part][rows] if dense else rows
+            cells = pa.chunked_array([chunk.field(i).take(pa.array(places))])
+            with contextlib.suppress(SchemaError, TableError):
+                for target, array in zip(out, read(cells), strict=True):
+                    target[before + rows] = array
+        before += len(chunk)
+    return out

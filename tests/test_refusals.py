@@ -39,7 +39,7 @@ from vertimrf.runs.server_run import ServerRun
 from vertimrf.tables.arrow import open_pieces
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import encode_table
+from vertimrf.tables.table import Columns, encode_table
 from vertimrf.trial import synthesize
 
 RECORDS = 300
@@ -446,6 +446,24 @@ def test_all_rows_of_one_person_change_her_records_alone(rows, more, order):
     order.shuffle(together)
     kept = kept_of(as_arrow(together), "who")
     assert kept == kept_of(as_arrow(rows), "who") | kept_of(as_arrow(hers), "who")
+
+
+def test_an_id_takes_the_memory_of_one_record_of_a_piece(monkeypatch):
+    """A compressed file can hold 1,000 times its size of rows that repeat one: the same is said of them all."""
+    rows = [(f"r{i % 3}", str(i % 2), "0", "p") for i in range(1000)]
+    columns = Columns("id", DOMAIN.attributes, "t", KEYS)
+    for size, most in ((1000, 3), (100, 30), (1, 1000)):
+        monkeypatch.setattr("vertimrf.tables.arrow.PIECE_ROWS", size)
+        pieces = open_pieces(as_arrow(rows))
+        encoded = columns.encode(pieces)
+        assert len(encoded.digests) == most
+        table = columns.settled(encoded, pieces)
+        assert table.records == 3
+        assert table.codes.tolist() == [[0] * 3, [0] * 3]
+        assert table.dropped.lines() == (
+            "997 records do not fit and are left out; this stays here.",
+            "t, id column 'id': 1,000 records have only 3 ids, and a record needs an id of its own; name another column.",
+        )
 
 
 @pytest.mark.parametrize("person, left", [(None, 1), ("who", 2)])

@@ -32,7 +32,7 @@ from ..plan.schema import Schema
 from ..progress import SILENT, Progress
 from ..sketches.encoder import Encoder
 from ..tables.arrow import name_of
-from ..tables.dropped import EXAMPLES, NONE, Dropped
+from ..tables.dropped import EXAMPLES, NONE, Dropped, Tally
 from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
@@ -99,12 +99,20 @@ class ClusterRecords:
             return self
         return self._with(self._each("possible", work.possible, combinations))
 
-    def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
+    def one_per_id(
+        self,
+        columns: Columns,
+        before: Sequence[Tally],
+        examples: Callable[[int, Integers, Sequence[int]], list[str]],
+    ) -> ClusterRecords:
         """Keep every record once in all partitions (:func:`vertimrf.tables.table.one_per_id`).
 
         Args:
             columns: the columns that were read.
-            example: gives the id of a record from the number of its partition and its row there.
+            before: by partition, the records that were left out because they repeat an id of their
+                piece.
+            examples: gives ids of a partition by its number, positions of records that fit, and
+                rows of the partition.
 
         Returns:
             The remaining records.
@@ -113,19 +121,19 @@ class ClusterRecords:
             [self._submit("repeats", work.twice, piece) for piece in self._by_range(persons=False)]
         )
         twice = np.concatenate(repeats)
-        if not len(twice):
+        earlier = sum(tally.count for tally in before)
+        if not len(twice) and not earlier:
             return self
         left = self._submit("further", work.further, self._each("repeated", work.those_of, twice))
         by_part = self._answer(left)
         kept = self._without([left])
-        places = [(number, int(row)) for number, rows in enumerate(by_part) for row in rows][
-            :EXAMPLES
-        ]
-        examples = [example(number, row) for number, row in places]
+        shown: list[str] = []
+        for number, (rows, tally) in enumerate(zip(by_part, before, strict=True)):
+            if len(shown) < EXAMPLES and (len(rows) or tally.count):
+                shown += examples(number, rows[:EXAMPLES], tally.rows)
         count = sum(map(len, by_part))
-        return replace(
-            kept, dropped=self.dropped.also(count, columns.repeated(count, self.count, examples))
-        )
+        reason = columns.repeated(count + earlier, self.count + earlier, shown[:EXAMPLES])
+        return replace(kept, dropped=self.dropped.also(count, reason))
 
     def _with(self, parts: Sequence[Future]) -> ClusterRecords:
         """The same records with other partitions; they are counted again."""
@@ -303,14 +311,14 @@ def encode_partitions(
         dropped=Dropped(encoded.dropped, encoded.reasons(columns)),
     )
 
-    def example(number: int, row: int) -> str:
-        place = functools.partial(work.original, np.array([row]))
-        rows = out._answer(out._submit("row", place, parts[number]))
-        cells = functools.partial(work.cells, id, rows.tolist(), read)
-        (text,) = out._answer(out._submit("example", cells, sources[number]))
-        return str(text)
+    def examples(number: int, fitting: Integers, others: Sequence[int]) -> list[str]:
+        place = functools.partial(work.original, fitting)
+        rows = [*others, *out._answer(out._submit("row", place, parts[number])).tolist()]
+        cells = functools.partial(work.cells, id, sorted(rows)[:EXAMPLES], read)
+        texts: list[str] = out._answer(out._submit("example", cells, sources[number]))
+        return texts
 
-    return out.one_per_id(columns, example)
+    return out.one_per_id(columns, [account.repeats for _, account in accounts], examples)
 
 
 def partitions(source: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..arrays import Flags
+from ..arrays import Flags, Integers
 from ..errors import SchemaError, TableError
 
 # Number of examples of faulty records in messages.
@@ -52,8 +52,12 @@ class Tally:
     @classmethod
     def of(cls, marked: Flags, before: int = 0) -> Tally:
         """Marked records of a piece that follows ``before`` records [shape=(n,), bool]."""
-        rows = np.flatnonzero(marked)
-        return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))
+        return cls.at(before + np.flatnonzero(marked))
+
+    @classmethod
+    def at(cls, rows: Integers) -> Tally:
+        """Records in some rows, increasing [shape=(n,), int64]."""
+        return cls(len(rows), tuple(rows[:EXAMPLES].tolist()))
 
     def then(self, later: Tally, before: int = 0) -> Tally:
         """These, and those of a piece that follows ``before`` records."""

@@ -209,6 +209,26 @@ def one_per_id(
     return np.sort(rows[1:][again])
 
 
+def _again(ids: Words, rows: Sequence[Int32s], fits: Flags) -> Integers:
+    """Rows of a piece to leave out so that of those that fit, one per id remains.
+
+    Args:
+        ids: digests of the records [shape=(n,), uint64].
+        rows: codes by attribute [each shape=(n,), int32].
+        fits: rows that fit [shape=(n,), bool].
+
+    Returns:
+        Rows, increasing [shape=(k,), int64].
+    """
+    places = np.flatnonzero(fits)
+    if not len(repeated(ids[places])):
+        return places[:0]
+    codes = np.empty((len(rows), len(places)), np.uint16)
+    for target, row in zip(codes, rows, strict=True):
+        target[:] = row[places]
+    return places[one_per_id(ids[places], codes)]
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns to read from a table, and how.
@@ -287,6 +307,7 @@ class Columns:
             ("no id", self.id or ""),
             *((kind, a.name) for a in self.attributes for kind in CELL_PROBLEMS),
             *(("impossible", combination) for combination in self.impossible),
+            ("repeated id", self.id or ""),
         ]
 
     def settled(self, encoded: Encoded, pieces: Pieces) -> Table:
@@ -310,19 +331,17 @@ class Columns:
             only_in(encoded.blanks, digests),
         )
         again = one_per_id(digests, codes)
+        before = encoded.repeats
+        count = before.count + len(again)
         # Without an id column, ids do not repeat.
-        if self.id is None or not len(again):
+        if self.id is None or not count:
             return out
-        examples = [
-            shown(cell)
-            for cell in pieces.cells(self.id, encoded.original(again[:EXAMPLES]).tolist())
-        ]
+        rows = sorted([*before.rows, *encoded.original(again[:EXAMPLES]).tolist()])[:EXAMPLES]
+        examples = [shown(cell) for cell in pieces.cells(self.id, rows)]
+        reason = self.repeated(count, out.records + before.count, examples)
         kept = np.ones(out.records, bool)
         kept[again] = False
-        return replace(
-            out.only(kept),
-            dropped=out.dropped.also(len(again), self.repeated(len(again), out.records, examples)),
-        )
+        return replace(out.only(kept), dropped=out.dropped.also(len(again), reason))
 
     def repeated(self, count: int, records: int, examples: Sequence[str]) -> Reason:
         """The reason for dropping ``count`` of ``records`` whose id another has, with examples."""
@@ -424,6 +443,11 @@ class Columns:
             for text, marked in broken.items():
                 add("impossible", text, Tally.of(marked, records))
                 fits &= ~marked
+            # Of a piece, an id takes the memory of one record, however often a file repeats it.
+            if self.id is not None:
+                again = _again(ids, rows, fits)
+                fits[again] = False
+                add("repeated id", self.id, Tally.at(records + again))
             every = bool(fits.all())
             digests.append(ids if every else ids[fits])
             if owners is not None:
@@ -460,7 +484,8 @@ class Encoded:
         kept: by piece, the number of rows read, and a bit for each: whether it fits.
         blanks: digests of those that do not fit and have one [shape=(b,), uint64].
         rows: number of rows read.
-        problems: records left out; those of impossible combinations have no other problem.
+        problems: records left out; those of impossible combinations have no other problem, and
+            those that repeat an id of their piece have none.
         wrong: by attribute, an error about its whole column.
         extra: columns outside the schema, which are left out.
     """
@@ -500,8 +525,14 @@ class Encoded:
         return tuple(
             columns.reason(kind, what, problem)
             for (kind, what), problem in self.problems.items()
-            if problem.count
+            if problem.count and kind != "repeated id"
         )
+
+    @property
+    def repeats(self) -> Tally:
+        """Records that repeat an id of their piece; other repeats are found later."""
+        (problem,) = (each for (kind, _), each in self.problems.items() if kind == "repeated id")
+        return problem
 
     def original(self, records: Integers) -> Integers:
         """Rows in the source of records that fit, given by position, increasing [shape=(n,), int64]."""

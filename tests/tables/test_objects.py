@@ -408,6 +408,32 @@ def test_dictionaries_of_any_kind_are_read(tmp_path):
         same(encoded(pa.table({"id": ids, "x": column}), attribute), expected)
 
 
+@pytest.mark.parametrize(
+    "kind, cells, fitting",
+    [
+        ("date", "'2020-01-03'::date, 'infinity', '-infinity'", "date"),
+        ("timestamp", "'2020-01-03'::timestamp, 'infinity', '290000-01-01'", "moment"),
+        ("hugeint", "3, 170141183460469231731687303715884105727, -1", "whole"),
+        ("double", "3, 'nan', 'infinity'", "number"),
+        ("varchar", "'a', chr(0), '😀'", "text"),
+    ],
+)
+def test_a_cell_at_the_edge_of_a_type_of_duckdb_costs_its_record(kind, cells, fitting):
+    rows = ", ".join(
+        f"({i}, ({cell})::{kind})" for i, cell in enumerate(cells.split(", "), start=1)
+    )
+    table = encoded(duckdb.sql(f"select * from (values {rows}) t(id, x)"), FITTING[fitting][0])
+    same(table, encoded(pa.table({"id": [1], "x": table_cell(fitting)}), FITTING[fitting][0]))
+    assert table.dropped.records == 2
+
+
+def table_cell(kind):
+    """A cell that fits: the one that DuckDB's rows above begin with."""
+    return {"whole": [3], "number": [3.0], "text": ["a"]}.get(kind) or [
+        datetime.datetime(2020, 1, 3) if kind == "moment" else DAY
+    ]
+
+
 def test_unions_of_other_engines_are_read_by_type():
     union = duckdb.sql(
         "select * from (values (1, 1::union(a int, b varchar, c int[])), (2, 'b'), (3, [1, 2]), (4, 7)) t(id, x)"

@@ -408,6 +408,20 @@ def test_dictionaries_of_any_kind_are_read(tmp_path):
         same(encoded(pa.table({"id": ids, "x": column}), attribute), expected)
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
+@pytest.mark.parametrize("values", [[b"a", b"\xff", b"b"], [b"a", b"", b"b"]])
+def test_a_dictionary_in_a_file_may_hold_bytes_that_are_no_text(tmp_path, kind, values):
+    texts = pa.array(values).view(pa.string())
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0], kind), texts)
+    numbers = pa.array([1, 2, 1, 2]).dictionary_encode()
+    table = pa.table({"id": range(4), "x": column, "n": numbers})
+    attributes = (FITTING["text"][0], Attribute.categorical("n", [1, 2]))
+    for path in in_files(tmp_path, table):
+        read = encode_table(path, "id", attributes, keys=KEYS)
+        assert read.codes.tolist() == [[0, 1, 0], [0, 0, 1]]
+        assert read.dropped.records == 1
+
+
 @pytest.mark.parametrize(
     "kind, cells, fitting",
     [

@@ -1451,6 +1451,13 @@ NAMED = (
         "tables/test_objects.py",
     ),
     Mutation(
+        "a dictionary with bytes that are no text refuses a Parquet file",
+        "tables/arrow.py",
+        "read_dictionary=asked",
+        "read_dictionary=[]",
+        "tables/test_objects.py",
+    ),
+    Mutation(
         "far dates wrap around to near ones",
         "tables/table.py",
         "near = (ticks <= FAR // each) & (ticks >= -FAR // each)",

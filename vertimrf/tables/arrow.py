@@ -210,8 +210,12 @@ def _file_batches(
     """Batches of a file, each read on demand."""
     with reading(path):
         if kind == "parquet":
-            # Reading ahead would load whole row groups, which may be the whole file.
-            with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES) as file:
+            # A dictionary that is not asked for is made by a cast, which refuses bytes that are no
+            # text. Reading ahead would load whole row groups, which may be the whole file.
+            asked = [f.name for f in pa.parquet.read_schema(path) if pa.types.is_dictionary(f.type)]
+            with pa.parquet.ParquetFile(
+                path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
+            ) as file:
                 yield from file.iter_batches(batch_size=PIECE_ROWS // 4, columns=list(columns))
         elif kind == "arrow":
             with pa.ipc.open_file(str(path)) as file:

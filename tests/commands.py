@@ -50,7 +50,7 @@ ROLES = {
     "run party": "{1}.party --name hospital --table {0}/hospital.csv --id id",
     "run server": "{1}.server --schema {0}/schema.toml --epsilon 1 --expected-records 300 --even-if-useless",
     "sample": "{0}/made.model --rows 50 --out {1}.csv",
-    "schema domains": "{0}/hospital.csv --schema {0}/private.toml --epsilon 1 --person id --out {1}.toml",
+    "schema domains": "{0}/hospital.csv --schema {0}/private.toml --epsilon 1 --id id --out {1}.toml",
     "schema draft": "{0}/hospital.csv --id id --out {1}.toml",
     "schema merge": "{0}/one.toml --out {1}.toml",
     "status": "{0}/hospital.run",

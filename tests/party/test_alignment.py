@@ -21,11 +21,11 @@ IDS = [f"P{i}" for i in range(500)]
 
 
 def sample(ids, pieces=1, secret=SECRET):
-    columns = [
-        pa.chunked_array([pa.array(part.tolist(), pa.string())])
+    tables = [
+        pa.table({"id": pa.array(part.tolist(), pa.string())})
         for part in np.array_split(np.array(ids, object), pieces)
     ]
-    return sample_ids(columns, secret, PLAN, "The table")
+    return sample_ids(tables, secret, PLAN, "The table")
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 50])

@@ -111,7 +111,7 @@ def test_a_table_written_since_its_operator_looked_waits_by_the_same_word(folder
     row = pa.table({"id": [5000], "a": [1], "total": [2]} | added, whole.schema)
     pq.write_table(pa.concat_tables([whole, row] if added else [whole]), path)
     os.utime(path, (1, 1))
-    for word, files in (("acceptance", {"offer"}), ("done", {"offer", "envelopes", "message"})):
+    for word, files in (("acceptance", {"offer"}), ("match", {"offer", "envelopes", "message"})):
         answer = ask(Parcel("hospital", wants=ALL), folders.node("hospital"))
         assert (answer.word, set(answer.files)) == (word, files)
         folders.accept("hospital")

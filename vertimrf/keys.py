@@ -92,7 +92,7 @@ class Offer:
         return _text_of("offer", self)
 
     def save(self, path: str | Path) -> None:
-        """Write the public key to a file."""
+        """Write the public key to a file, never in place of a link."""
         save(path, self.to_text())
 
     @classmethod

@@ -511,6 +511,7 @@ NAMED = (
         "        save(path, self.to_text())",
         "        __import__('os').replace(__import__('tempfile').mkstemp(dir=Path(path).parent)[1], path)",
         "test_outputs.py",
+        promise="never in place of a link",
     ),
     Mutation(
         "an input is overwritten by another of its names",
@@ -525,6 +526,7 @@ NAMED = (
         "not LEAST_DELTA <= delta < 1",
         "not 0 < delta < 1",
         "test_limits.py",
+        promise="it is below 1e-300, or not below 1",
     ),
     Mutation(
         "a message of any number of megabytes is planned",
@@ -827,8 +829,8 @@ NAMED = (
     Mutation(
         "a run that goes on keeps what was in its way on record",
         "flower/conversation.py",
-        "                self._sleep(self._pace.look)\n        self._run.note({})",
-        "                self._sleep(self._pace.look)\n        ",
+        "self._tell()\n        self._run.note({})",
+        "self._tell()",
         "flower/test_conversation.py",
     ),
     Mutation(
@@ -1203,7 +1205,7 @@ NAMED = (
         "records.possible(list(schema.combinations_at(name).values())).limited",
         "records.limited",
         "test_impossible_runs.py",
-        promise="Records without those that contradict the schema",
+        promise="Records that do not contradict the schema",
     ),
     Mutation(
         "impossible records are not dropped when a table is read",
@@ -1274,6 +1276,7 @@ NAMED = (
         "return records.possible(list(schema.combinations_at(name).values())).limited(self._plan.records_per_person, key)",
         "return records.limited(self._plan.records_per_person, key).possible(list(schema.combinations_at(name).values()))",
         "party/test_person_bound.py",
+        promise="of these at most the plan's number of each person",
     ),
     Mutation(
         "a table may name persons where the plan does not",
@@ -1281,6 +1284,7 @@ NAMED = (
         "if most == 1 and named:",
         "if False:",
         "party/test_persons.py",
+        promise="Tables name persons if a plan is for several records of a person, and only then.",
     ),
     Mutation(
         "domains are searched for among all rows of an id",
@@ -1288,6 +1292,7 @@ NAMED = (
         "if column is None:",
         "if read.person is None:",
         "party/test_person_bound.py",
+        promise="Keep at most ``most`` rows of every person",
     ),
     Mutation(
         "which rows of a person are searched depends on the rows of others",
@@ -1295,6 +1300,7 @@ NAMED = (
         "records = of_persons(keys.pairs, persons, places_of(persons).astype(np.uint64))",
         "records = of_persons(keys.pairs, persons, rows.astype(np.uint64))",
         "party/test_person_bound.py",
+        promise="The choice depends on the key, the person's id, and the number of the person's rows alone.",
     ),
     Mutation(
         "noise of domains does not depend on the rows that count",
@@ -1316,6 +1322,7 @@ NAMED = (
         "digests, present = of_persons(keys.pairs, persons, digests), present & owned",
         "present = present & owned",
         "test_lengths.py",
+        promise="then a person and an id are compared together",
     ),
     Mutation(
         "all parties are priced as if they kept the same records of a person",
@@ -1330,6 +1337,7 @@ NAMED = (
         "more = np.minimum(parties * np.cumsum(filled[1:])[::-1], 1.0)",
         "more = np.minimum(np.cumsum(filled[1:])[::-1], 1.0)",
         "privacy/test_person_sketch.py",
+        promise="exceeds a number with at most M times the probability",
     ),
     Mutation(
         "three parties never hold each other's records of a person in part",
@@ -1337,6 +1345,7 @@ NAMED = (
         "return 3 * records // 2",
         "return records",
         "privacy/test_person_sketch.py",
+        promise="3 K / 2 for three",
     ),
     Mutation(
         "the record beside one that is left out goes too",
@@ -2766,8 +2775,8 @@ NAMED = (
     Mutation(
         "every record of a person has all buckets for itself",
         "privacy/person_sketch.py",
-        "        blocks = buckets // (records - e)",
-        "        blocks = buckets",
+        "return buckets // (records - e)",
+        "return buckets",
         "privacy/test_person_sketch.py",
         promise="So the ratio is dominated by one such mean",
     ),
@@ -3054,8 +3063,8 @@ NAMED = (
     Mutation(
         "anybody reads the file of the secret",
         "party/secret.py",
-        'write_text(path, text + "\\n", private=True, synced=True)',
-        'write_text(path, text + "\\n", synced=True)',
+        'save(path, text + "\\n", private=True, synced=True)',
+        'save(path, text + "\\n", synced=True)',
         "party/test_secret.py",
         promise="Write the secret, readable by its owner alone.",
     ),
@@ -3110,8 +3119,8 @@ NAMED = (
     Mutation(
         "anybody reads the file of a private key",
         "keys.py",
-        'write_text(path, _text_of("key", self), private=True, synced=True)',
-        'write_text(path, _text_of("key", self), synced=True)',
+        'save(path, _text_of("key", self), private=True, synced=True)',
+        'save(path, _text_of("key", self), synced=True)',
         "test_keys.py",
         promise="Write the key to a file that only its owner can read.",
     ),
@@ -3142,10 +3151,10 @@ NAMED = (
     Mutation(
         "rows of a person are sampled by a key that is always the same",
         "party/persons.py",
-        "secrets.token_bytes(16) if key is None else key",
-        "bytes(16) if key is None else key",
+        "secrets.token_bytes(32) if key is None else key",
+        "bytes(32) if key is None else key",
         "party/test_persons.py",
-        promise="the choice of records depends on it [16 bytes or more]; default a fresh one",
+        promise="the choice of rows depends on it [16 bytes or more]; default a fresh one",
     ),
     Mutation(
         "a label without its figures is private",

@@ -451,7 +451,7 @@ class Party:
 
     @kept
     def _checked(self, table: Table | Records) -> Records:
-        """Records without those that contradict the schema, and at most the plan's number of each
+        """Records that do not contradict the schema, and of these at most the plan's number of each
         person.
         """
         records = InMemory(table) if isinstance(table, Table) else table

@@ -504,12 +504,12 @@ def bins_of(
         Per group, in plan order, and attribute of it, the map code -> bin [shape=(size,), int64].
     """
     groups = [plan.groups[g] for g in plan.groups_of(party)]
-    return cut_groups(plan.schema, groups, one_way, _merged(plan, party, one_way))
+    return cut_groups(plan.schema, groups, one_way, _merged(plan, party, one_way), plan.halved)
 
 
 def _merged(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> dict[int, Integers]:
-    """Maps code -> merged value of a party's long domains."""
-    long = merging(plan.schema, plan.party_names[party])
+    """Maps code -> merged value of a party's long domains and halved attributes."""
+    long = merging(plan.schema, plan.party_names[party], plan.halved_locally)
     return merged_values(one_way, plan.local[party].one_way_sigma, long)
 
 

@@ -52,6 +52,6 @@ def _chance(m: Measurement, expected: Floats) -> float:
     """
     if not m.dimensions:
         return 1.0
-    spread = 2 / (9 * math.prod(max(count - 1, 1) for count in m.counts.shape))
+    spread = 2 / (9 * m.directions)
     root = (m.squares(expected) / m.dimensions) ** (1 / 3)
     return 0.5 * math.erfc((root - 1 + spread) / math.sqrt(2 * spread))

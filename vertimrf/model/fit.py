@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Flags, Floats
 from ..errors import ModelError
 from ..files.convert import check_types
 from .domain_compression import Compression, compress, compressed_sizes, value_shares
@@ -50,6 +50,8 @@ NOISE_DIRECTIONS = 0.65
 # The relative entropy has so many times less weight for marginals of which a workload needs means:
 # a fit that ends early has their differences too small.
 ASKED = 4.0
+# The same for trends, whose cells have no noise that a fit could follow.
+TREND = 30.0
 # Steps end when they lower the mean squared residual by less than the first, or after a warm start
 # by less than the second.
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
@@ -246,22 +248,28 @@ def _descend(
     """
     theta, min_improvement = np.zeros_like(dual.measured), options.min_improvement
     weight = np.full_like(theta, options.proximal_weight / dual.typical)
-    weight /= _per_cell(measurements, [ASKED if m.asked else 1.0 for m in measurements])
+    weight /= _per_cell(
+        measurements, [TREND if m.trend else ASKED if m.asked else 1.0 for m in measurements]
+    )
     freedom = np.ones_like(theta)
     if min_improvement is None and warm:
         min_improvement = MIN_ON_TOP
     if min_improvement is None:
         weight /= _followed(measurements, expected)
         freedom = np.sqrt(_free_parts(measurements))
-    misfit, gain = dual.misfit(expected), 1.0
+    # Trends are few cells among others, and are followed until they gain as little.
+    parts: list[slice | Flags] = [slice(None)]
+    if any(m.trend for m in measurements):
+        parts.append(_per_cell(measurements, [m.trend for m in measurements]) > 0)
+    misfit, gain = dual.misfits(expected, parts), 1.0
     unfollowed = np.ones_like(theta)
     for step in range(options.steps):
         report = None if options.progress is None else functools.partial(options.progress, step)
         # Later steps correct what early ones leave.
         tolerance = max(options.tolerance, EARLY * min(gain, 1.0))
         theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
-        before, misfit = misfit, dual.misfit(expected)
-        gain = before - misfit
+        before, misfit = misfit, dual.misfits(expected, parts)
+        gain = float((before - misfit).max())
         least = min_improvement
         if least is None:
             # If a cell were alone, a step would fit this part of its remaining noise. A step that
@@ -298,10 +306,14 @@ def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Flo
 def _free_parts(measurements: Sequence[Measurement]) -> Floats:
     """Degrees of freedom of each marginal given its margins, over its cells [shape=(cells,)].
 
-    A table of u by v cells has (u - 1) (v - 1) of them.
+    A table of u by v cells has (u - 1) (v - 1) of them, and a trend has one.
     """
     return _per_cell(
-        measurements, [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements]
+        measurements,
+        [
+            m.freedom if m.trend else math.prod(1 - 1 / count for count in m.counts.shape)
+            for m in measurements
+        ],
     )
 
 

@@ -35,6 +35,8 @@ class Measurement:
         contrasts: axes along which contrasts were measured.
         completed: whether ``counts`` includes the mean along contrasted axes.
         asked: whether a workload needs means of it. Fits follow it more closely.
+        trend: whether one number determines the dependence in it, so that its noise has one
+            dimension (:mod:`~.trend`). Fits follow it more closely.
 
     Raises:
         ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or
@@ -49,6 +51,7 @@ class Measurement:
     contrasts: tuple[int, ...] = ()
     completed: bool = False
     asked: bool = False
+    trend: bool = False
 
     def __post_init__(self) -> None:
         where = self.where
@@ -89,7 +92,14 @@ class Measurement:
         """Dimensions of the noise over the number of cells: 1/4 if one contrast determines a pair's
         four cells.
         """
+        if self.trend:
+            return 1 / self.counts.size
         return math.prod((1 - 1 / self.counts.shape[axis] for axis in self.contrasts), start=1.0)
+
+    @property
+    def directions(self) -> int:
+        """Dimensions of the dependence that was measured, beside the margins."""
+        return 1 if self.trend else math.prod(max(count - 1, 1) for count in self.counts.shape)
 
     @property
     def unknown(self) -> tuple[int, ...]:

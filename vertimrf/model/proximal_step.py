@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..arrays import Floats, Int32s, Integers
+from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import ModelError
 from ..kernels import propagation as kernels
 from ..kernels import proximal_step as descent
@@ -241,9 +241,18 @@ class StepDual(abc.ABC):
             out[cells_of_mean] -= out[cells_of_mean].mean(axis=1, keepdims=True)
         return out
 
-    def misfit(self, counts: Floats) -> float:
-        """Mean squared residual of some counts of the measured cells, in units of sigma."""
-        return float(np.square((self.contrasted(counts) - self.measured) / self.sigma).mean())
+    def misfits(self, counts: Floats, parts: Sequence[slice | Flags]) -> Floats:
+        """Mean squared residual of counts of the measured cells, in units of sigma.
+
+        Args:
+            counts: of all cells [shape=(n,), float64].
+            parts: cells over which to take the mean.
+
+        Returns:
+            One for each part [shape=(parts,), float64].
+        """
+        squares = np.square((self.contrasted(counts) - self.measured) / self.sigma)
+        return np.array([squares[part].mean() for part in parts])
 
     def value(self, pull: Floats, theta: Floats) -> tuple[float, Floats]:
         """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64].

@@ -10,6 +10,8 @@ it follows the noise. 3. Draw n independent people from this fit, count again, a
 to these counts by least squares. It follows the noise, and so it has the spread that the fit of step
 2 lacks.
 
+Pairs that the fit read as trends are measured in halves, and read so again.
+
 An estimate across parties has the margins that the parties measured. So in a clique its contrasts
 along all axes are measured again. The cliques stay. Where the model is wrong about the population,
 all redrawn models are.
@@ -33,6 +35,7 @@ from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
 from .off_tree import fit_off_tree
 from .sample import draw_people, sample
+from .trend import Cut, as_trends, has_trend
 from .trust import ACROSS
 
 # The second fit goes to least squares. A fit that ends early follows noise only in part, and its
@@ -46,9 +49,11 @@ class Noise:
 
     Attributes:
         measurements: the measurements with one standard error each, and counts of 0.
+        trends: indices of those that fits read as trends (:mod:`~.trend`).
     """
 
     measurements: tuple[Measurement, ...]
+    trends: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -56,6 +61,7 @@ class Noise:
         field: MarkovRandomField,
         local: Sequence[Measurement],
         crossing: Sequence[Measurement],
+        cuts: Mapping[int, Cut] | None = None,
     ) -> Noise:
         """The noise of a model's measurements.
 
@@ -63,9 +69,11 @@ class Noise:
             field: the fitted model.
             local: marginals that were counted.
             crossing: marginals that were estimated across parties.
+            cuts: of attributes whose pairs were read as trends, if there are any.
         """
         weighed = {f.attributes for f in field.off_tree}
-        out = []
+        out: list[Measurement] = []
+        trends: list[int] = []
         for i, m in enumerate((*local, *crossing)):
             across, inside = i >= len(local), field.tree.covering(m.attributes) >= 0
             if not _splits(field, m) if inside else m.attributes in weighed:
@@ -73,10 +81,12 @@ class Noise:
                 kind = m.contrasts, m.completed
                 if across and inside:
                     kind = tuple(range(m.counts.ndim)), False
+                if cuts and has_trend(m, cuts):
+                    trends.append(len(out))
                 # Four digits are enough.
                 blank = _blank(field, m.attributes, m.bins, float(f"{sigma:.4g}"), *kind)
                 out.append(replace(blank, asked=m.asked))
-        return cls(tuple(out))
+        return cls(tuple(out), tuple(trends))
 
     def redrawn(
         self, field: MarkovRandomField, zeros: Sequence[Factor], rng: np.random.Generator
@@ -103,6 +113,17 @@ class Noise:
             counts = bin_table(counts, m.bins, m.counts.shape)
             counts += contrasted(m.sigma * rng.standard_normal(counts.shape), m.contrasts)
             out.append(replace(m, counts=counts))
+        read = {a for i in self.trends for a in self.measurements[i].attributes}
+        # The model has the bins of trends as classes.
+        cuts = {
+            a: Cut(
+                field.marginal((a,)),
+                field.classes[a].classes if a in field.classes else np.arange(field.sizes[a]),
+            )
+            for a in read
+        }
+        for i in self.trends:
+            (out[i],) = as_trends([out[i]], cuts, field.total)
         return out
 
     def parts(self) -> dict[str, npt.NDArray[Any]]:
@@ -126,6 +147,7 @@ class Noise:
             "noise": np.array([m.sigma for m in self.measurements], np.float64),
             "noise.axes": np.array(axes, np.int64).reshape(-1, 4),
             **({"noise.asked": asked} if asked.size else {}),
+            **({"noise.trends": np.array(self.trends, np.int64)} if self.trends else {}),
         } | {f"noise.bins{i}": bins for i, bins in enumerate(maps.values())}
 
     @classmethod
@@ -139,6 +161,9 @@ class Noise:
         asked = arrays["noise.asked"].reshape(-1).tolist() if "noise.asked" in arrays else []
         if not set(asked) <= set(range(len(sigma))):
             raise ModelError("A workload needs a measurement that the model does not have.")
+        trends = (
+            tuple(arrays["noise.trends"].reshape(-1).tolist()) if "noise.trends" in arrays else ()
+        )
         ends = np.searchsorted(axes[:, 0], np.arange(len(sigma)), side="right")
         out, (*groups, beyond) = [], np.split(axes, ends)
         if beyond.size:
@@ -149,7 +174,9 @@ class Noise:
             contrasts = tuple(np.flatnonzero(rows[:, 3]).tolist())
             blank = _blank(field, names, bins, error, contrasts, bool((rows[:, 3] > 1).any()))
             out.append(replace(blank, asked=i in asked))
-        return cls(tuple(out))
+        if not all(0 <= i < len(out) and len(out[i].attributes) == 2 for i in trends):
+            raise ModelError("A trend of the model is of no pair that was measured.")
+        return cls(tuple(out), trends)
 
 
 def _fitted(

@@ -25,7 +25,7 @@ from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
-from ..plan.merging import merged_values
+from ..plan.merging import Merging, merged_values
 from ..plan.plan import SCORE_GRID, LocalPlan
 from ..plan.shares import EQUAL
 from ..plan.workload import Workload
@@ -63,7 +63,7 @@ def release_local_model(
     progress: Progress = SILENT,
     workload: Workload | None = None,
     linked: Sequence[Sequence[int]] = (),
-    long: Mapping[int, bool] | None = None,
+    long: Mapping[int, Merging] | None = None,
 ) -> tuple[LocalMarginal, ...]:
     """Release a party's local marginals.
 
@@ -76,8 +76,8 @@ def release_local_model(
         workload: marginals with more weight, by indices of ``sizes``.
         linked: sets of attributes that structural zeros name. They enter the graph first, because
             the model has them in cliques. The workload's marginals and their pairs are next.
-        long: attributes with domain compression in all but one-way marginals
-            (:mod:`vertimrf.plan.merging`), and whether they are ordered.
+        long: attributes with domain compression in all but one-way marginals, and how their values
+            are merged (:mod:`vertimrf.plan.merging`).
 
     Returns:
         Noisy marginals, with attributes as indices of ``sizes``; one-way marginals first.
@@ -108,7 +108,10 @@ def release_local_model(
             budget.try_edge(*pair)
     else:
         budget.try_clique(range(d))
-    chosen = choose_marginals(budget.tree(), total, plan, wanted, scores)
+    if plan.contrasts and any(how.halved for how in (long or {}).values()):
+        chosen = _every_pair(sizes, total, plan, wanted)
+    else:
+        chosen = choose_marginals(budget.tree(), total, plan, wanted, scores)
     cells = np.array(
         [math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64
     )
@@ -205,6 +208,19 @@ def choose_marginals(
         itertools.islice((more | outside).items(), plan.units - count)
     )
     return _in_units(kept, sizes, total, plan, wanted, scores or {})
+
+
+def _every_pair(
+    sizes: Sequence[int], total: float, plan: LocalPlan, wanted: Workload
+) -> list[tuple[tuple[int, ...], int]]:
+    """All pairs of attributes, of which halved ones have one number, as :func:`choose_marginals`."""
+    counters = [1 if size == 2 else size for size in sizes]
+    weights: dict[tuple[int, ...], float] = {
+        (a, b): wanted.relevance((a, b)) * (counters[a] * counters[b]) ** (2 / 3)
+        for a, b in itertools.combinations(range(len(sizes)), 2)
+    }
+    kept = dict(itertools.islice(weights.items(), plan.units))
+    return _in_units(kept, sizes, total, plan, wanted, {})
 
 
 def _in_units(

@@ -329,8 +329,8 @@ class Party:
                 return records.marginals(marginals, {rows[a]: bins for a, bins in merged.items()})
 
             long = {
-                self._varying.index(a): ordered
-                for a, ordered in merging(plan.schema, self._name).items()
+                self._varying.index(a): how
+                for a, how in merging(plan.schema, self._name, plan.halved_locally).items()
             }
             released = release_local_model(
                 counted,

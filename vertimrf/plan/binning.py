@@ -10,6 +10,11 @@ import numpy as np
 
 from ..arrays import Floats, Integers
 
+# Records without a value are a half of their own from this share on.
+MISSING_HALF = 1 / 3
+# Bins of a halved attribute where a pair is read as a trend (:mod:`vertimrf.model.trend`).
+TREND_BINS = 12
+
 
 def choose_bins(counts: Floats, bins: int, ordered: bool) -> Integers:
     """Merge the two bins with the lowest counts again and again, until ``bins`` bins remain.
@@ -26,6 +31,55 @@ def choose_bins(counts: Floats, bins: int, ordered: bool) -> Integers:
     return _numbered(
         _merge_neighbours(weights, bins, math.inf) if ordered else _merge_any(weights, bins)
     )
+
+
+def halves(counts: Floats, ordered: bool, missing: bool) -> Integers:
+    """Cut an attribute in two, as evenly as its order allows.
+
+    If more than a part :data:`MISSING_HALF` of the records has no value, these are one half.
+
+    Args:
+        counts: released, noisy counts of the attribute's values [shape=(size,), float64].
+        ordered: whether the halves are the lower and the upper values.
+        missing: whether the last value stands for records without one.
+
+    Returns:
+        Map code -> half [shape=(size,), int64].
+    """
+    if not ordered:
+        return choose_bins(counts, 2, False)
+    below = np.cumsum(np.maximum(counts, 0.0))
+    share = below[:-1] / max(float(below[-1]), 1.0)
+    if missing and share[-1] < 1 - MISSING_HALF:
+        cut = len(share)
+    else:
+        cut = 1 + int(np.argmin(np.abs(share[: len(share) - missing] - 0.5)))
+    return (np.arange(len(counts)) >= cut).astype(np.int64)
+
+
+def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> Integers:
+    """Cut each half of an attribute into bins of similar counts.
+
+    Args:
+        counts: counts of values [shape=(size,), float64].
+        half: the map value -> half (:func:`halves`) [shape=(size,), int64].
+        ordered: whether values have an order. Otherwise the halves stay.
+        missing: whether the last value stands for records without one. If they are a half of their
+            own, the order says nothing of the halves, which stay.
+
+    Returns:
+        The map value -> bin [shape=(size,), int64].
+    """
+    if not ordered or (missing and (half == half[-1]).sum() == 1):
+        return half
+    out = np.zeros_like(half)
+    for part in (0, 1):
+        of_part = half == part
+        values = int(of_part.sum())
+        out[of_part] = choose_bins(counts[of_part], min(TREND_BINS // 2, values), True) + (
+            out.max() + 1 if part else 0
+        )
+    return out
 
 
 def merge_light(counts: Floats, light: float, ordered: bool) -> Integers:

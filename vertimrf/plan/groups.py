@@ -6,7 +6,7 @@ Everything here follows from public figures, or from what parties have already r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Floats, Integers
 from ..errors import PlanError
 from ..files.convert import from_json
-from .binning import choose_bins
+from .binning import choose_bins, halves
 from .schema import Schema
 
 
@@ -133,6 +133,7 @@ def cut_groups(
     groups: Sequence[Group],
     one_way: Mapping[int, Floats],
     merged: Mapping[int, Integers],
+    halved: Collection[int] = (),
 ) -> tuple[tuple[Integers, ...], ...]:
     """Choose the bins of groups from released one-way counts.
 
@@ -145,6 +146,7 @@ def cut_groups(
         one_way: by attribute, released counts [shape=(size,), float64, records].
         merged: by attribute, the map code -> merged value (:mod:`vertimrf.plan.merging`)
             [shape=(size,), int64].
+        halved: attributes that are cut in halves (:func:`.binning.halves`).
 
     Returns:
         Per group and attribute, the map code -> bin [shape=(size,), int64].
@@ -152,6 +154,8 @@ def cut_groups(
 
     def cut(attribute: int, count: int) -> Integers:
         ordered = schema.attributes[attribute].ordered
+        if attribute in halved and attribute not in merged:
+            return halves(one_way[attribute], ordered, schema.attributes[attribute].missing)
         if attribute not in merged:
             return choose_bins(one_way[attribute], count, ordered)
         values = merged[attribute]

@@ -1,23 +1,25 @@
-"""Domain compression: a party merges the values of long domains whose noisy count is below 3 sigma.
+"""Domain compression: a party merges values that it measures together in all but one-way marginals.
+
+Of long domains, these are the values whose noisy count is below 3 sigma. Where pairs of values would
+be noise alone, the plan has an attribute in two halves (:func:`.binning.halves`).
 
 1. A party releases its one-way marginals.
-2. It merges rare values of long domains by these marginals. This is post-processing and costs no
-   privacy.
-3. It measures larger marginals over the merged values, because those of rare values would be noise
-   alone.
+2. It merges values by these marginals. This is post-processing and costs no privacy.
+3. It measures larger marginals over the merged values.
 4. The server computes the same maps from the message, and spreads merged values by the one-way
    marginals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Floats, Integers
-from .binning import merge_light
+from .binning import halves, merge_light
 from .schema import Schema
 
 # Domains with more values are compressed.
@@ -26,50 +28,74 @@ LONG_DOMAIN = 64
 LIGHT_SIGMAS = 3.0
 
 
-def merging(schema: Schema, party: str) -> dict[int, bool]:
-    """Attributes of a party whose domain is compressed, and whether they are ordered.
+@dataclass(frozen=True)
+class Merging:
+    """How an attribute's values are merged.
 
-    These have long domains, are not shared, and are in no structural zero.
+    Attributes:
+        ordered: whether only adjacent values are merged.
+        missing: whether the last value stands for records without one.
+        halved: whether two values remain.
+    """
+
+    ordered: bool
+    missing: bool = False
+    halved: bool = False
+
+
+def mergeable(schema: Schema) -> frozenset[int]:
+    """Positions of attributes whose values may be merged: not shared, and in no structural zero."""
+    linked = {place for combination in schema.combinations for place, _ in combination}
+    return frozenset(
+        a for a in range(len(schema.sizes)) if len(schema.holders[a]) == 1 and a not in linked
+    )
+
+
+def merging(schema: Schema, party: str, halved: Collection[int] = ()) -> dict[int, Merging]:
+    """Attributes of a party whose domain is compressed, and how.
 
     Args:
         schema: the schema.
         party: name of the party.
+        halved: positions of the plan's halved attributes.
 
     Returns:
-        By position in the schema, whether the attribute is ordered.
+        By position in the schema.
     """
-    linked = {place for combination in schema.combinations for place, _ in combination}
+    attributes, able = schema.attributes, mergeable(schema)
     return {
-        a: schema.attributes[a].ordered
+        a: Merging(attributes[a].ordered, attributes[a].missing, a in halved)
         for a in schema.party_attributes(party)
-        if schema.sizes[a] > LONG_DOMAIN and len(schema.holders[a]) == 1 and a not in linked
+        if a in able and (a in halved or schema.sizes[a] > LONG_DOMAIN)
     }
 
 
-def kept_apart(schema: Schema) -> frozenset[int]:
+def kept_apart(schema: Schema, halved: Collection[int] = ()) -> frozenset[int]:
     """Positions of the attributes that no party compresses."""
-    merged = {a for party, _ in schema.parties for a in merging(schema, party)}
+    merged = {a for party, _ in schema.parties for a in merging(schema, party, halved)}
     return frozenset(range(len(schema.sizes))) - merged
 
 
 def merged_values(
     one_way: Mapping[int, npt.NDArray[np.integer] | Floats],
     sigma: float,
-    long: Mapping[int, bool],
+    long: Mapping[int, Merging],
 ) -> dict[int, Integers]:
-    """Merge the rare values of some attributes.
+    """Merge values of some attributes.
 
     Party and server get the same maps, because sums of released counts are exact.
 
     Args:
         one_way: released counts by attribute [shape=(size,)].
         sigma: standard deviation of their noise, from the plan.
-        long: the attributes, and whether they are ordered.
+        long: the attributes, and how they are merged.
 
     Returns:
         By attribute, the map code -> merged value [shape=(size,), int64].
     """
     return {
-        a: merge_light(one_way[a].astype(np.float64), LIGHT_SIGMAS * sigma, ordered)
-        for a, ordered in long.items()
+        a: halves(one_way[a].astype(np.float64), how.ordered, how.missing)
+        if how.halved
+        else merge_light(one_way[a].astype(np.float64), LIGHT_SIGMAS * sigma, how.ordered)
+        for a, how in long.items()
     }

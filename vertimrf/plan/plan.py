@@ -62,6 +62,7 @@ from .defaults import (
     OUTER,
 )
 from .groups import Group
+from .merging import mergeable
 from .options import check_persons, check_population
 from .schema import MAX_NAMED, Schema
 from .workload import Workload
@@ -72,7 +73,13 @@ if TYPE_CHECKING:
 KIND, FORMAT = "plan", 7
 REMEDY = "have it made again"
 # Fields that a plan file leaves out if they have these values.
-OPTIONAL = {"workload": [], "agreement": [], "records_per_person": 1, "population": INNER}
+OPTIONAL = {
+    "workload": [],
+    "agreement": [],
+    "records_per_person": 1,
+    "population": INNER,
+    "halved": [],
+}
 # R-scores are released on a grid of 1/16 record. One record moves an R-score by at most 2, and
 # rounding by one more grid step. (R = 1/2 |T - T_A T_B / n|_1. A record moves T by 1 and the
 # product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at most (n + n + n + 1) / (n + 1) <
@@ -186,6 +193,9 @@ class Plan:
             Neighbours differ by all records of a person.
         population: the people of the result, if parties hold different people: "inner", those that
             all parties hold, or "outer", those that any party holds.
+        halved: positions of attributes of which pairs across parties, or all pairs of a single
+            party, are measured in two halves, because pairs of values would be noise alone. The
+            server reads them as trends (:mod:`vertimrf.model.trend`).
     """
 
     schema: Schema
@@ -205,6 +215,7 @@ class Plan:
     agreement: tuple[CountSketchPlan, ...] = ()
     records_per_person: int = 1
     population: str = INNER
+    halved: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Plan {self.fingerprint[:9]}: epsilon {self.epsilon:g}, {self.schema}>"
@@ -247,6 +258,7 @@ class Plan:
                     f"{self.schema.named([number])} needs a clique of {cells:,} cells, more than tau = {self.tau:,}; raise tau, "
                     "use wider bins, or state it of fewer attributes."
                 )
+        self._check_halved()
         parties = self.group_parties
         if self.sketch is not None:
             self.sketch.check([group.size for group in self.groups], parties)
@@ -280,6 +292,18 @@ class Plan:
             raise PlanError(
                 f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}."
             )
+
+    def _check_halved(self) -> None:
+        """Refuse halves of attributes that cannot have any, or that groups do not have."""
+        able = {a for a in mergeable(self.schema) if self.schema.sizes[a] > 2}
+        if list(self.halved) != sorted(set(self.halved) & able):
+            raise PlanError(
+                f"The plan halves the attributes {list(self.halved)}: these must be of one party, of three values or more, "
+                "without structural zeros, and in order."
+            )
+        for group in self.groups:
+            if group.shows_attribute and group.attributes[0] in self.halved and group.size != 2:
+                raise PlanError("A group of a halved attribute has two bins.")
 
     def _check_persons(self) -> None:
         """Refuse releases that have no price for a person with several records."""
@@ -321,6 +345,12 @@ class Plan:
     def groups_of(self, party: int) -> tuple[int, ...]:
         """Indices of the groups that a party publishes, in order."""
         return tuple(g for g, publisher in enumerate(self.group_parties) if publisher == party)
+
+    @property
+    def halved_locally(self) -> tuple[int, ...]:
+        """The halved attributes if one party holds all that vary: its marginals have halves too."""
+        holders = sum(bool(self.schema.varying(name)) for name in self.party_names)
+        return self.halved if holders == 1 else ()
 
     def counted_pairs(self, party: int) -> list[tuple[int, int]]:
         """Pairs of groups whose encrypted counts a party publishes: a later party's, and its own.
@@ -484,6 +514,7 @@ class Plan:
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             "workload": self.workload.to_json(),
             "agreement": [release_to_json(sketch) for sketch in self.agreement],
+            "halved": list(self.halved),
         }
         for name, default in OPTIONAL.items():
             if content[name] == default:

@@ -42,11 +42,21 @@ from ..sketches.parameters import (
 from .collusion import within_cap
 from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, SHARES, default_delta
 from .groups import Group, crossing_pairs
+from .merging import mergeable
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
 from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schema import Schema
-from .shares import ONE_WAY_OF_CONTRASTS, ONE_WAY_SHARE, SCORE_SHARE, USUAL, Outlook, Shares
+from .shares import (
+    ONE_WAY_OF_CONTRASTS,
+    ONE_WAY_SHARE,
+    SCORE_SHARE,
+    USUAL,
+    Outlook,
+    Shares,
+    cell_error,
+    longest_seen,
+)
 from .verdict import useful
 from .weights import choose_weights, least_weights
 from .workload import Workload
@@ -113,6 +123,7 @@ def plan_local(
     free: bool,
     one_way: float | None = None,
     alone: bool = False,
+    halved: bool = False,
 ) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
@@ -124,7 +135,9 @@ def plan_local(
         one_way: share of one-way marginals; None is the usual one. At 1 no other marginals are
             measured.
         alone: whether no other party has attributes. Then contrasts are measured if all attributes
-            have two values.
+            have two values, or if an attribute is in two halves.
+        halved: whether an attribute is in two halves. If contrasts are measured, those of all pairs
+            are, without R-scores.
 
     Returns:
         Noise scales and measurement weights.
@@ -135,8 +148,9 @@ def plan_local(
     if d == 1 or one_way == 1:
         return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique, free)
     pairs = d * (d - 1) // 2
-    scores = SCORE_SHARE if math.prod(sizes) > largest_clique else 0.0
-    contrasts = alone and max(sizes) == 2
+    contrasts = alone and (halved or max(sizes) == 2)
+    limited = math.prod(sizes) > largest_clique
+    scores = SCORE_SHARE if limited and not (alone and halved) else 0.0
     if one_way is None:
         one_way = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
     measure = 1 - one_way - scores
@@ -326,6 +340,7 @@ def make_plan(
         planning.tau if parties < 2 else max(planning.tau // (2 * parties), 2),
         parties > 1,
     )
+    target = replace(target, halved=_halved(schema, planning, target))
     choice = _choose(schema, planning, target)
     at = _plans(schema, planning, target, choice, origin)
     _, most, guess = at(1.0).accounted()
@@ -344,6 +359,7 @@ class Target:
         workload: what the result is for.
         largest_clique: most cells of a local clique.
         several: whether several parties have attributes of several values.
+        halved: positions of the halved attributes (:func:`_halved`).
     """
 
     epsilon: float
@@ -353,6 +369,7 @@ class Target:
     workload: Workload
     largest_clique: int
     several: bool
+    halved: frozenset[int] = frozenset()
 
     @cached_property
     def rho(self) -> float:
@@ -385,14 +402,47 @@ def _shares(schema: Schema, planning: PlanOptions, target: Target, usual: Shares
         return replace(given, one_way=1.0)
     if given is not usual or not (encrypted or planning.encoder == CountSketchPlan.encoder):
         return given
-    rho = target.rho / planning.records_per_person**2
-    columns = tuple(
-        tuple(schema.sizes[a] for a in schema.varying(name)) for name in schema.party_names
-    )
+    return _outlook(schema, planning, target).best(usual)
+
+
+def _outlook(schema: Schema, planning: PlanOptions, target: Target) -> Outlook:
+    """What is known of the run before its plan."""
+    columns = [schema.varying(name) for name in schema.party_names]
     across = target.several and (schema.shared or crossing_pairs(schema))
-    sketched = target.message_bytes if across else 0
-    limit = target.largest_clique
-    return Outlook(columns, target.records, rho, limit, sketched, encrypted).best(usual)
+    return Outlook(
+        tuple(tuple(schema.sizes[a] for a in some) for some in columns),
+        target.records,
+        target.rho / planning.records_per_person**2,
+        target.largest_clique,
+        target.message_bytes if across else 0,
+        planning.encoder == EncryptedCountsPlan.encoder,
+        tuple(tuple(a in target.halved for a in some) for some in columns),
+    )
+
+
+def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[int]:
+    """Attributes that are in two halves in all but one-way marginals.
+
+    These are the attributes of so many values that a pair of two such would be noise alone at the
+    usual shares. What a workload names keeps its values.
+    """
+    encoders = (CountSketchPlan.encoder, EncryptedCountsPlan.encoder)
+    if (
+        planning.encoder not in encoders
+        or not planning.local_models
+        or planning.population == OUTER
+    ):
+        return frozenset()
+    columns = [schema.varying(name) for name in schema.party_names]
+    if sum(map(len, columns)) < 2:
+        return frozenset()
+    usual = USUAL if planning.shares is None else Shares(*planning.shares)
+    outlook = _outlook(schema, planning, target)
+    if not outlook.message_bytes:
+        usual = usual.without_sketches()
+    most = max(longest_seen(target.records, cell_error(outlook, usual)), 2.0)
+    able = mergeable(schema) - target.workload.attributes
+    return frozenset(a for a in itertools.chain(*columns) if a in able and schema.sizes[a] > most)
 
 
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
@@ -456,7 +506,9 @@ def _encrypted_counts(schema: Schema, planning: PlanOptions, target: Target) -> 
     columns = [schema.varying(name) for name in schema.party_names]
 
     def chosen(parities: int) -> tuple[Choice, float]:
-        groups, contrasts = _groups_of(schema, columns, parities=parities, values=False)
+        groups, contrasts = _groups_of(
+            schema, columns, target.halved, parities=parities, values=False
+        )
         parties = [group.party(schema) for group in groups]
         counts = [parties.count(party) for party in range(len(columns))]
         tables = (len(groups) ** 2 - sum(count**2 for count in counts)) // 2
@@ -518,8 +570,10 @@ def _plans(
 
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
         budget = rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
-        sizes = [schema.sizes[i] for i in attributes]
-        return plan_local(sizes, budget, limit, free, shares.one_way, alone=not target.several)
+        alone = not target.several
+        halved = alone and not target.halved.isdisjoint(attributes)
+        sizes = [2 if alone and i in target.halved else schema.sizes[i] for i in attributes]
+        return plan_local(sizes, budget, limit, free, shares.one_way, alone, halved)
 
     def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
         budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)
@@ -551,6 +605,7 @@ def _plans(
             agreement=tuple(agreement(attribute, shape, rho) for attribute, shape in shared),
             records_per_person=planning.records_per_person,
             population=planning.population,
+            halved=tuple(sorted(target.halved)),
             **origin,
         )
 
@@ -570,7 +625,7 @@ def _count_sketches(
     records, person = target.records, planning.records_per_person
     # To first order, the records of a person cost as much as one record at this budget.
     rho /= person**2
-    groups, contrasts = _count_groups(schema, rho, planning, records)
+    groups, contrasts = _count_groups(schema, rho, planning, target)
     asked = target.workload.across(schema)
     groups = _fewer_bins(schema, groups, asked, records, rho)
     sizes = [group.size for group in groups]
@@ -668,7 +723,7 @@ def _agreement_shapes(schema: Schema, rho: float, target: Target) -> list[tuple[
 
 
 def _count_groups(
-    schema: Schema, rho: float, planning: PlanOptions, records: int
+    schema: Schema, rho: float, planning: PlanOptions, target: Target
 ) -> tuple[tuple[Group, ...], tuple[int, ...]]:
     """Groups of count sketches, and the indices of those that are released as contrasts.
 
@@ -681,6 +736,7 @@ def _count_groups(
       several parties have only one attribute of two values, these are contrasts too, and each such
       party adds a presence group of one value and low weight. Persons with several records have no
       weights, and so no presence groups.
+    - A halved attribute has two values: its halves.
     - If the rows are of all people, all groups stay as values: each group's sum says who is at
       which party.
     - If one clique contains all attributes, and the noise of contrasts is small compared to the
@@ -697,12 +753,13 @@ def _count_groups(
         for party, (name, _) in enumerate(schema.parties)
     ]
     person, everybody = planning.records_per_person > 1, planning.population == OUTER
-    groups, contrasts = _groups_of(schema, columns, presence=not (person or everybody))
+    halved = target.halved
+    groups, contrasts = _groups_of(schema, columns, halved, presence=not (person or everybody))
     if everybody:
         return groups, ()
     if math.prod(schema.sizes) <= planning.tau and not person:
-        with_parities = _groups_of(schema, columns, presence=True, parities=PARITY_RINGS)
-        if _equal_groups(with_parities[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
+        with_parities = _groups_of(schema, columns, halved, presence=True, parities=PARITY_RINGS)
+        if _equal_groups(with_parities[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * target.records:
             return with_parities
     return groups, contrasts
 
@@ -710,6 +767,7 @@ def _count_groups(
 def _groups_of(
     schema: Schema,
     columns: Sequence[Sequence[int]],
+    halved: Collection[int] = (),
     *,
     presence: bool = False,
     parities: int = 0,
@@ -721,13 +779,13 @@ def _groups_of(
     adds groups of one value for parties with one contrast alone, if there are several; ``values``
     keeps one group of every party as values.
     """
-    lone = [len(attributes) == 1 and schema.sizes[attributes[0]] == 2 for attributes in columns]
+    size = [2 if a in halved else min(u, COUNT_BINS) for a, u in enumerate(schema.sizes)]
+    lone = [len(attributes) == 1 and size[attributes[0]] == 2 for attributes in columns]
     groups: list[Group] = []
     contrasts: list[int] = []
     for attributes, alone in zip(columns, lone, strict=True):
-        sizes = {a: min(schema.sizes[a], COUNT_BINS) for a in attributes}
         first = len(groups)
-        groups += [Group((a,), (sizes[a],)) for a in attributes]
+        groups += [Group((a,), (size[a],)) for a in attributes]
         two = [g for g in range(first, len(groups)) if groups[g].size == 2]
         present = presence and alone and sum(lone) > 1
         contrasts += two[values and len(two) == len(groups) - first and not present :]

@@ -8,6 +8,8 @@ forecast compares divisions of the budget by the expected distance of three-way 
 - A pair of c cells is off by T2 alike. Its dependence is assumed to be ``DEPENDENCE``, D. An
   estimate that weighs noise against dependence leaves D T2 / sqrt(D^2 + T2^2), and a pair that is
   not measured leaves D.
+- A halved attribute has two values in all but one-way marginals, and a pair of it one number, the
+  trend (:mod:`vertimrf.model.trend`). Its distance is the standard error of the correlation.
 - A three-way marginal has three attributes and three pairs:
   error^2 = 3 (mean of T1^2) + 3 (mean of what pairs leave, squared).
 """
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Flags, Floats
 from ..sketches.parameters import MAX_CAPACITY
 from .defaults import SHARES
 
@@ -37,6 +39,12 @@ DEPENDENCE = 0.25
 SKETCH_SHARES = (0.5, 0.3, 0.2, 0.1, 0.0)
 ONE_WAY_SHARES = (0.15, 0.3, 0.6, 1.0)
 EQUAL = 0.005
+# Attributes are halved if a pair of two such is off by more than this by noise: the records of all
+# cells would have to change.
+NOISE_ALONE = 1.0
+# The standard error of a correlation that halves tell is pi / 2 times the noise of their contrast
+# over the records (at a correlation of 0); the distance of one cell is that over sqrt(2 pi).
+TREND_ERROR = math.pi / 2 * math.sqrt(2 * math.pi)
 # A counter of a sketch takes four bits in the forecast.
 COUNTERS_PER_BYTE = 2
 
@@ -76,6 +84,7 @@ class Outlook:
         largest_clique: most cells of a local clique.
         message_bytes: budget for the sketches in a party's message; 0 if there are none.
         encrypted: whether pairs across parties come from encrypted counts.
+        halved: by party, whether each of its columns is halved; empty if none is.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -84,6 +93,16 @@ class Outlook:
     largest_clique: int
     message_bytes: int
     encrypted: bool = False
+    halved: tuple[tuple[bool, ...], ...] = ()
+
+    @property
+    def by_party(self) -> list[tuple[Floats, Flags]]:
+        """Of each party, the sizes of its columns and whether they are halved."""
+        halved = self.halved or tuple((False,) * len(sizes) for sizes in self.columns)
+        return [
+            (np.array(sizes, np.float64), np.array(flags, bool))
+            for sizes, flags in zip(self.columns, halved, strict=True)
+        ]
 
     @property
     def pairs_across(self) -> int:
@@ -138,12 +157,51 @@ def distances(outlook: Outlook, shares: Shares) -> Distances:
     """
     d = sum(map(len, outlook.columns))
     local = shares.local * outlook.rho / d
-    parties = [
-        _at_one_party(np.array(sizes, np.float64), local * len(sizes), shares, outlook)
-        for sizes in outlook.columns
-    ]
-    one_way, within = (np.concatenate(kind) for kind in zip(*parties, strict=True))
-    return Distances(one_way, within, _across(outlook, shares.sketches * outlook.rho))
+    sketched = shares.sketches * outlook.rho
+    one_way, within, across = [], [], [np.empty(0)]
+    for party in outlook.by_party:
+        alone, pairs = _at_one_party(party, local * len(party[0]), shares, outlook)
+        if party[1].any() and not outlook.encrypted:
+            # Sketches tell a party's pairs as well, and more of halved ones than its own marginals.
+            both = _between(outlook, sketched, party, party)[np.triu_indices(len(party[0]), 1)]
+            with np.errstate(divide="ignore"):
+                pairs = 1 / np.sqrt(1 / np.square(pairs) + 1 / np.square(both))
+        one_way.append(alone)
+        within.append(pairs)
+    for one, other in itertools.combinations(outlook.by_party, 2):
+        across.append(_between(outlook, sketched, one, other).ravel())
+    return Distances(np.concatenate(one_way), np.concatenate(within), np.concatenate(across))
+
+
+def cell_error(outlook: Outlook, shares: Shares) -> float:
+    """Standard error of a count in the table of a pair, in records, if all pairs are equal.
+
+    It is that of pairs across parties or, if nothing is measured across parties, of the party with
+    most columns.
+
+    Args:
+        outlook: what is known of the run.
+        shares: the division of the budget.
+    """
+    d = sum(map(len, outlook.columns))
+    if rho := shares.sketches * outlook.rho * bool(outlook.message_bytes):
+        if outlook.encrypted:
+            return _sample_scale(outlook) * math.sqrt(outlook.pairs_across / (2 * rho))
+        return d / math.sqrt(4 * rho)
+    most = max(map(len, outlook.columns))
+    rho = (1 - ONE_WAY_SHARE) * shares.local * outlook.rho * most / d
+    return math.sqrt(math.comb(most, 2) / (2 * rho))
+
+
+def longest_seen(records: float, error: float) -> float:
+    """Number of values of two columns at which the distance by noise of their pair is
+    :data:`NOISE_ALONE`.
+
+    Args:
+        records: number of records.
+        error: standard error of a cell, in records.
+    """
+    return math.sqrt(NOISE_ALONE * math.sqrt(2 * math.pi) * records / error)
 
 
 def error(outlook: Outlook, shares: Shares) -> float:
@@ -166,49 +224,60 @@ def left(noise: Floats, dependence: float) -> Floats:
 
 
 def _at_one_party(
-    sizes: Floats, rho: float, shares: Shares, outlook: Outlook
+    party: tuple[Floats, Flags], rho: float, shares: Shares, outlook: Outlook
 ) -> tuple[Floats, Floats]:
     """Distances of a party's attributes and of its pairs."""
-    d = len(sizes)
+    sizes, halved = party[0], party[1] & (len(outlook.columns) == 1)
+    d, paired = len(sizes), np.where(halved, 2.0, sizes)
     pairs = np.full(math.comb(d, 2), np.inf)
     if not d:
         return sizes, pairs
-    contrasts = len(outlook.columns) == 1 and sizes.max() == 2
+    contrasts = len(outlook.columns) == 1 and (paired.max() == 2 or bool(halved.any()))
     usual = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
     one_way = 1.0 if d == 1 else usual if shares.one_way is None else shares.one_way
     precision = np.full(d, 2 * one_way * rho / d)
     if one_way < 1:
-        scores = SCORE_SHARE if math.prod(map(int, sizes)) > outlook.largest_clique else 0.0
+        limited = math.prod(map(int, paired)) > outlook.largest_clique
+        scores = SCORE_SHARE if limited and not (contrasts and halved.any()) else 0.0
         first, second = np.triu_indices(d, 1)
         # A contrast is one counter, and does not contain its attributes' counts.
-        cells = np.ones(len(first)) if contrasts else sizes[first] * sizes[second]
+        counters = np.where(paired == 2, 1.0, paired) if contrasts else paired
+        cells = counters[first] * counters[second]
         weights = cells ** (2 / 3)
         variance = weights.sum() / weights / (2 * (1 - one_way - scores) * rho)
         pairs = cells * np.sqrt(variance) / (outlook.records * math.sqrt(2 * math.pi))
+        pairs *= np.where(halved[first] | halved[second], TREND_ERROR, 1.0)
         if not contrasts:
-            np.add.at(precision, first, 1 / (sizes[second] * variance))
-            np.add.at(precision, second, 1 / (sizes[first] * variance))
+            np.add.at(precision, first, ~halved[first] / (paired[second] * variance))
+            np.add.at(precision, second, ~halved[second] / (paired[first] * variance))
     return sizes / np.sqrt(precision) / (outlook.records * math.sqrt(2 * math.pi)), pairs
 
 
-def _across(outlook: Outlook, rho: float) -> Floats:
-    """Distances of pairs across parties."""
-    sizes = [np.array(each, np.float64) for each in outlook.columns]
-    d, rows = sum(map(len, sizes)), max(float(each.sum()) for each in sizes)
-    out = [np.empty(0)]
-    for one, other in itertools.combinations(sizes, 2):
-        if not rho:
-            out.append(np.full(len(one) * len(other), np.inf))
-            continue
-        counters = COUNTERS_PER_BYTE * outlook.message_bytes / rows
+def _between(
+    outlook: Outlook, rho: float, one: tuple[Floats, Flags], other: tuple[Floats, Flags]
+) -> Floats:
+    """Distances of pairs of sketched columns [shape=(columns of one, of the other), float64]."""
+    if not rho:
+        return np.full((len(one[0]), len(other[0])), np.inf)
+    # A halved attribute has one counter, its contrast.
+    rows = [np.where(halved, 1.0, sizes) for sizes, halved in (one, other)]
+    variance: Floats | float
+    if outlook.encrypted:
+        # A table has the noise of two parties, and is scaled from the sample to all records.
+        variance = _sample_scale(outlook) ** 2 * outlook.pairs_across / (2 * rho)
+    else:
+        d = sum(map(len, outlook.columns))
+        most = max(float(np.where(halved, 1.0, sizes).sum()) for sizes, halved in outlook.by_party)
+        counters = COUNTERS_PER_BYTE * outlook.message_bytes / most
         # In each value's counters the noise is that of so many records.
         noise = d * math.sqrt(counters / (4 * rho))
-        spread = (outlook.records / one + noise)[:, None] * (outlook.records / other + noise)
+        spread = (outlook.records / rows[0] + noise)[:, None] * (outlook.records / rows[1] + noise)
         variance = spread / counters
-        if outlook.encrypted:
-            # A table has the noise of two parties, and is scaled from the sample to all records.
-            scale = max(outlook.records / MAX_CAPACITY, 1.0)
-            variance = np.full(spread.shape, scale**2 * outlook.pairs_across / (2 * rho))
-        errors = np.outer(one, other) * np.sqrt(variance)
-        out.append(errors.ravel() / (outlook.records * math.sqrt(2 * math.pi)))
-    return np.concatenate(out)
+    errors: Floats = np.outer(*rows) * np.sqrt(variance)
+    errors *= np.where(np.logical_or.outer(one[1], other[1]), TREND_ERROR, 1.0)
+    return errors / (outlook.records * math.sqrt(2 * math.pi))
+
+
+def _sample_scale(outlook: Outlook) -> float:
+    """Records for each row that encrypted counts have room for."""
+    return max(outlook.records / MAX_CAPACITY, 1.0)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Flags, Floats
 from ..errors import PlanError
 from ..privacy.accountant import gaussian_rho
 from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .defaults import MESSAGE_BYTES, PAIRS_BYTES
 from .plan import SCORE_SENSITIVITY, Plan
-from .shares import Outlook, Shares, distances, left
+from .shares import USUAL, Outlook, Shares, cell_error, distances, left, longest_seen
 
 # The verdict is by the distance of three columns together, the part of the records that would have
 # to change: good up to GOOD, rough up to ROUGH. Above that it is useless, and also if it is not
@@ -35,6 +35,10 @@ WITHIN, ACROSS = 0.54, 0.46
 # three columns, in units of the root of cells / records.
 DEPENDENCE = 0.11
 PAIR_ROUNDING, THREE_ROUNDING = 0.04, 0.14
+# What is left of the dependence of a pair of which only a trend is known, as a distance; and what
+# trends and tables of bins add to the error of a correlation, whose usual value is CORRELATION.
+TREND_LEFT = 0.06
+TREND_FORM, BINS_FORM, CORRELATION = 0.05, 0.02, 0.15
 # Errors of means, and of differences of a mean between two groups, per distance and root of values.
 MEAN, COMPARISON = 2.7, 4.5
 # A remedy multiplies epsilon or the records by this number.
@@ -53,6 +57,7 @@ class Errors:
         comparison_within, comparison_across: error of the difference of a mean between two groups,
             in standard deviations; the group is a column of the same or of another party.
         ways: the number of columns of ``three``.
+        correlation: error of the correlation of columns of two parties.
     """
 
     column: float
@@ -63,6 +68,7 @@ class Errors:
     comparison_within: float
     comparison_across: float
     ways: int = 3
+    correlation: float = math.nan
 
     def lines(self) -> list[str]:
         """The figures as a table for people."""
@@ -105,6 +111,8 @@ class Verdict:
         )
         if self.word == "useless":
             out += f"; noisy independent columns for {_percent(self.independent)}"
+        if not math.isnan(self.errors.correlation):
+            out += f"; correlations across parties ± {self.errors.correlation:.2g}"
         given = ", ".join(f"{change} {_percent(error)}" for change, error in self.remedies)
         return out + (f"; {given}." if given else ".")
 
@@ -166,6 +174,9 @@ def _outlook(plan: Plan) -> Outlook | None:
         max(local.largest_clique for local in plan.local),
         sketched,
         isinstance(plan.sketch, EncryptedCountsPlan),
+        tuple(
+            tuple(a in plan.halved for a in plan.schema.varying(name)) for name in plan.party_names
+        ),
     )
 
 
@@ -214,9 +225,15 @@ def _errors(outlook: Outlook, shares: Shares) -> Errors:
             return math.nan
         return math.hypot(column, math.sqrt(np.square(lost).mean()), PAIR_ROUNDING * rounding(2))
 
+    trends = [flags for _, flags in outlook.by_party]
+    halved_within = np.concatenate([_either(f, f)[np.triu_indices(len(f), 1)] for f in trends])
+    halved_across = np.concatenate(
+        [np.empty(0), *(_either(*two).ravel() for two in itertools.combinations(trends, 2))]
+    )
     columns = noise.one_way / (1 + COLUMN_DAMPING * noise.one_way)
     column = float(columns.mean())
-    within, across = fitted(noise.within, WITHIN), fitted(noise.across, ACROSS)
+    within = np.hypot(fitted(noise.within, WITHIN), TREND_LEFT * halved_within)
+    across = np.hypot(fitted(noise.across, ACROSS), TREND_LEFT * halved_across)
     k, pairs = min(len(sizes), 3), np.concatenate([within, across])
     squares = k * float(np.square(columns).mean())
     if k > 1:
@@ -225,7 +242,56 @@ def _errors(outlook: Outlook, shares: Shares) -> Errors:
     root = float((1 / np.sqrt(sizes)).mean())
     inside, between = pair(within), pair(across)
     comparisons = (COMPARISON * root * inside, COMPARISON * root * between)
-    return Errors(column, inside, between, three, MEAN * root * column, *comparisons, k)
+    correlation = correlation_error(outlook, shares)
+    return Errors(
+        column, inside, between, three, MEAN * root * column, *comparisons, k, correlation
+    )
+
+
+def _either(one: Flags, other: Flags) -> Flags:
+    """Whether the first or the second column of each pair is halved."""
+    return np.logical_or.outer(one, other)
+
+
+def correlation_error(outlook: Outlook, shares: Shares) -> float:
+    """Forecast of the error of the correlation of columns of two parties.
+
+    With scores of mean 0 and variance 1, the noise of a sum over cells is that of a cell, times the
+    root of the columns' numbers of values if these are equally frequent. A contrast has one number;
+    what the halves of two Gaussian variables tell of their correlation has pi / 2 times its noise.
+    Estimates that noise hides are drawn towards 0.
+
+    Args:
+        outlook: what is known of the run.
+        shares: the division of the budget.
+
+    Returns:
+        The error, root mean square over pairs; NaN if nothing is measured across parties.
+    """
+    if not (shares.sketches and outlook.message_bytes and outlook.pairs_across):
+        return math.nan
+    squares = [
+        np.where(halved, math.pi / 2, np.where(sizes == 2, 1.0, sizes))
+        for sizes, halved in outlook.by_party
+    ]
+    noise, form = [], []
+    for one, other in itertools.combinations(range(len(squares)), 2):
+        noise.append(np.outer(squares[one], squares[other]).ravel())
+        halved = _either(outlook.by_party[one][1], outlook.by_party[other][1]).ravel()
+        form.append(np.where(halved, TREND_FORM, BINS_FORM))
+    error = cell_error(outlook, shares) / outlook.records
+    of_pairs = np.hypot(error * np.sqrt(np.concatenate(noise)), np.concatenate(form))
+    return float(np.sqrt(np.square(left(of_pairs, CORRELATION)).mean()))
+
+
+def _halved(outlook: Outlook) -> Outlook:
+    """A changed outlook with the columns halved that are too long for it."""
+    without = replace(outlook, halved=())
+    usual = USUAL if outlook.message_bytes else USUAL.without_sketches()
+    most = max(longest_seen(outlook.records, cell_error(without, usual)), 2.0)
+    return replace(
+        outlook, halved=tuple(tuple(size > most for size in sizes) for sizes in outlook.columns)
+    )
 
 
 def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
@@ -243,5 +309,6 @@ def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
     records = MORE * outlook.records
     changed[f"{records:,} records"] = replace(outlook, records=records)
     for name, other in changed.items():
+        other = _halved(other) if plan.halved else other
         shares = _shares(plan, outlook) if outlook.encrypted else other.best()
         yield name, _errors(other, shares).three

@@ -101,6 +101,11 @@ class Workload:
             itertools.chain(*(itertools.combinations(some, 2) for some, _ in self.marginals))
         )
 
+    @property
+    def attributes(self) -> frozenset[int]:
+        """The attributes of its pairs."""
+        return frozenset(itertools.chain(*self.pairs))
+
     def relevance(self, attributes: Sequence[int]) -> float:
         """The weight of a marginal in structure search, between MIN_RELEVANCE and 1.
 

@@ -101,9 +101,9 @@ def combine_graphs(
         The graph and a model to start the final fit from.
     """
     zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
-    classes = compression_maps((*local, *crossing), kept_apart(plan.schema))
+    classes = compression_maps((*local, *crossing), kept_apart(plan.schema, plan.halved))
     sizes = compressed_sizes(plan.schema.sizes, classes)
-    if not crossing:
+    if not (crossing or plan.halved):
         return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
     larger = [
         m

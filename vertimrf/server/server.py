@@ -33,8 +33,10 @@ from ..model.off_tree import fit_off_tree
 from ..model.redraw import Noise
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
+from ..model.trend import Cut, as_trends
 from ..model.trust import Evidence
 from ..options import RunOptions
+from ..plan.binning import finer_bins
 from ..plan.defaults import OUTER
 from ..plan.impossible import Combination
 from ..plan.merging import kept_apart
@@ -274,7 +276,7 @@ class Server:
         schema = self._plan.schema
         with clock("InitMRF"):
             zeros = ruling_out(schema.sizes, apart(schema)[0])
-            classes = compression_maps(local, kept_apart(schema))
+            classes = compression_maps(local, kept_apart(schema, self._plan.halved))
             tree = local_tree(self._plan, local, zeros, classes)
             report = fitting(self._options.progress)
             alone = self._plan.sketch is None and all(len(m.attributes) == 1 for m in local)
@@ -438,7 +440,12 @@ class Server:
         return ReleasedFigures(
             released_by(estimates.messages),
             Evidence.of(fitted, local, crossing),
-            Noise.of(fitted, local, crossing if spanning else ()),
+            Noise.of(
+                fitted,
+                local,
+                crossing if spanning else (),
+                cuts(self._plan, estimates.initial, (*local, *crossing)),
+            ),
         )
 
     def _fitted(
@@ -455,6 +462,8 @@ class Server:
             The model, attributes of the cross-party marginals that it was fitted to, and warnings.
         """
         plan, options = self._plan, self._options
+        halved = cuts(plan, initial, (*local, *crossing))
+        local, crossing = (as_trends(some, halved, total) for some in (local, crossing))
         options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, local, crossing, total, options.progress)
@@ -463,7 +472,7 @@ class Server:
         with clock("OptMRF"):
             used = used_in(graph.tree, local, (*local, *graph.kept))
             fitted, off_tree = initial, frozenset[tuple[int, ...]]()
-            if graph.kept or apart(plan.schema)[1]:
+            if graph.kept or plan.halved or apart(plan.schema)[1]:
                 report = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
                 fitted = fit(
@@ -536,6 +545,36 @@ def _naming(plan: Plan) -> Iterator[None]:
     except ModelError as error:
         names = ", ".join(map(repr, plan.party_names))
         raise ModelError(f"No model fits the messages of {names}. {error}") from error
+
+
+def cuts(
+    plan: Plan, field: MarkovRandomField, measurements: Sequence[Measurement]
+) -> dict[int, Cut]:
+    """How attributes are cut where pairs are read as trends; empty if the plan halves none.
+
+    Args:
+        plan: the plan.
+        field: a model of the one-way marginals.
+        measurements: of halved attributes, in the parties' halves.
+    """
+    out: dict[int, Cut] = {}
+    if not plan.halved:
+        return out
+    in_halves = {
+        a: bins
+        for m in measurements
+        if len(m.attributes) > 1
+        for a, bins in zip(m.attributes, m.bins, strict=True)
+        if a in plan.halved and bins is not None
+    }
+    for a, attribute in enumerate(plan.schema.attributes):
+        counts, bins = field.marginal((a,)), np.arange(plan.schema.sizes[a])
+        if a in in_halves:
+            bins = finer_bins(counts, in_halves[a], attribute.ordered, attribute.missing)
+        elif not (attribute.ordered or len(bins) == 2):
+            continue
+        out[a] = Cut(counts, bins)
+    return out
 
 
 def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:

@@ -176,7 +176,9 @@ def _outlook(plan: Plan) -> Outlook | None:
         isinstance(plan.sketch, EncryptedCountsPlan),
         tuple(
             tuple(a in plan.halved for a in plan.schema.varying(name)) for name in plan.party_names
-        ),
+        )
+        if plan.halved
+        else (),
     )
 
 

@@ -154,7 +154,8 @@ def cut_groups(
 
     def cut(attribute: int, count: int) -> Integers:
         ordered = schema.attributes[attribute].ordered
-        if attribute in halved and attribute not in merged:
+        # A group of one value tells presence.
+        if count > 1 and attribute in halved and attribute not in merged:
             return halves(one_way[attribute], ordered, schema.attributes[attribute].missing)
         if attribute not in merged:
             return choose_bins(one_way[attribute], count, ordered)

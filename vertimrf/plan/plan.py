@@ -258,8 +258,8 @@ class Plan:
                     f"{self.schema.named([number])} needs a clique of {cells:,} cells, more than tau = {self.tau:,}; raise tau, "
                     "use wider bins, or state it of fewer attributes."
                 )
-        self._check_halved()
         parties = self.group_parties
+        self._check_halved()
         if self.sketch is not None:
             self.sketch.check([group.size for group in self.groups], parties)
         contrasted = () if self.sketch is None else self.sketch.contrasts
@@ -302,7 +302,7 @@ class Plan:
                 "without structural zeros, and in order."
             )
         for group in self.groups:
-            if group.shows_attribute and group.attributes[0] in self.halved and group.size != 2:
+            if group.size > 2 and group.attributes[0] in self.halved:
                 raise PlanError("A group of a halved attribute has two bins.")
 
     def _check_persons(self) -> None:

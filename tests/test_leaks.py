@@ -84,7 +84,7 @@ CASES = {
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
     # Which values are measured as one follows from noisy one-way marginals.
-    "a long domain": (((200, 5, 6), (4,)), 2500, {"encoder": "count-sketch"}),
+    "a long domain": (((200, 5, 6), (4,)), 100_000, {"encoder": "count-sketch"}),
     "encrypted counts": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "encrypted", "keys": None}),
     "shared columns": (
         ((6, 5, 4, 7), (4,)),

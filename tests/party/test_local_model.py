@@ -291,7 +291,8 @@ def test_a_plan_without_larger_marginals_has_no_such_event():
 def long_message(seed=0):
     """Of a long domain whose values are rare but for two, beside two short ones."""
     records = 4_000
-    settings = {"epsilon": 2.0, "delta": 1e-6, "expected_records": records, "nonce": "long"}
+    # Of so many that are expected, no pair is noise alone.
+    settings = {"epsilon": 2.0, "delta": 1e-6, "expected_records": 50 * records, "nonce": "long"}
     plan = plan_with(schema_of(one={"long": 200, "b": 3, "c": 2}), **settings)
     rng = np.random.default_rng(seed)
     long = np.where(

@@ -60,12 +60,15 @@ def groups_of(left, right, **changes):
 def test_attributes_of_two_values_are_contrasts():
     alone = [(a,) for a in range(6)]
     # One group of every party stays as values: the first where all have two.
-    assert groups_of((2, 3, 2), (2, 2, 41), tau=10) == (alone, (0, 2, 3, 4))
+    many = {"tau": 10, "expected_records": 10 * ROWS}
+    assert groups_of((2, 3, 2), (2, 2, 41), **many) == (alone, (0, 2, 3, 4))
+    # With fewer records, 41 values are halved.
+    assert groups_of((2, 3, 2), (2, 2, 41), tau=10) == (alone, (0, 2, 4, 5))
     assert groups_of((2, 2, 2), (2, 2, 2), tau=10) == (alone, (1, 2, 4, 5))
     assert groups_of((2, 2, 2), (3, 2, 4), tau=10) == (alone, (1, 2, 4))
     # Those of other sizes never are.
     assert groups_of((3, 4, 5), (4, 4, 16), tau=10) == (alone, ())
-    plan = plan_of((2, 3, 2), (2, 2, 41), tau=10)
+    plan = plan_of((2, 3, 2), (2, 2, 41), **many)
     assert replace(plan.sketch, weights=()).event.groups == 6
     assert [plan.sketch.rows(group) for group in range(6)] == [1, 3, 1, 1, 1, 41]
 
@@ -94,7 +97,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
 def test_what_cannot_be_priced_soon_has_the_least_weights():
     """Presence keeps its low weight where there are too many attributes to weigh them by their sizes."""
     schema = schema_of(a=(2,), b=(2,), c=(50,) * 60)
-    plan = plan_with(schema, expected_records=ROWS, tau=10, shares=SHARES)
+    plan = plan_with(schema, expected_records=50 * ROWS, tau=10, shares=SHARES)
     assert plan.sketch.weights == (15, 1, 15, 1, *[15] * 60)
 
 
@@ -187,7 +190,7 @@ def test_parities_are_contrasts_of_count_sketches():
 
 
 def test_wide_domains_are_cut():
-    assert plan_of((5000, 3), (4,), tau=1000, shares=SHARES).groups[0].bins == (COUNT_BINS,)
+    assert plan_of((300, 3), (4,), tau=1000, expected_records=10**6).groups[0].bins == (COUNT_BINS,)
 
 
 def test_an_edited_plan_is_refused():

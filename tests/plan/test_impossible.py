@@ -315,7 +315,7 @@ def test_they_cost_no_privacy():
     parties = {"one": [AGE, CLAIMS], "two": [SEX, GRADE]}
     stated = Schema.of(parties, impossible=[Impossible.of(age={"below": 15}, grade=1)])
     with_any, without = (
-        plan_with(s, epsilon=1.0, expected_records=1000, nonce="t")
+        plan_with(s, epsilon=1.0, expected_records=10_000, nonce="t")
         for s in (stated, Schema.of(parties))
     )
     assert with_any.entries() == without.entries()

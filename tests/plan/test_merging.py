@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import merge_light
 from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.merging import LIGHT_SIGMAS, LONG_DOMAIN, kept_apart, merged_values, merging
+from vertimrf.plan.merging import (
+    LIGHT_SIGMAS,
+    LONG_DOMAIN,
+    Merging,
+    kept_apart,
+    merged_values,
+    merging,
+)
 from vertimrf.plan.schema import Schema
 
 COUNTS = st.lists(
@@ -55,8 +62,8 @@ def test_long_domains_of_one_holder_that_no_combination_is_about():
         },
         impossible=[Impossible.of(ruled=3, short=2)],
     )
-    assert merging(schema, "one") == {schema.index("long"): True}
-    assert merging(schema, "two") == {schema.index("labels"): False}
+    assert merging(schema, "one") == {schema.index("long"): Merging(ordered=True)}
+    assert merging(schema, "two") == {schema.index("labels"): Merging(ordered=False)}
     assert {schema.names[a] for a in kept_apart(schema)} == {"short", "ruled", "both"}
 
 
@@ -68,8 +75,9 @@ def test_long_domains_of_one_holder_that_no_combination_is_about():
 @settings(max_examples=60)
 def test_maps_are_the_same_from_whole_and_from_rounded_numbers(counts, sigma, ordered):
     """Sums of whole numbers are exact: a party that keeps its counts as floats and a server that has read integers agree."""
-    whole = merged_values({0: np.array(counts, np.int64)}, sigma, {0: ordered})
-    floats = merged_values({0: np.array(counts, np.float64)}, sigma, {0: ordered})
+    how = Merging(ordered)
+    whole = merged_values({0: np.array(counts, np.int64)}, sigma, {0: how})
+    floats = merged_values({0: np.array(counts, np.float64)}, sigma, {0: how})
     np.testing.assert_array_equal(whole[0], floats[0])
     np.testing.assert_array_equal(
         whole[0], merge_light(np.array(counts, float), LIGHT_SIGMAS * sigma, ordered)

@@ -76,7 +76,9 @@ def test_more_records_and_more_budget_never_raise_it(shares):
 
 @pytest.mark.parametrize("parties", [(ADULT,), (ADULT[:8], ADULT[8:])])
 def test_little_signal_leaves_one_way_marginals_and_says_so(parties):
-    plan = plan_with(schema_of(**dict(zip("ab", parties, strict=False))), expected_records=500)
+    plan = plan_with(
+        schema_of(**dict(zip("ab", parties, strict=False))), epsilon=0.1, expected_records=500
+    )
     assert plan.sketch is None
     assert all(local.units == 0 for local in plan.local)
     assert "the result has independent columns: for more than one-way marginals" in plan.summary()

@@ -201,6 +201,9 @@ def longest_seen(records: float, error: float) -> float:
         records: number of records.
         error: standard error of a cell, in records.
     """
+    # Without any pair there is no noise.
+    if not error:
+        return math.inf
     return math.sqrt(NOISE_ALONE * math.sqrt(2 * math.pi) * records / error)
 
 

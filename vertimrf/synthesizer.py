@@ -15,9 +15,6 @@ from .arrays import Floats
 from .clock import Clock
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
-from .model.off_tree import fit_off_tree
-from .model.redraw import Noise
-from .model.trust import Evidence
 from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
@@ -27,7 +24,7 @@ from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions, flag
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .server.released_figures import ReleasedFigures, dropped_pairs, released_by
+from .server.released_figures import dropped_pairs
 from .server.server import Server
 from .tables.arrow import Source
 from .tables.dropped import NONE, Dropped
@@ -165,12 +162,11 @@ class Synthesizer:
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(
             records
         )
-        first = Server(plan, options).read([message])
-        with threads(options.num_threads):
-            fitted, _ = fit_off_tree(first.initial, first.local)
-        evidence, noise = Evidence.of(fitted, first.local, ()), Noise.of(fitted, first.local, ())
+        server = Server(plan, options)
+        first = server.read([message])
+        fitted, figures = server.fit(first, clock)
+        evidence, noise = figures.evidence, figures.noise
         self._fitted = Model(schema, fitted, plan.ledger(), evidence=evidence, noise=noise)
-        figures = ReleasedFigures(released_by([message]), evidence, noise)
         self._figures = {
             "version": __version__,
             "expected_records": plan.expected_records,

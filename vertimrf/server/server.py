@@ -369,6 +369,21 @@ class Server:
         with threads(self._options.num_threads), _naming(self._plan):
             return self._run(estimates)
 
+    def fit(self, estimates: Estimates, clock: Clock) -> tuple[MarkovRandomField, ReleasedFigures]:
+        """Fit the global model and draw no rows, for people who all parties hold.
+
+        Args:
+            estimates: the result of :meth:`read`.
+            clock: for the time of each phase.
+
+        Returns:
+            The model, and the figures of the run.
+        """
+        local, crossing, total = estimates.local, estimates.crossing, estimates.total
+        with threads(self._options.num_threads):
+            fitted, spanning, _ = self._fitted(local, crossing, estimates.initial, total, clock)
+            return fitted, self._figures(estimates, fitted, bool(spanning))
+
     def _run(self, estimates: Estimates) -> Result:
         plan, options, parts = self._plan, self._options, estimates.parts
         clock = Clock(estimates.seconds)

@@ -1,0 +1,163 @@
+"""Halved attributes: chosen by public figures alone, where a pair of two such would be noise alone."""
+
+import itertools
+import math
+
+import pytest
+from builders import schema_of
+from planning import edited, plan_with
+
+from vertimrf.errors import PlanError
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.groups import cut_groups
+from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.merging import Merging, kept_apart, mergeable, merging
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.schema import Schema
+from vertimrf.plan.shares import TREND_ERROR, USUAL, Outlook, cell_error, distances, longest_seen
+from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error
+
+LONG = schema_of(one={"a": 40, "b": 5}, two={"x": 40, "y": 2})
+RECORDS = 3000
+
+
+def halved(schema, records=RECORDS, **options):
+    """Names of the halved attributes of a plan."""
+    plan = plan_with(schema, expected_records=records, nonce="t", **options)
+    return {schema.names[a] for a in plan.halved}
+
+
+def test_attributes_are_halved_where_their_pairs_are_noise_alone():
+    """By hand, at the usual shares: u values twice have the distance u^2 sigma / (n sqrt(2 pi)), at most 1."""
+    outlook = Outlook(((40, 5), (40, 2)), RECORDS, 0.02, 10**5, 10**6)
+    sigma = 4 / math.sqrt(4 * 0.5 * 0.02)
+    assert cell_error(outlook, USUAL) == pytest.approx(sigma)
+    most = longest_seen(RECORDS, sigma)
+    assert most**2 * sigma / (RECORDS * math.sqrt(2 * math.pi)) == pytest.approx(1)
+    assert longest_seen(RECORDS, 0.0) == math.inf
+    encrypted = Outlook(((40, 5), (40, 2)), RECORDS, 0.02, 10**5, 10**6, True)
+    assert cell_error(encrypted, USUAL) == pytest.approx(math.sqrt(4 / (2 * 0.5 * 0.02)))
+    alone = Outlook(((40, 5, 40, 2),), RECORDS, 0.02, 10**5, 0)
+    pairs = USUAL.without_sketches().local * 0.02 * 0.92
+    assert cell_error(alone, USUAL.without_sketches()) == pytest.approx(math.sqrt(6 / (2 * pairs)))
+
+
+@pytest.mark.parametrize("encoder", ["count-sketch", "encrypted"])
+def test_long_attributes_are_halved_until_records_or_budget_show_their_values(encoder):
+    assert halved(LONG, encoder=encoder) == {"a", "x"}
+    assert halved(LONG, 100 * RECORDS, encoder=encoder) == set()
+    assert halved(LONG, epsilon=60.0, encoder=encoder) == set()
+    plan = plan_with(LONG, expected_records=RECORDS, encoder=encoder)
+    assert [group.size for group in plan.groups if not group.parity] == [2, 5, 2, 2]
+    # As contrasts, which are priced as those of two values.
+    assert {0, 2} & set(plan.sketch.contrasts)
+    assert not plan.halved_locally
+    assert plan.ledger().epsilon <= 1
+
+
+def test_a_single_holder_measures_the_contrasts_of_all_pairs():
+    plan = plan_with(schema_of(one=(40, 5, 30, 2)), expected_records=RECORDS)
+    assert plan.halved == plan.halved_locally == (0, 2)
+    assert plan.local[0].contrasts
+    # Without R-scores, which would choose among pairs.
+    assert not plan.local[0].score_sigma
+    # A party whose partner has only columns of one value is one, too.
+    beside = plan_with(schema_of(one=(40, 5), two=(1,)), expected_records=RECORDS)
+    assert beside.halved_locally == beside.halved
+
+
+def test_what_has_to_keep_its_values_is_never_halved():
+    assert halved(LONG, workload=["a ~ x"]) == set()
+    assert halved(LONG, workload=["mean(a) by y"]) == {"x"}
+    for options in ({"population": "outer"}, {"encoder": "scheduled-pairs", "keys": 1 << 12}):
+        assert halved(LONG, **options) == set()
+    both = Attribute.integer("both", 40)
+    schema = Schema.of(
+        {
+            "one": [both, Attribute.integer("a", 40), Attribute.integer("ruled", 40)],
+            "two": [both, Attribute.integer("x", 40)],
+        },
+        impossible=[Impossible.of(ruled=3, x=2)],
+    )
+    assert {schema.names[a] for a in mergeable(schema)} == {"a"}
+    assert halved(schema) == {"a"}
+    # Nor is the only column of all, which is in no pair.
+    assert halved(schema_of(one=(400,))) == set()
+
+
+def test_halved_attributes_are_merged_where_a_party_measures_them_so():
+    a, b, x, y = range(4)
+    assert merging(LONG, "one") == {}
+    assert merging(LONG, "one", (a, x)) == {a: Merging(ordered=True, halved=True)}
+    assert kept_apart(LONG, (a, x)) == {b, y}
+
+
+def test_a_file_keeps_them_and_one_that_cannot_have_them_is_refused():
+    plan = plan_with(LONG, expected_records=RECORDS)
+    content = plan.to_json()
+    assert content["halved"] == [0, 2]
+    assert "halved" not in plan_with(LONG, expected_records=100 * RECORDS).to_json()
+    without = {name: value for name, value in content.items() if name != "halved"}
+    assert Plan.from_json(without).digest() != plan.digest()
+    shared = Attribute.integer("a", 40)
+    schema = Schema.of({"one": [shared], "two": [shared, Attribute.integer("x", 40)]})
+    other = plan_with(schema, expected_records=100 * RECORDS).to_json()
+    for data in (
+        *(
+            edited(content, "halved", value=value)
+            for value in ([2, 0], [0, 0], [0, 3], [0, 99], [-4, 0])
+        ),
+        edited(other, "halved", value=[schema.index("a")]),
+    ):
+        with pytest.raises(
+            PlanError, match=r"halves the attributes .* of one party, of three values or more"
+        ):
+            Plan.from_json(data)
+    # The other attribute's group has five bins.
+    with pytest.raises(PlanError, match="halved attribute has two bins"):
+        Plan.from_json(edited(content, "halved", value=[0, 1, 2]))
+
+
+def test_groups_of_halved_attributes_have_two_bins_and_those_that_tell_presence_one():
+    schema = schema_of(one=(40,), two=(30,))
+    plan = plan_with(schema, expected_records=RECORDS)
+    assert [(group.attributes, group.bins) for group in plan.groups] == [
+        ((a,), (bins,)) for a in (0, 1) for bins in (2, 1)
+    ]
+    one_way = {a: [10.0] * size for a, size in enumerate(schema.sizes)}
+    bins = cut_groups(schema, plan.groups, one_way, {}, plan.halved)
+    assert [int(maps[0].max()) + 1 for maps in bins] == [2, 1, 2, 1]
+
+
+def test_the_forecast_takes_a_trend_for_one_number():
+    """By hand: a contrast's error over the records, times pi / 2, and as much as a trend leaves out."""
+    sizes, flags = ((40, 40), (40, 40)), ((True, True), (True, True))
+    whole = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6)
+    trends = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6, False, flags)
+    pairs = Outlook(((2, 2), (2, 2)), RECORDS, 0.02, 10**5, 10**6, True)
+    ours = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6, True, flags)
+    for few, many in itertools.pairwise((trends, whole)):
+        assert correlation_error(few, USUAL) < correlation_error(many, USUAL)
+    assert distances(ours, USUAL).across[0] == pytest.approx(
+        TREND_ERROR * distances(pairs, USUAL).across[0] / 4
+    )
+    noise = math.hypot(math.pi / 2 * cell_error(trends, USUAL) / RECORDS, TREND_FORM)
+    expected = CORRELATION * noise / math.hypot(CORRELATION, noise)
+    assert correlation_error(trends, USUAL) == pytest.approx(expected)
+    assert math.isnan(correlation_error(trends, USUAL.without_sketches()))
+
+
+def test_the_verdict_says_what_correlations_across_parties_are_off_by():
+    plan = plan_with(LONG, expected_records=RECORDS)
+    error = plan.verdict().errors.correlation
+    assert 0.02 < error < 0.1
+    assert f"; correlations across parties ± {error:.2g}; half the bins" in str(plan.verdict())
+    # It falls with the records, and nobody has any across if one holds all.
+    errors = [
+        plan_with(LONG, expected_records=n).verdict().errors.correlation
+        for n in (1000, 3000, 9000, 10**6)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    alone = plan_with(schema_of(one=(40, 5)), expected_records=RECORDS).verdict()
+    assert math.isnan(alone.errors.correlation)
+    assert "correlations" not in str(alone)

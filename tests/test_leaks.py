@@ -29,10 +29,12 @@ from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
+from vertimrf.plan.defaults import SHARES
+from vertimrf.plan.groups import released_sizes
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
-from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
+from vertimrf.sketches.count_sketch import CountSketchEncoder, adding, code_steps
 from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
@@ -86,6 +88,18 @@ CASES = {
     # Which values are measured as one follows from noisy one-way marginals.
     "a long domain": (((200, 5, 6), (4,)), 100_000, {"encoder": "count-sketch"}),
     "encrypted counts": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "encrypted", "keys": None}),
+    # Their halves follow from noisy one-way marginals.
+    "halved columns": (
+        ((90, 5, 60), (50,)),
+        3000,
+        {"encoder": "count-sketch", "keys": 1 << 16, "shares": SHARES},
+    ),
+    "halved and encrypted": (
+        ((90, 5, 60), (50,)),
+        3000,
+        {"encoder": "encrypted", "keys": None, "shares": SHARES},
+    ),
+    "halved at one holder": (((90, 5, 60),), 3000, {"encoder": "count-sketch"}),
     "shared columns": (
         ((6, 5, 4, 7), (4,)),
         3000,
@@ -111,8 +125,9 @@ def plan_of(case):
     }
     plan = plan_with(schema_of(**columns_of), expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
+    assert (len(plan.halved) > 1) == case.startswith("halved")
     assert [local.score_sigma > 0 for local in plan.local] == [
-        case != "one clique" and len(columns) > 1 for columns in sizes
+        case not in ("one clique", "halved at one holder") and len(columns) > 1 for columns in sizes
     ]
     return plan
 
@@ -286,7 +301,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         if isinstance(entry.event, SketchEvent | CountSketchEvent)
         or entry.kind is Kind.ENCRYPTED_COUNTS
     ]
-    assert len(sketches) - len(plan.agreement) == 1
+    assert len(sketches) - len(plan.agreement) == (plan.sketch is not None)
     assert seen + len(sketches) == len(plan.entries())
 
 
@@ -303,10 +318,11 @@ def sketch_tables(plan, releases):
     return out
 
 
+@pytest.mark.parametrize("case", ["encrypted counts", "halved and encrypted"])
 @pytest.mark.parametrize("holder", [0, 1])
-def test_a_record_moves_one_number_of_every_table_under_encryption(holder):
+def test_a_record_moves_one_number_of_every_table_under_encryption(case, holder):
     """Its row is blank at one party. All noise is on tape, so that the tables differ in exact counts alone."""
-    plan = plan_of("encrypted counts")
+    plan = plan_of(case)
     (entry,) = [entry for entry in plan.entries() if entry.kind is Kind.ENCRYPTED_COUNTS]
     sigma, tables, opened = plan.sketch.sigma, tables_of(plan, 500, 3), []
     tapes = [None, None]
@@ -379,9 +395,10 @@ def assert_noise_alone(codes, step, variance, bits, tests):
     assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / tests
 
 
-def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
+@pytest.mark.parametrize("case", ["count sketches", "halved columns"])
+def test_count_sketches_are_as_many_and_as_noisy_as_is_priced(case):
     """An empty table: every group of the ledgered event has its table, and codes follow the law of its noise alone."""
-    plan = plan_of("count sketches")
+    plan = plan_of(case)
     (event,) = [
         entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
     ]
@@ -394,9 +411,17 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     # A record that moves a counter by w is priced as w groups.
     assert event.groups == sum(weights) > len(weights)
     assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
-    one_way = [m for one in releases for m in first_one_way(one.message.marginals).values()]
-    for table, marginal, weight in zip(published, one_way, weights, strict=True):
-        steps = code_steps(plan.sketch, marginal.counts.astype(float), weight)
+    one_way = {
+        a: m.counts.astype(float)
+        for one in releases
+        for a, m in first_one_way(one.message.marginals).items()
+    }
+    sizes = released_sizes(plan.groups, [b for one in releases for b in one.message.bins], one_way)
+    for group, (table, released) in enumerate(zip(published, sizes, strict=True)):
+        weight = weights[group]
+        # A halved attribute has one row of counters, to which all records add, or two.
+        rows = adding(released, group in plan.sketch.contrasts)
+        steps = code_steps(plan.sketch, rows, weight)
         for codes, step in zip(table, steps, strict=True):
             assert_noise_alone(codes, step, weight * event.variance, plan.sketch.bits, 26)
 
@@ -539,10 +564,13 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
         header, arrays = container.unpack(data, "party message", "message")
         assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
         assert header["standing"]["reasons"] == list(plan.reasons)
-        across = {"sketch"} if plan.encoder != "encrypted" else {"table"} if party == 0 else set()
+        across = (
+            {"bins", "sketch" if plan.encoder != "encrypted" else "table"} if plan.sketch else set()
+        )
+        if plan.encoder == "encrypted" and party:
+            across = {"bins"}
         assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {
             "marginal",
-            "bins",
             *across,
         }
         assert ("agreement0" in arrays) == bool(plan.agreement)

@@ -426,6 +426,36 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced(case):
             assert_noise_alone(codes, step, weight * event.variance, plan.sketch.bits, 26)
 
 
+@pytest.mark.parametrize("case", ["count sketches", "halved columns"])
+def test_a_record_moves_counters_by_as_much_as_is_priced(case, monkeypatch):
+    """Exact counters with and without it, for the same noisy marginals: one of each group's in every repetition, by one. The
+    price is that of the squares of what it adds, its groups' weights, over their noise, which grows with the weights."""
+    plan = plan_of(case)
+    (event,) = [
+        entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
+    ]
+    exact = []
+
+    def keep(self, state, weight, *others):
+        exact.append((weight, state.copy()))
+        return publish(self, state, weight, *others)
+
+    publish = CountSketchEncoder._publish
+    monkeypatch.setattr(CountSketchEncoder, "_publish", keep)
+    moved = np.zeros(plan.sketch.repetitions)
+    for party, table in enumerate(tables_of(plan, 300, 3)):
+        exact.clear()
+        tape = release(plan, party, table).tape
+        release(plan, party, without_record(table, 17), tape)
+        half = len(exact) // 2
+        for (weight, before), (again, after) in zip(exact[:half], exact[half:], strict=True):
+            assert weight == again
+            apart = np.abs(before - after)
+            assert apart.max() == 1
+            moved += weight * np.square(apart).sum(axis=(1, 2))
+    assert (moved == event.groups).all()
+
+
 def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
     """An empty table: every holder's is one of the ledgered event's groups, and codes follow the law of its noise alone."""
     plan = plan_of("shared columns")

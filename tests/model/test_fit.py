@@ -327,6 +327,21 @@ def test_what_a_workload_needs_is_followed_more_closely():
     assert abs(asked) < 18 + 4.3 * 20
 
 
+def test_trends_are_followed_to_the_end():
+    """Beside 27 pairs of noise alone, a table of one number. Of the 3,000 records by which it differs from independence, fits
+    leave 178, with a standard error of 45; 390 if they end by all cells' residuals, and nearly all of those that have noise in
+    every direction."""
+    lost = []
+    for seed in range(10):
+        measurements, exact = one_of_28_pairs(seed, 0.2)
+        read = [
+            replace(m, trend=True, counts=exact, sigma=300.0) if m.attributes == (0, 1) else m
+            for m in measurements
+        ]
+        lost.append(np.abs(fit((4,) * 8, read, 1e4).marginal((0, 1)) - exact).sum())
+    assert np.mean(lost) < 290
+
+
 def test_the_margins_of_a_table_leave_the_rest_of_its_cells_free():
     measurements = [measurement((0,), np.ones(4), 1.0), measurement((0, 1), np.ones((4, 3)), 1.0)]
     # 3 of 4 cells, and 3 * 2 of 12.

@@ -86,6 +86,8 @@ def test_halves_are_two_and_bins_lie_within_them(counts, ordered, missing):
         # From a third on, those without a value are the upper half; below, they are in it.
         ([3, 3, 3, 5], True, True, [0, 0, 0, 1], [0, 0, 0, 1]),
         ([4, 4, 4, 5], True, True, [0, 0, 1, 1], [0, 1, 2, 3]),
+        # They are not the upper half because the rest is one value.
+        ([1, 60, 29], True, True, [0, 1, 1], [0, 1, 2]),
         ([0, 0, 0, 0], True, False, [0, 1, 1, 1], [0, 1, 2, 3]),
         ([0, 0, 0], True, True, [0, 0, 1], [0, 0, 1]),
         # Labels are merged, two by two.

@@ -3,12 +3,14 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 from builders import schema_of
 from planning import edited, plan_with
 
 from vertimrf.errors import PlanError
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.binning import halves
 from vertimrf.plan.groups import cut_groups
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import Merging, kept_apart, mergeable, merging
@@ -124,9 +126,12 @@ def test_groups_of_halved_attributes_have_two_bins_and_those_that_tell_presence_
     assert [(group.attributes, group.bins) for group in plan.groups] == [
         ((a,), (bins,)) for a in (0, 1) for bins in (2, 1)
     ]
-    one_way = {a: [10.0] * size for a, size in enumerate(schema.sizes)}
+    one_way = {a: np.arange(size, dtype=float) for a, size in enumerate(schema.sizes)}
     bins = cut_groups(schema, plan.groups, one_way, {}, plan.halved)
     assert [int(maps[0].max()) + 1 for maps in bins] == [2, 1, 2, 1]
+    # At the median, 39 / sqrt(2), where merging neighbours would cut elsewhere.
+    np.testing.assert_array_equal(bins[0][0], halves(one_way[0], True, False))
+    assert int((bins[0][0] == 0).sum()) == 28
 
 
 def test_the_forecast_takes_a_trend_for_one_number():

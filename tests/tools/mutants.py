@@ -2323,7 +2323,7 @@ NAMED = (
         "plan/groups.py",
         "count > 1 and attribute in halved",
         "False and attribute in halved",
-        "server/test_trends.py plan/test_halved.py",
+        "plan/test_halved.py",
     ),
     Mutation(
         "what a workload names is halved",
@@ -2379,7 +2379,7 @@ NAMED = (
         "party/local_model.py",
         "plan.contrasts and any(how.halved for how in (long or {}).values())",
         "False",
-        "server/test_trends.py party/test_local_model.py",
+        "party/test_local_model.py",
     ),
     Mutation(
         "a trend's cells are as precise as if each had been measured",

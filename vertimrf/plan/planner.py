@@ -424,7 +424,8 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[
     """Attributes that are in two halves in all but one-way marginals.
 
     These are the attributes of so many values that a pair of two such would be noise alone at the
-    usual shares. What a workload names keeps its values.
+    usual shares. What a workload names keeps its values. A single holder halves if most attributes
+    are so long: else it finds the pairs worth measuring by their R-scores.
     """
     encoders = (CountSketchPlan.encoder, EncryptedCountsPlan.encoder)
     if (
@@ -433,8 +434,8 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[
         or planning.population == OUTER
     ):
         return frozenset()
-    columns = [schema.varying(name) for name in schema.party_names]
-    if sum(map(len, columns)) < 2:
+    varying = set(itertools.chain(*map(schema.varying, schema.party_names)))
+    if len(varying) < 2:
         return frozenset()
     usual = USUAL if planning.shares is None else Shares(*planning.shares)
     outlook = _outlook(schema, planning, target)
@@ -442,7 +443,8 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[
         usual = usual.without_sketches()
     most = max(longest_seen(target.records, cell_error(outlook, usual)), 2.0)
     able = mergeable(schema) - target.workload.attributes
-    return frozenset(a for a in itertools.chain(*columns) if a in able and schema.sizes[a] > most)
+    long = frozenset(a for a in varying & able if schema.sizes[a] > most)
+    return long if target.several or 2 * len(long) >= len(varying) else frozenset()
 
 
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:

@@ -32,6 +32,9 @@ from .defaults import SHARES
 ONE_WAY_SHARE = 0.08
 ONE_WAY_OF_CONTRASTS = 0.33
 SCORE_SHARE = 0.08
+# Least share of one-way marginals in all of the budget if most columns are halved. Pairs of
+# independent columns then cost at most a fifth of the precision of the columns.
+ONE_WAY_OF_HALVES = 0.68
 # Assumed total variation distance of a pair from independence.
 DEPENDENCE = 0.25
 # Divisions of the budget that are compared: share of the sketches in all, and of one-way marginals
@@ -110,6 +113,24 @@ class Outlook:
         d = sum(map(len, self.columns))
         return math.comb(d, 2) - sum(math.comb(len(some), 2) for some in self.columns)
 
+    @property
+    def mostly_halved(self) -> bool:
+        """Whether half of the columns or more are halved."""
+        halved = np.concatenate([flags for _, flags in self.by_party])
+        return bool(halved.any() and 2 * halved.sum() >= halved.size)
+
+    def _one_way_shares(self, local: float) -> tuple[float | None, ...]:
+        """The shares of one-way marginals in a party's budget that are compared.
+
+        Args:
+            local: share of the parties' budget.
+        """
+        if not self.mostly_halved or self.encrypted:
+            return (None, *ONE_WAY_SHARES)
+        least = ONE_WAY_OF_HALVES / local
+        # The rest is for larger marginals beside R-scores, or for nothing.
+        return (least, 1.0) if least < 1 - 2 * SCORE_SHARE else (1.0,) * (least <= 1)
+
     def best(self, usual: Shares = USUAL) -> Shares:
         """The shares with the least forecast of the error.
 
@@ -123,12 +144,15 @@ class Outlook:
         if not any(self.columns):
             return usual
         options = [
-            Shares(usual.count, 1 - usual.count - across, across, alone)
-            for across, alone in itertools.product(sketches, (None, *ONE_WAY_SHARES))
+            Shares(usual.count, local, across, alone)
+            for across, local in ((across, 1 - usual.count - across) for across in sketches)
+            for alone in self._one_way_shares(local)
         ]
-        errors = {shares: error(self, shares) for shares in (usual, *options)}
+        if not self.mostly_halved or self.encrypted:
+            options.append(usual)
+        errors = {shares: error(self, shares) for shares in options}
         most = (1 + EQUAL) * min(errors.values())
-        if errors[usual] <= most:
+        if errors.get(usual, math.inf) <= most:
             return usual
         equal = (shares for shares in options if errors[shares] <= most)
         return min(equal, key=lambda shares: sum(distances(self, shares).one_way ** 2))

@@ -35,7 +35,7 @@ from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
 from .off_tree import fit_off_tree
 from .sample import draw_people, sample
-from .trend import Cut, as_trends, has_trend
+from .trend import Cut, as_trends, has_trend, without_noise
 from .trust import ACROSS
 
 # The second fit goes to least squares. A fit that ends early follows noise only in part, and its
@@ -124,7 +124,7 @@ class Noise:
         }
         for i in self.trends:
             (out[i],) = as_trends([out[i]], cuts, field.total)
-        return out
+        return without_noise(out)
 
     def parts(self) -> dict[str, npt.NDArray[Any]]:
         """The noise as named arrays of a file."""

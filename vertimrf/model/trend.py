@@ -31,6 +31,8 @@ STEP = 1e-3
 FAR, TINY = 12.0, 1e-9
 # Least error of a cell, in records.
 LEAST_ERROR = 0.5
+# A fit leaves a trend out whose correlation is less than this many standard errors from 0.
+SHOWN = 2.0
 # A table of more than four cells stays as it was measured if its distance from the best trend is above
 # the mean of noise by this many standard deviations.
 BEYOND = 3.0
@@ -107,6 +109,18 @@ def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurem
     return replace(
         m, bins=tuple(finer), counts=counts, sigma=sigma, contrasts=(), completed=False, trend=True
     )
+
+
+def without_noise(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The measurements without trends that noise may explain: fits would follow their noise."""
+    return [m for m in measurements if not m.trend or m.squares(_apart(m)) >= SHOWN**2]
+
+
+def _apart(m: Measurement) -> Floats:
+    """A pair's counts if its attributes are independent."""
+    rows, columns = m.counts.sum(axis=1), m.counts.sum(axis=0)
+    apart: Floats = np.outer(rows, columns) / m.counts.sum()
+    return apart
 
 
 def bins_of(finer: Integers) -> int:

@@ -33,7 +33,7 @@ from ..model.off_tree import fit_off_tree
 from ..model.redraw import Noise
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
-from ..model.trend import Cut, as_trends
+from ..model.trend import Cut, as_trends, without_noise
 from ..model.trust import Evidence
 from ..options import RunOptions
 from ..plan.binning import finer_bins
@@ -478,7 +478,9 @@ class Server:
         """
         plan, options = self._plan, self._options
         halved = cuts(plan, initial, (*local, *crossing))
-        local, crossing = (as_trends(some, halved, total) for some in (local, crossing))
+        local, crossing = (
+            without_noise(as_trends(some, halved, total)) for some in (local, crossing)
+        )
         options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, local, crossing, total, options.progress)

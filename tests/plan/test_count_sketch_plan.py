@@ -277,4 +277,4 @@ def test_commands_take_the_encoder_and_the_budget(tmp_path):
     assert "count sketches: 4 attribute groups" in planned
     assert re.search("count sketches of [24] attribute +discrete.*\n +groups", planned)
     assert Plan.load(tmp_path / "plan.json").message_bytes == 50_000
-    assert "--message-mb must be" in refused(command, "0")
+    assert "--message-mb must lie between" in refused(command, "0")

@@ -453,6 +453,25 @@ def test_a_run_that_is_over_has_nothing_in_its_way():
     assert not troubles(run)
 
 
+def test_a_node_that_took_the_last_file_may_go(caplog):
+    """The other one is away then, and named."""
+    run, node, party = PlayedRun(), Node(7, "hospital"), Played("hospital")
+    run.came["insurer"] = {"offer": b"offer", "message": b"message"}
+
+    def leaves(content):
+        answer = party(content)
+        if MATCH in party.had:
+            del grid.nodes[node]
+        return answer
+
+    grid = PlayedGrid({node: leaves})
+    converse(grid, run)
+    assert MATCH in party.had
+    assert {line.split(" UTC: ")[1] for line in warned(caplog)} == {
+        "no node of 'insurer' is online."
+    }
+
+
 def test_a_side_that_fails_and_a_node_that_is_refused_are_named(caplog):
     grid = PlayedGrid(
         {

@@ -827,6 +827,13 @@ NAMED = (
         "flower/test_conversation.py",
     ),
     Mutation(
+        "a node that was told is missed",
+        "flower/conversation.py",
+        "[party for party in self._run.parties if party not in self._told]",
+        "list(self._run.parties)",
+        "flower/test_conversation.py",
+    ),
+    Mutation(
         "a run that goes on keeps what was in its way on record",
         "flower/conversation.py",
         "self._tell()\n        self._run.note({})",

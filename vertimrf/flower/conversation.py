@@ -184,17 +184,18 @@ class Conversation:
         self._remind(self._text)
 
     def _troubles(self) -> dict[str, str]:
-        """What is in the way now. A node that is still at work is among it."""
+        """What is in the way now. A node that is still at work is among it, and none that was told."""
         asked = {self._seat_of(node_id) for node_id in self._questions}
+        parties = [party for party in self._run.parties if party not in self._told]
         out = {}
-        for party in self._run.parties:
+        for party in parties:
             if party not in self._seats:
                 out[party] = f"no node of {party!r} is online."
             elif party in self._errors:
                 out[party] = f"the node of {party!r} {self._errors[party]}; its own log says why."
             elif party in asked:
                 out[party] = f"the node of {party!r} was asked and has not answered."
-        if any(party not in self._seats for party in self._run.parties):
+        if any(party not in self._seats for party in parties):
             for node_id, (_, why) in self._refused.items():
                 out[f"node {node_id}"] = f"node {node_id} is refused: {why}"
         return out

@@ -27,6 +27,7 @@ from vertimrf.runs.server_run import ServerRun
 FILES = {
     r"\.lock|domains/lock": "The lock of a folder",
     r"accepted/plan": "The acceptance of the plan ",
+    r"accepted/table": "The settings, and the time, of the table that a plan was accepted for",
     r"align\.ids": "An id sample, sealed for insurer",
     r"bench\.json": "Figures of `vertimrf bench`",
     r"domains/found\.json": "The record of the domains found on this machine: private",
@@ -52,6 +53,7 @@ FILES = {
     r"\w+\.run/run\.toml\.first": "The settings of the run of a party with which it began",
     r"state\.json": "The state of a run",
     r"stopped": "Why a run stopped:\n  The disk is full",
+    r"waiting": "What a run waits for, and what is in the way",
     r".*/envelopes": "Envelopes, public, for insurer",
     r".*/key": "The private key of ",
     r".*/match": "A match, public, under the plan .*: by the messages",

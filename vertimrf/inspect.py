@@ -29,10 +29,12 @@ from .runs.folder import (
     REFUSED,
     SETTINGS,
     STOPPED,
+    WAITING,
     read_settings,
     settings_as,
     stated_role,
 )
+from .runs.party_run import ACCEPTED, TABLE, PartySettings
 from .runs.steps import LEFT_OUT
 from .tables.arrow import SUFFIXES, open_pieces, read_standing
 
@@ -150,6 +152,10 @@ def _note(data: bytes, path: Path) -> str | None:
         return "The lock of a folder: it is empty."
     if re.fullmatch("[0-9a-f]{64}", "".join(lines)) and len(lines) == 1:
         return f"The acceptance of the plan {fingerprint(bytes.fromhex(lines[0]))}."
+    if path.parts[-2:] == (ACCEPTED, TABLE):
+        return "The settings, and the time, of the table that a plan was accepted for."
+    if path.name == WAITING:
+        return "What a run waits for, and what is in the way, each since when."
     if path.name == LEFT_OUT:
         return f"What a party left out, {len(lines):,} lines: private, keep it there."
     if path.name == STOPPED or REFUSED in path.parent.parts[-2:]:
@@ -176,8 +182,6 @@ def _settings(path: Path) -> str:
         known = settings_as(ServerSettings, settings, path.parent)
         what = f"epsilon {known.epsilon:g}, {known.expected_records} expected records"
     else:
-        from .runs.party_run import PartySettings
-
         party = settings_as(PartySettings, settings, path.parent)
         what = f"{party.name!r}, table {party.table}"
     first_ones = " with which it began" if path.name == FIRST_SETTINGS else ""

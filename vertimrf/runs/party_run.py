@@ -193,7 +193,7 @@ class PartyRun(Run):
         """
         try:
             written = Path(self.settings.table).stat().st_mtime_ns
-        except OSError:
+        except (OSError, ValueError):
             return ""
         read = {**asdict(self.settings), "exchange": None}
         return canonical({"read": read, "written": written}).decode()

@@ -154,8 +154,10 @@ def cut_groups(
 
     def cut(attribute: int, count: int) -> Integers:
         ordered = schema.attributes[attribute].ordered
-        # A group of one value tells presence.
-        if count > 1 and attribute in halved and attribute not in merged:
+        # A group of one value tells presence. A domain of rare values alone is one merged value,
+        # of which there are no halves.
+        whole = attribute not in merged or not merged[attribute].any()
+        if count > 1 and attribute in halved and whole:
             return halves(one_way[attribute], ordered, schema.attributes[attribute].missing)
         if attribute not in merged:
             return choose_bins(one_way[attribute], count, ordered)

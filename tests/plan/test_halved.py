@@ -132,6 +132,9 @@ def test_groups_of_halved_attributes_have_two_bins_and_those_that_tell_presence_
     # At the median, 39 / sqrt(2), where merging neighbours would cut elsewhere.
     np.testing.assert_array_equal(bins[0][0], halves(one_way[0], True, False))
     assert int((bins[0][0] == 0).sum()) == 28
+    # Where all values are rare, their merged value has no halves.
+    rare = cut_groups(schema, plan.groups, one_way, {0: np.zeros(40, np.int64)}, plan.halved)
+    np.testing.assert_array_equal(rare[0][0], bins[0][0])
 
 
 def test_the_forecast_takes_a_trend_for_one_number():

@@ -162,7 +162,7 @@ def test_trends_are_measured_in_halves_and_read_so_again():
     much as a fit that ends early is biased, 0.04. Halves alone leave 0.34."""
     half = (np.arange(16) >= 8).astype(np.int64)
     flat = np.full(16, RECORDS / 16)
-    cut = Cut(flat, finer_bins(flat, half, True, False))
+    cut = Cut(flat, finer_bins(flat, half, True, False), halved=True)
     quarter = RECORDS * np.arcsin(0.7) / (2 * np.pi)
     pair = Measurement(
         (0, 1), (half, half), quarter * np.array([[1.0, -1], [-1, 1]]), 50.0, "", (0, 1)

@@ -63,7 +63,7 @@ def cut_of(counts, ordered=True, missing=False):
     """Halves of an attribute, and its cut into finer bins."""
     counts = np.asarray(counts, float)
     half = halves(counts, ordered, missing)
-    return half, Cut(counts, finer_bins(counts, half, ordered, missing))
+    return half, Cut(counts, finer_bins(counts, half, ordered, missing), halved=True)
 
 
 def population(cuts, r, total=RECORDS):

@@ -138,9 +138,7 @@ def test_draws_of_a_released_model_keep_them(case, tmp_path):
 @pytest.mark.parametrize("kind", ["one half", "turned", "mixed", "three"])
 def test_halves_that_no_party_chooses_are_refused(kind):
     plan = plan_of("count sketches")
-    first, _ = messages_of(
-        plan, dealt(plan.schema, gaussian_codes(SIZES, RECORDS, CORRELATION))
-    )
+    first, _ = messages_of(plan, dealt(plan.schema, gaussian_codes(SIZES, RECORDS, CORRELATION)))
     ((half,), *others) = first.bins
     wrong = {
         "one half": np.zeros_like(half),

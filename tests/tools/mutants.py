@@ -2321,22 +2321,15 @@ NAMED = (
     Mutation(
         "a group that tells presence is halved",
         "plan/groups.py",
-        "count > 1 and attribute in halved and whole",
-        "attribute in halved and whole",
+        "count > 1 and attribute in halved",
+        "attribute in halved",
         "plan/test_halved.py",
     ),
     Mutation(
         "halved attributes are cut into bins of like counts",
         "plan/groups.py",
-        "count > 1 and attribute in halved and whole",
+        "count > 1 and attribute in halved",
         "False",
-        "plan/test_halved.py",
-    ),
-    Mutation(
-        "what is one merged value is one half",
-        "plan/groups.py",
-        "attribute not in merged or not merged[attribute].any()",
-        "attribute not in merged",
         "plan/test_halved.py",
     ),
     Mutation(

@@ -119,6 +119,7 @@ class Noise:
             a: Cut(
                 field.marginal((a,)),
                 field.classes[a].classes if a in field.classes else np.arange(field.sizes[a]),
+                halved=True,
             )
             for a in read
         }

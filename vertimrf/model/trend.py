@@ -46,10 +46,12 @@ class Cut:
         counts: the model's counts of values [shape=(size,), float64].
         finer: the map value -> bin, with bins within halves [shape=(size,), int64]. Two bins, the
             halves themselves, have no order.
+        halved: whether it was measured in halves; others keep the bins that were measured.
     """
 
     counts: Floats
     finer: Integers
+    halved: bool = False
 
 
 def as_trends(
@@ -73,7 +75,7 @@ def has_trend(m: Measurement, cuts: Mapping[int, Cut]) -> bool:
     if len(m.attributes) != 2 or m.asked or not cuts.keys() >= set(m.attributes):
         return False
     return (m.counts.shape == (2, 2) and len(m.contrasts) > 0) or any(
-        bins_of(cuts[a].finer) > count
+        cuts[a].halved and bins_of(cuts[a].finer) > count
         for a, count in zip(m.attributes, m.counts.shape, strict=True)
     )
 
@@ -96,7 +98,7 @@ def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurem
     correlation = float(chances @ CORRELATIONS)
     error = math.sqrt(float(chances @ np.square(CORRELATIONS - correlation)))
     finer = [
-        cut.finer if bins_of(cut.finer) > count else measured
+        cut.finer if cut.halved and bins_of(cut.finer) > count else measured
         for cut, measured, count in zip(mine, bins, m.counts.shape, strict=True)
     ]
     one, other = (_scores(cut.counts, each) for cut, each in zip(mine, finer, strict=True))

@@ -590,7 +590,7 @@ def cuts(
             bins = finer_bins(counts, in_halves[a], attribute.ordered, attribute.missing)
         elif not (attribute.ordered or len(bins) == 2):
             continue
-        out[a] = Cut(counts, bins)
+        out[a] = Cut(counts, bins, a in in_halves)
     return out
 
 

@@ -323,13 +323,16 @@ def audit_published(number, claim=0.4, attributes=16, keys=2000):
 
 
 def audit_local(number, one_clique, target=1.0):
-    """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
+    """A party's count and local marginals: 40 records with and without one, through ``Party.run``.
+
+    The plan expects as many as leave every value apart.
+    """
     sizes = (4, 2, 4)
     attributes = tuple(Attribute.integer(n, size) for n, size in zip("abc", sizes, strict=True))
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
     tau = 500_000 if one_clique else 20
     planning = PlanOptions(
-        delta=1e-5, expected_records=40, tau=tau, shares=(0.3, 0.7, 0.0), even_if_useless=True
+        delta=1e-5, expected_records=10_000, tau=tau, shares=(0.3, 0.7, 0.0), even_if_useless=True
     )
     plan = make_plan(schema, target, planning, nonce="audit")
     assert (plan.local[0].score_sigma == 0) == one_clique

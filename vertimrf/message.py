@@ -325,7 +325,8 @@ def _marginals(
 ) -> list[LocalMarginal]:
     """Local marginals, each checked against the plan.
 
-    The one-way marginals determine which values the larger ones merge.
+    The one-way marginals determine which values the larger ones merge. A party measures no set of
+    attributes twice among these, and none that its cliques cannot hold.
     """
     sizes, name = plan.schema.sizes, plan.party_names[party]
     varying = plan.schema.varying(name)
@@ -350,7 +351,6 @@ def _marginals(
         counts = _array(arrays, f"marginal{i}", np.int64, kept)
         merging_bins = bins if any(m is not None for m in bins) else ()
         marginals.append(LocalMarginal(attributes, counts, sigma, units, merging_bins, contrasts))
-        # A party measures no set of attributes twice, and none that its cliques cannot hold.
         large = len(shape) > 1 and math.prod(shape) > plan.local[party].largest_clique
         if large or attributes in others:
             raise MessageError(

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from vertimrf.model.measurement import Measurement, bin_table, contrasted
-from vertimrf.model.trend import FAR, Cut, as_trends, has_trend, normal_tables
+from vertimrf.model.trend import FAR, Cut, as_trends, has_trend, normal_tables, without_noise
 from vertimrf.plan.binning import finer_bins, halves
 
 RECORDS = 4000
@@ -211,6 +212,10 @@ def test_what_is_asked_for_or_of_no_halved_attribute_stays():
     unknown = Measurement((0, 2), m.bins, m.counts, 30.0, "", (0, 1))
     others = [whole, asked, alone, three, unknown]
     assert as_trends(others, cuts, RECORDS) == others
+    # Bins of a pair without a halved attribute stay, as a workload asks for them.
+    kept = dict.fromkeys((0, 1), replace(one, halved=False))
+    binned = Measurement((0, 1), m.bins, m.counts, 30.0)
+    assert as_trends([binned], kept, RECORDS) == [binned]
     assert as_trends([m, *others], {}, RECORDS) == [m, *others]
     # Two values each, measured as a contrast: a trend of two by two.
     two = Measurement((0, 1), (None, None), np.array([[9.0, -9], [-9, 9]]), 3.0, "", (0, 1))
@@ -218,3 +223,18 @@ def test_what_is_asked_for_or_of_no_halved_attribute_stays():
     (read,) = as_trends([two], pair, 100)
     assert read.counts.shape == (2, 2)
     assert read.trend
+
+
+def test_trends_that_noise_may_explain_are_left_out_of_fits():
+    half, one = cut_of(FLAT)
+    cuts = {0: one, 1: one}
+
+    def read(correlation, noise):
+        table = measured(population((one, one), correlation), (half, half), noise)
+        return as_trends([table], cuts, RECORDS)
+
+    (strong,) = read(0.6, 30.0)
+    alone = Measurement((0,), (None,), FLAT, 30.0)
+    assert without_noise([strong, alone]) == [strong, alone]
+    assert without_noise(read(0.0, 30.0)) == []
+    assert without_noise(read(0.6, 30_000.0)) == []

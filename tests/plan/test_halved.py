@@ -169,3 +169,9 @@ def test_the_verdict_says_what_correlations_across_parties_are_off_by():
     alone = plan_with(schema_of(one=(40, 5)), expected_records=RECORDS).verdict()
     assert math.isnan(alone.errors.correlation)
     assert "correlations" not in str(alone)
+
+
+def test_a_single_holder_halves_if_most_columns_are_long():
+    """Else it finds the pairs worth measuring by their R-scores."""
+    assert halved(schema_of(one={"a": 40, "b": 5, "c": 4, "d": 3, "e": 2})) == set()
+    assert halved(schema_of(one={"a": 40, "b": 5, "c": 40, "d": 3})) == {"a", "c"}

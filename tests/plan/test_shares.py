@@ -14,6 +14,7 @@ from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.shares import (
     DEPENDENCE,
     EQUAL,
+    ONE_WAY_OF_HALVES,
     ONE_WAY_SHARES,
     SKETCH_SHARES,
     USUAL,
@@ -121,3 +122,16 @@ def test_parties_without_sketches_are_independent_and_the_summary_says_so():
         shares=(0.01, 0.99, 0.0),
     )
     assert "columns of different parties are independent in the result." in plan.summary()
+
+
+@pytest.mark.parametrize("columns", [((40, 40, 5), (40, 40, 3)), ((40, 40, 5, 40, 40, 3),)])
+def test_one_way_marginals_keep_most_of_the_budget_where_most_columns_are_halved(columns):
+    """So columns that are independent lose at most a fifth of their precision."""
+    sketched = 15_000_000 if len(columns) > 1 else 0
+    for rho in (1e-4, 1e-2, 1.0):
+        halved = tuple(tuple(size > 5 for size in some) for some in columns)
+        some = Outlook(columns, 3000, rho, 125_000, sketched, False, halved)
+        best = some.best()
+        assert best.one_way is not None
+        assert best.local * best.one_way >= ONE_WAY_OF_HALVES - 1e-12
+        assert math.isfinite(error(some, best))

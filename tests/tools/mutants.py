@@ -1371,15 +1371,15 @@ NAMED = (
     Mutation(
         "records without an id take part",
         "tables/table.py",
-        'add("no id", self.id, Tally.of(~present, records))\n                fits &= present',
-        'add("no id", self.id, Tally.of(~present, records))',
+        'add("no id", self.id, Tally.of(~present, before))\n                fits &= present',
+        'add("no id", self.id, Tally.of(~present, before))',
         "tables/test_table.py test_refusals.py",
     ),
     Mutation(
         "records that are nobody's take part",
         "tables/table.py",
-        'add("no person", self.person, Tally.of(~owned, records))\n                fits &= owned',
-        'add("no person", self.person, Tally.of(~owned, records))',
+        'add("no person", self.person, Tally.of(~owned, before))\n                fits &= owned',
+        'add("no person", self.person, Tally.of(~owned, before))',
         "party/test_persons.py",
     ),
     Mutation(
@@ -2123,6 +2123,7 @@ NAMED = (
         "if not np.array_equal(sent, bin_of):",
         "if False:",
         "test_degenerate_messages.py",
+        promise="They follow from its one-way marginals.",
     ),
     Mutation(
         "sums of a message's marginals may contradict each other",
@@ -2130,6 +2131,7 @@ NAMED = (
         "if abs(value - records) > SUMS_REACH * sigma:",
         "if False:",
         "test_degenerate_messages.py",
+        promise="Refuse counts that sum to different numbers of records",
     ),
     Mutation(
         "pairs may contradict the marginals of single attributes",
@@ -2137,6 +2139,7 @@ NAMED = (
         "wrong |= bool((np.abs(gap) > SUMS_REACH * np.sqrt(variance)).any())",
         "pass",
         "test_degenerate_messages.py",
+        promise="Refuse marginals that contradict those of single attributes",
     ),
     Mutation(
         "contrasts may be of more records than there are",
@@ -2144,6 +2147,7 @@ NAMED = (
         "wrong = bool((beyond > SUMS_REACH * math.hypot(m.error, error)).any())",
         "wrong = False",
         "test_degenerate_messages.py",
+        promise="contrasts of more records than there are",
     ),
     Mutation(
         "a marginal may come again",
@@ -2151,6 +2155,7 @@ NAMED = (
         "if large or attributes in others:",
         "if large:",
         "test_degenerate_messages.py",
+        promise="A party measures no set of attributes twice among these",
     ),
     Mutation(
         "a marginal may have more cells than any clique",
@@ -2158,6 +2163,7 @@ NAMED = (
         "large = len(shape) > 1 and math.prod(shape) > plan.local[party].largest_clique",
         "large = False",
         "test_degenerate_messages.py",
+        promise="none that its cliques cannot hold",
     ),
     Mutation(
         "far more records than expected are sampled",
@@ -2165,6 +2171,7 @@ NAMED = (
         "if not -SUMS_REACH * error <= records <= most + SUMS_REACH * error:",
         "if not -SUMS_REACH * error <= records:",
         "test_bad_files.py",
+        promise="to fewer than none or to far too many",
     ),
     Mutation(
         "the dimensions of a contrast of one value are divided by",
@@ -2202,6 +2209,7 @@ NAMED = (
         'raise MessageError(f"{name!r} sent what cannot be opened. {error}") from None',
         "raise",
         "runs/test_encrypted_runs.py",
+        promise="The sentence names their party.",
     ),
     Mutation(
         "a party that another's file stopped does not say which file to delete",
@@ -2228,7 +2236,7 @@ NAMED = (
     Mutation(
         "a table with little signal has the usual shares of the budget",
         "plan/shares.py",
-        "if errors[usual] <= most:",
+        "if errors.get(usual, math.inf) <= most:",
         "if True:",
         "plan/test_shares.py",
     ),
@@ -2356,8 +2364,8 @@ NAMED = (
     Mutation(
         "nothing is halved where pairs are noise alone",
         "plan/planner.py",
-        "if a in able and schema.sizes[a] > most",
-        "if False",
+        "a for a in varying & able if schema.sizes[a] > most",
+        "a for a in varying & able if False",
         "plan/test_halved.py",
     ),
     Mutation(
@@ -2387,6 +2395,7 @@ NAMED = (
         "plan.contrasts and any(how.halved for how in (long or {}).values())",
         "False",
         "party/test_local_model.py",
+        promise="All pairs of attributes, of which halved ones have one number",
     ),
     Mutation(
         "a trend's cells are as precise as if each had been measured",
@@ -2466,10 +2475,38 @@ NAMED = (
         "model/test_redraw.py",
     ),
     Mutation(
+        "fits follow trends that noise may explain",
+        "model/trend.py",
+        "not m.trend or m.squares(_apart(m)) >= SHOWN**2",
+        "True",
+        "model/test_trend.py",
+    ),
+    Mutation(
+        "pairs without a halved attribute are read as trends",
+        "model/trend.py",
+        "cuts[a].halved and bins_of(cuts[a].finer) > count\n        for",
+        "bins_of(cuts[a].finer) > count\n        for",
+        "model/test_trend.py",
+    ),
+    Mutation(
+        "columns that are mostly halved may spend their budget on pairs",
+        "plan/shares.py",
+        "if not self.mostly_halved or self.encrypted:\n            return",
+        "if True:\n            return",
+        "plan/test_shares.py",
+    ),
+    Mutation(
+        "a single holder halves for one long column",
+        "plan/planner.py",
+        "target.several or 2 * len(long) >= len(varying)",
+        "True",
+        "plan/test_halved.py",
+    ),
+    Mutation(
         "the server leaves halves as they are",
         "server/server.py",
-        "(as_trends(some, halved, total) for some in (local, crossing))",
-        "(list(some) for some in (local, crossing))",
+        "without_noise(as_trends(some, halved, total)) for some in (local, crossing)",
+        "list(some) for some in (local, crossing)",
         "server/test_trends.py",
     ),
     Mutation(

@@ -57,10 +57,11 @@ def sample(
     from ..tables.arrow import check_output, table_files, write_table
 
     # One of both may have another format.
-    safe = {path: csv_safe and ".csv" in check_output(path) for path in (out, trust) if path}
+    results = [path for path in (out, trust) if path]
+    safe = {path: csv_safe and ".csv" in check_output(path) for path in results}
     if not any(safe.values()):
         check_output(out, csv_safe=csv_safe)
-    check_writable(*(file for path in safe for file in table_files(path)), read=(model_file,))
+    check_writable(*(file for path in results for file in table_files(path)), read=(model_file,))
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
     if draws is None:

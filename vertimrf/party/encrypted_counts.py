@@ -147,6 +147,7 @@ class Steps:
 
         Raises:
             MessageError: answers are missing, not of this plan, not of the same people, or damaged.
+                The sentence names their party.
         """
         out: list[Integers] = []
         for party in range(self.party + 1, len(self.plan.party_names)):

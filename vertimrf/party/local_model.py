@@ -218,6 +218,7 @@ def _every_pair(
     weights: dict[tuple[int, ...], float] = {
         (a, b): wanted.relevance((a, b)) * (counters[a] * counters[b]) ** (2 / 3)
         for a, b in itertools.combinations(range(len(sizes)), 2)
+        if sizes[a] * sizes[b] <= plan.largest_clique
     }
     kept = dict(itertools.islice(weights.items(), plan.units))
     return _in_units(kept, sizes, total, plan, wanted, {})

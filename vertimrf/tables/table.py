@@ -385,6 +385,34 @@ class Columns:
         """Digests of normalised ids, and which rows have one [both shape=(n,)]."""
         return digested(key, format_ids(column, self.read.id_format, where), where)
 
+    def _identified(
+        self, piece: pa.Table, before: int, add: Callable[[Kind, str, Tally], None]
+    ) -> tuple[Words, Words | None, Flags, Flags]:
+        """Digests of the records and persons of a piece.
+
+        Args:
+            piece: the piece.
+            before: number of rows before it, which number records without an id column.
+            add: called with the kind of problem, the column, and the records that have it.
+
+        Returns:
+            Digests of the records, and of the persons or None [both shape=(n,), uint64]; whether a
+            record has an id, and whether it fits so far [both shape=(n,), bool].
+        """
+        fits, present = np.ones(piece.num_rows, bool), np.zeros(piece.num_rows, bool)
+        ids, owners = np.arange(before, before + piece.num_rows, dtype=np.uint64), None
+        if self.id is not None:
+            ids, present = self._digested(self.keys.records, piece[self.id], self.ids)
+            add("no id", self.id, Tally.of(~present, before))
+            fits &= present
+        if self.person is not None:
+            owners, owned = self._digested(self.keys.persons, piece[self.person], self.owners)
+            add("no person", self.person, Tally.of(~owned, before))
+            fits &= owned
+            if self.id is not None:
+                ids, present = of_persons(self.keys.pairs, owners, ids), present & owned
+        return ids, owners, present, fits
+
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
 
@@ -413,20 +441,8 @@ class Columns:
             add("unreadable", why, Tally(count, value=row[:SHOWN]))
 
         for piece in pieces.read(self.wanted, report):
-            fits = np.ones(piece.num_rows, bool)
-            present = np.zeros(piece.num_rows, bool)
-            ids, owners = np.arange(records, records + piece.num_rows, dtype=np.uint64), None
+            ids, owners, present, fits = self._identified(piece, records, add)
             rows: list[Int32s] = []
-            if self.id is not None:
-                ids, present = self._digested(self.keys.records, piece[self.id], self.ids)
-                add("no id", self.id, Tally.of(~present, records))
-                fits &= present
-            if self.person is not None:
-                owners, owned = self._digested(self.keys.persons, piece[self.person], self.owners)
-                add("no person", self.person, Tally.of(~owned, records))
-                fits &= owned
-                if self.id is not None:
-                    ids, present = of_persons(self.keys.pairs, owners, ids), present & owned
             for attribute, encoder in zip(self.attributes, encoders, strict=True):
                 try:
                     column_codes, without = coded(attribute, encoder, piece, self.id, records)

@@ -214,7 +214,8 @@ def test_what_is_asked_for_or_of_no_halved_attribute_stays():
     assert as_trends(others, cuts, RECORDS) == others
     # Bins of a pair without a halved attribute stay, as a workload asks for them.
     kept = dict.fromkeys((0, 1), replace(one, halved=False))
-    binned = Measurement((0, 1), m.bins, m.counts, 30.0)
+    thirds = RECORDS * np.array([[2.0, 1.0], [1.0, 2.0]]) / 6
+    binned = Measurement((0, 1), m.bins, thirds, 30.0)
     assert as_trends([binned], kept, RECORDS) == [binned]
     assert as_trends([m, *others], {}, RECORDS) == [m, *others]
     # Two values each, measured as a contrast: a trend of two by two.

@@ -429,13 +429,58 @@ def test_a_node_that_takes_its_time_twice_is_in_nobodys_way(caplog):
     clock, asked, party = Clock(), {}, Played("hospital")
 
     def slow(content):
-        since = asked.setdefault(id(content), clock.now)
+        # A question that is kept shares its number with no other one.
+        _, since = asked.setdefault(id(content), (content, clock.now))
         return party(content) if clock.now - since >= 20 else None
 
     nodes = {Node(7, "hospital"): slow, Node(9, "insurer"): Played("insurer")}
     converse(PlayedGrid(nodes), PlayedRun(), clock)
     assert clock.now >= 40
     assert "In the way" not in caplog.text
+
+
+def test_a_node_that_answers_while_the_server_is_at_work_is_in_nobodys_way(caplog):
+    clock, run, asked, insurer = Clock(), PlayedRun(), {}, Played("insurer")
+    advance = run.advance
+
+    def works(received):
+        clock.now += 120 * ("hospital" in received)
+        return advance(received)
+
+    def later(content):
+        _, since = asked.setdefault(id(content), (content, clock.now))
+        return insurer(content) if clock.now - since >= 3 else None
+
+    run.advance = works
+    nodes = {Node(7, "hospital"): Played("hospital"), Node(9, "insurer"): later}
+    converse(PlayedGrid(nodes), run, clock)
+    assert clock.now > 240
+    assert "In the way" not in caplog.text
+
+
+def test_a_run_that_failed_has_no_node_in_its_way_that_took_the_last_file(caplog):
+    """Though the node took a minute to answer."""
+    clock, run = Clock(), PlayedRun(UnmatchedError("Sketches match 0 records."))
+    asked, insurer = [], Played("insurer")
+
+    def slow(content):
+        if MATCH in Parcel.from_records(content).files:
+            asked.append(clock.now)
+            if clock.now - asked[0] < 60:
+                return None
+        return insurer(content)
+
+    nodes = {Node(9, "insurer"): slow, Node(7, "hospital"): Played("hospital")}
+    with pytest.raises(UnmatchedError):
+        converse(PlayedGrid(nodes), run, clock)
+    assert MATCH in insurer.had
+    assert len(warned(caplog)) == 1
+    assert not troubles(run)
+    # Nor has the next app what an earlier one left on record.
+    run.note({"insurer": "no node of 'insurer' is online."})
+    with pytest.raises(UnmatchedError):
+        converse(PlayedGrid(nodes), run, clock)
+    assert not troubles(run)
 
 
 def test_a_run_that_is_over_has_nothing_in_its_way():

@@ -115,6 +115,7 @@ class Conversation:
             RunError: there was no progress for as long as the patience.
             VertiMRFError: the run cannot go on. If that is because ids do not match, nodes were told.
         """
+        self._run.note({})
         try:
             self._until_done()
         except VertiMRFError:
@@ -125,7 +126,6 @@ class Conversation:
 
     def _until_done(self) -> None:
         self._outgoing = self._run.advance({})
-        self._run.note({})
         news = self._clock()
         while not (state := self._run.state()).done:
             if self._turn():
@@ -165,9 +165,10 @@ class Conversation:
         nodes = {node.node_id: node for node in self._grid.get_nodes()}
         self._greet(nodes)
         self._ask(nodes)
-        self._report()
         news = self._listen(nodes)
         if not news:
+            # While the server was at work, answers may have come. They are read first.
+            self._report()
             self._sleep(self._pace.look)
         return news
 

@@ -26,7 +26,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from ..errors import (
     CutError,
@@ -126,7 +126,7 @@ class Exchange:
 
     Attributes:
         place: the folder or URI as text for people, without credentials.
-        folder: the folder, if the place is one on this machine. None before a URI is opened.
+        folder: the folder, if the place is one on this machine.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
@@ -134,7 +134,7 @@ class Exchange:
         self.place = re.sub(r"(://[^/@:]*):[^/]*@", r"\1:…@", self._address)
         # By path, the digest of the file that was put, and the stamp of that file.
         self._put: dict[str, tuple[bytes, object]] = {}
-        self.folder = None if "://" in self._address else Path(place)
+        self.folder = folder_of(self._address)
         self._store: RemoteStore | SharedFolder | None = None
         self._work: Future[Any] | None = None
         if self.folder is None:
@@ -166,7 +166,7 @@ class Exchange:
 
         def run() -> None:
             try:
-                with _arrow_errors() if "://" in self._address else nullcontext():
+                with _arrow_errors() if self.folder is None else nullcontext():
                     done.set_result(work(self._opened()))
             except BaseException as error:
                 done.set_exception(error)
@@ -196,12 +196,9 @@ class Exchange:
             from pyarrow import fs
 
             system, root = fs.FileSystem.from_uri(self._address)
-            root = root.rstrip("/")
-            if not isinstance(system, fs.LocalFileSystem):
-                if not root:
-                    raise OSError(errno.EINVAL, "it names no bucket or folder")
-                return RemoteStore(system, root)
-            self.folder = Path(root or "/")
+            if not root.strip("/"):
+                raise OSError(errno.EINVAL, "it names no bucket or folder")
+            return RemoteStore(system, root.rstrip("/"))
         if not self.folder.is_dir():
             raise PlaceError(
                 f"There is no folder {self.place} to exchange files by; make it, or mount it."
@@ -378,9 +375,11 @@ def folder_of(place: str | None) -> Path | None:
     """The folder on this machine that a path or a ``file://`` URI names. None if it is elsewhere."""
     if place is None or "://" not in place:
         return None if place is None else Path(place)
-    uri = urlsplit(place)
-    local = uri.scheme == "file" and uri.path and not uri.netloc
-    return Path(unquote(uri.path)) if local else None
+    if not place.startswith("file:///"):
+        return None
+    path = unquote_to_bytes(os.fsencode(urlsplit(place).path))
+    # No folder has such a name, and pyarrow says so.
+    return None if b"\0" in path else Path(os.fsdecode(path))
 
 
 def make_place(place: str | None) -> None:

@@ -324,9 +324,12 @@ def in_files(folder, table):
 
 
 def views_of(cells):
-    """Texts of any bytes, as views: Arrow's own cast checks them."""
+    """Texts of any bytes, as views: Arrow's own cast checks them. Early versions cannot make such."""
     array = pa.array(cells).cast(pa.binary_view())
-    return pa.Array.from_buffers(pa.string_view(), len(array), array.buffers())
+    try:
+        return pa.Array.from_buffers(pa.string_view(), len(array), array.buffers())
+    except ValueError:
+        return None
 
 
 VIEWS = views_of([b"a", b"\xff", b"\xed\xa0\x80"])
@@ -360,7 +363,7 @@ EDGES = {
         pa.array([b"a", b"\xff", b"\xed\xa0\x80"]).view(pa.string()),
         FITTING["text"][0],
     ),
-    "broken views": (VIEWS, FITTING["text"][0]),
+    **({} if VIEWS is None else {"broken views": (VIEWS, FITTING["text"][0])}),
 }
 
 

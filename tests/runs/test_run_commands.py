@@ -10,7 +10,7 @@ from dataclasses import replace
 import commands
 import pytest
 from commands import good, run
-from runs.conversation import RECORDS, SCHEMA, write_tables
+from runs.conversation import RECORDS, SCHEMA
 
 from vertimrf.runs.party_run import PartyRun
 
@@ -21,16 +21,6 @@ def refused(*words):
     output = commands.refused(*words)
     assert output.count("\n") == 1
     return output
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Tables, a schema and a place between roles."""
-    monkeypatch.chdir(tmp_path)
-    write_tables(tmp_path)
-    SCHEMA.save("schema.toml")
-    os.mkdir("x")
-    return tmp_path
 
 
 def party(name, rest="--exchange x"):

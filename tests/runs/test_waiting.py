@@ -12,7 +12,7 @@ from itertools import cycle
 import pyarrow.fs
 import pytest
 from commands import good, refused, run
-from runs.conversation import RECORDS, SCHEMA, Conversation, write_tables
+from runs.conversation import RECORDS, Conversation
 
 from vertimrf.cli import run as commands
 from vertimrf.errors import ExchangeError, PlaceError
@@ -30,16 +30,6 @@ def day(monkeypatch):
     day = {"now": "2026-05-01T08:00:00Z"}
     monkeypatch.setattr(waiting, "utc", lambda ago=0.0: day["now"])
     return day
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Tables, a schema and a place between roles."""
-    monkeypatch.chdir(tmp_path)
-    write_tables(tmp_path)
-    SCHEMA.save("schema.toml")
-    os.mkdir("x")
-    return tmp_path
 
 
 @pytest.fixture

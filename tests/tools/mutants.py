@@ -2484,8 +2484,8 @@ NAMED = (
     Mutation(
         "pairs without a halved attribute are read as trends",
         "model/trend.py",
-        "cuts[a].halved and bins_of(cuts[a].finer) > count\n        for",
-        "bins_of(cuts[a].finer) > count\n        for",
+        "cuts[a].halved and number_of_bins(cuts[a].finer) > count\n        for",
+        "number_of_bins(cuts[a].finer) > count\n        for",
         "model/test_trend.py",
     ),
     Mutation(

@@ -75,7 +75,7 @@ def has_trend(m: Measurement, cuts: Mapping[int, Cut]) -> bool:
     if len(m.attributes) != 2 or m.asked or not cuts.keys() >= set(m.attributes):
         return False
     return (m.counts.shape == (2, 2) and len(m.contrasts) > 0) or any(
-        cuts[a].halved and bins_of(cuts[a].finer) > count
+        cuts[a].halved and number_of_bins(cuts[a].finer) > count
         for a, count in zip(m.attributes, m.counts.shape, strict=True)
     )
 
@@ -98,7 +98,7 @@ def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurem
     correlation = float(chances @ CORRELATIONS)
     error = math.sqrt(float(chances @ np.square(CORRELATIONS - correlation)))
     finer = [
-        cut.finer if cut.halved and bins_of(cut.finer) > count else measured
+        cut.finer if cut.halved and number_of_bins(cut.finer) > count else measured
         for cut, measured, count in zip(mine, bins, m.counts.shape, strict=True)
     ]
     one, other = (_scores(cut.counts, each) for cut, each in zip(mine, finer, strict=True))
@@ -125,7 +125,7 @@ def _apart(m: Measurement) -> Floats:
     return apart
 
 
-def bins_of(finer: Integers) -> int:
+def number_of_bins(finer: Integers) -> int:
     """Number of bins of a map."""
     return int(finer.max()) + 1
 

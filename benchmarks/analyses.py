@@ -21,9 +21,9 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
+from vertimrf.columns.column import Attribute
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.tables.infer import draft_schema

@@ -33,9 +33,9 @@ from benchmarks.verdict import (
     at_most,
     finish,
 )
+from vertimrf.columns.column import Attribute
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema

@@ -28,11 +28,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
+from vertimrf.columns.column import Attribute
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret, id_keys
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema

@@ -25,7 +25,7 @@ from tools.loopback import ROOT, Loopback
 
 from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-from vertimrf.plan.attribute import Attribute
+from vertimrf.columns.column import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from vertimrf.columns.column import Attribute
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, open_envelope, seal_secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema

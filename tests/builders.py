@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import from_json
 from vertimrf.named_model import Model
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event, GaussianEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from tests.planning import plan_with
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import VertiMRFError
 from vertimrf.message import (
     NOISE_REACHES,
@@ -22,7 +23,6 @@ from vertimrf.message import (
 from vertimrf.model.measurement import binned_sizes
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.groups import crossing_pairs
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import merged_values, merging

@@ -11,10 +11,10 @@ import pytest
 from commands import good, refused
 
 from benchmarks.datasets import FOLDER
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import SchemaError
 from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.named_model import Model
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema

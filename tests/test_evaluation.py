@@ -6,9 +6,9 @@ import pyarrow.compute as pc
 import pytest
 from builders import decode
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluation import EvaluationOptions, evaluate
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.arrow import read_arrow, write_table
 

@@ -18,9 +18,10 @@ ONLY = {
     "model": {"model", "arrays", "files", "kernels", "errors"},
     "privacy": {"privacy", "arrays", "errors", "files"},
     "encrypted": {"encrypted", "arrays", "errors", "files", "kernels", "progress"},
-    "utility": {"utility", "arrays", "distances", "plan", "errors"},
+    "columns": {"columns", "arrays", "privacy", "errors"},
+    "utility": {"utility", "arrays", "columns", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},
-    "adapters": {"adapters", "arrays", "model", "errors", "synthesizer", "plan"},
+    "adapters": {"adapters", "arrays", "columns", "model", "errors", "synthesizer", "plan"},
 }
 # Rooms that must not import others.
 NEVER = {

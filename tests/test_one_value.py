@@ -10,11 +10,11 @@ from planning import plan_with
 from tests import roles
 from tests.builders import dealt, schema_of
 from tests.roles import run_server
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError
 from vertimrf.evaluation import evaluate
 from vertimrf.kernels.contingency import all_pairs, pair_tables
 from vertimrf.message import Message
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from planning import plan_with
 
 from vertimrf.cli import main
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import TableError, VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import KeyRing, PrivateKey
@@ -28,7 +29,6 @@ from vertimrf.message import Message
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions

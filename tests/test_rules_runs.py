@@ -8,10 +8,10 @@ from planning import plan_with
 from scipy import stats
 
 from tests.builders import dealt
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import SchemaError
 from vertimrf.named_model import Model
 from vertimrf.party.check import check_table
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order
 from vertimrf.plan.schema import Schema

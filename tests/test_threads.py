@@ -16,7 +16,7 @@ from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.attribute import Attribute
+from vertimrf.columns.column import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .columns.column import Attribute
     from .errors import VertiMRFError
     from .evaluation import evaluate
     from .intervals import Combined, combine
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from .options import EvaluationOptions, RunOptions
     from .party.party import Party
     from .party.secret import Secret
-    from .plan.attribute import Attribute
     from .plan.impossible import Impossible
     from .plan.open_schema import OpenSchema
     from .plan.options import PlanOptions
@@ -73,7 +73,7 @@ __all__ = [
 # By public name, its module. Names are loaded on first use, so that importing the package compiles
 # nothing.
 _MODULES = {
-    "Attribute": "plan.attribute",
+    "Attribute": "columns.column",
     "Combined": "intervals",
     "EvaluationOptions": "options",
     "Impossible": "plan.impossible",

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from .arrays import Floats, Integers
+from .columns.column import Attribute, plain
+from .columns.inside import Span
 from .errors import PlanError, SchemaError
-from .plan.attribute import Attribute, plain
 from .plan.defaults import HOLDERS_COLUMN
-from .plan.impossible import Condition, interval
+from .plan.impossible import Condition
 from .plan.schema import Schema
-from .server.rows import Span, shares_inside
-from .tables.table import coded, column_encoder, parse
+from .tables.table import coded
 
 LIMITS = {">=": "from", ">": "above", "<=": "to", "<": "below"}
 
@@ -67,18 +65,13 @@ def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
 def _read(attribute: Attribute, operator: str, value: str) -> list[str] | dict[str, Any]:
     """Values, or limits by their name."""
     if operator != "=":
-        return {LIMITS[operator]: _limit(attribute, value)}
-    if value in map(str, attribute.values):
+        return {LIMITS[operator]: attribute.limit(value)}
+    if attribute.has_text(value):
         return [value]
     low, dots, high = value.partition("..")
-    if dots and not isinstance((attribute.values or (0,))[0], str):
-        return {"from": _limit(attribute, low), "to": _limit(attribute, high)}
+    if dots and attribute.holds_numbers:
+        return {"from": attribute.limit(low), "to": attribute.limit(high)}
     return [part.strip() for part in value.split("|")]
-
-
-def _limit(attribute: Attribute, text: str) -> str | float:
-    number = parse(text) if attribute.calendar is None else np.nan
-    return text.strip() if number != number else number
 
 
 def allowed(
@@ -98,22 +91,13 @@ def allowed(
     if not isinstance(value, Mapping):
         return _codes(attribute, value), None
     condition = Condition.from_json(attribute.name, value)
-    if not condition.limits or attribute.kind != "numeric":
+    part = attribute.within(condition.limits, counts) if condition.limits else None
+    if part is None:
         return np.array(condition.codes(attribute)), None
-    low, high, low_open, high_open = interval(attribute, condition.limits)
-    if attribute.step:
-        low = np.floor(low) + 1 if low_open else np.ceil(low)
-        high = np.ceil(high) if high_open else np.floor(high) + 1
-    else:
-        low = np.nextafter(low, np.inf) if low_open else low
-        high = np.nextafter(high, -np.inf) if high_open else high
-    span = Span(low, high, counts()[: len(attribute.edges) - 1])
-    codes = np.flatnonzero(shares_inside(attribute, span) > 0)
-    if not codes.size:
-        raise SchemaError(
-            f"The condition {condition} leaves no number; the bounds are {attribute.bounds_text}."
-        )
-    return codes, span
+    codes, span = part
+    if not len(codes):
+        raise SchemaError(f"The condition {condition} leaves no number; {attribute.near(None)}.")
+    return np.array(codes), span
 
 
 def _codes(attribute: Attribute, value: Any) -> Integers:
@@ -133,27 +117,14 @@ def _codes(attribute: Attribute, value: Any) -> Integers:
         ) from None
     # What data only may hold is no value to ask for: others, and numbers beyond the bounds. Values
     # are written as limits are, not as in the data.
-    strict = replace(attribute, other=None, clamp=False, format=None)
-    codes, problems = coded(strict, column_encoder(strict, "The condition"), table, None)
+    strict = attribute.bare()
+    encoder = strict.encoder(f"The condition: column {name!r}")
+    codes, problems = coded(strict, encoder, table, None)
     for kind, problem in problems.items():
         if kind == "missing":
             raise SchemaError(f"The condition: column {name!r} has no missing values.")
         asked = values[problem.rows[0]]
         raise SchemaError(
-            f"The condition: column {name!r} holds {problem.value}, outside the schema; {_nearest(attribute, asked)}."
+            f"The condition: column {name!r} holds {problem.value}, outside the schema; {attribute.near(asked)}."
         )
     return np.unique(codes).astype(np.int64)
-
-
-def _nearest(attribute: Attribute, value: Any) -> str:
-    """Words on the values that an attribute has near another one."""
-    if attribute.kind == "numeric":
-        return f"the bounds are {attribute.bounds_text}"
-    values: Sequence[Any] = attribute.values or range(attribute.codes)
-    number = parse(str(value))
-    if isinstance(values[0], str | bool) or number != number:
-        by_text = {str(one).lower(): one for one in values}
-        near = [by_text[t] for t in difflib.get_close_matches(str(value).lower(), by_text, 3, 0.0)]
-    else:
-        near = sorted(values, key=lambda one: abs(float(one) - number))[:3]
-    return f"the nearest values are {', '.join(map(repr, near))}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,6 @@ from .privacy.standing import EXACT
 from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
 from .tables.derived import breaking, numbers_of, with_derived
 from .tables.dropped import Tally
-from .tables.edges import drafted_edges
 from .tables.ids import IdKeys
 from .tables.impossible import possible
 from .tables.infer import draft_schema
@@ -116,7 +114,7 @@ def evaluate(
         )
     truth, numbers, counts = read_real(real, id, schema, read, options.population)
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
-    plain = tuple(replace(attribute, format=None) for attribute in schema.attributes)
+    plain = tuple(attribute.as_written() for attribute in schema.attributes)
     made = encode_columns(table, plain, where)
     out = _compare(truth, made, schema, options)
     if equations:
@@ -166,7 +164,7 @@ def _with_computed(
     """
     if not schema.equations:
         return real, schema, []
-    plain = replace(schema, attributes=tuple(replace(a, format=None) for a in schema.attributes))
+    plain = replace(schema, attributes=tuple(a.as_written() for a in schema.attributes))
     broken = [breaking(made, plain), *(breaking(source, schema, read) for source in real)]
     real = with_derived(real, schema, schema.domains, read)
     parties = {party: [*schema.part(party)] for party in schema.party_names}
@@ -179,8 +177,7 @@ def _with_computed(
         )
         if any(name in pieces.names for pieces in real):
             numbers = numbers_of(made, plain.domains[name], "The synthetic table")
-            edges = drafted_edges(Counter(numbers[~np.isnan(numbers)].tolist()))
-            attribute = replace(schema.domains[name], edges=edges, missing=True)
+            attribute = schema.domains[name].binned_as(numbers[~np.isnan(numbers)])
             party = schema.party_of(schema.index(equation.terms[0][0]))
             parties[schema.party_names[party]].append(attribute)
     return real, Schema.of(parties, impossible=schema.impossible, rules=schema.orders), lines

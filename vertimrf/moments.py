@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Codes, Floats
-from .plan.attribute import Attribute
-from .tables.derived import numbers_of
+from .columns.column import Attribute
 
 Numbers = Mapping[str, Floats]
 
@@ -32,12 +31,10 @@ def original_numbers(
     """
     out = {}
     for attribute, row in zip(attributes, codes, strict=True):
-        if attribute.kind == "numeric":
-            values = numbers_of(table, attribute, where)
-            out[attribute.name] = np.where(np.isfinite(values), values, np.nan)
-        elif attribute.kind == "categorical" and type(attribute.values[0]) in (int, float):
-            listed = np.array([*map(float, attribute.values), *[np.nan] * attribute.missing])
-            out[attribute.name] = listed[row]
+        column = f"{where}: column {attribute.name!r}"
+        numbers = attribute.original(table[attribute.name], row, column)
+        if numbers is not None:
+            out[attribute.name] = numbers
     return out
 
 

@@ -27,7 +27,7 @@ from .plan.schema import Schema
 from .privacy.ledger import Kind, Ledger
 from .server.parts import PartModel, sample_parts
 from .server.released_figures import dropped_pairs
-from .server.rows import decode_rows, shares_inside
+from .server.rows import decode_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -194,7 +194,7 @@ class Model:
             if span is not None:
                 spans[place] = span
         shares = {
-            place: shares_inside(self.schema.attributes[place], span)[kept[place]]
+            place: self.schema.attributes[place].shares(span)[kept[place]]
             for place, span in spans.items()
         }
         ruled = set().union(*(rule.columns for rule in self.schema.orders))

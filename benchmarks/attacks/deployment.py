@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from vertimrf.columns.column import Attribute
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, seal_secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import VertiMRFError
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party import party as party_module
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import VertiMRFError
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan

@@ -29,10 +29,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from vertimrf import Synthesizer
+from vertimrf.columns.column import Attribute
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from vertimrf.columns.column import Attribute
 from vertimrf.distances import tvd
 from vertimrf.moments import compare_correlations
-from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.figures import utility
 
 from .svm import labels_of

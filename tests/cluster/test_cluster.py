@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from builders import KEYS, colliding_rows
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, TableError, VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.records import Composite, InMemory
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise

@@ -16,11 +16,11 @@ import pytest
 from builders import Tape, colliding_rows
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.party.party import Party
 from vertimrf.party.persons import sample_rows
 from vertimrf.party.private_domains import find_domains
 from vertimrf.party.secret import Secret, id_keys
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema

@@ -12,13 +12,13 @@ import pytest
 from builders import KEYS, Tape, schema_of
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, TableError
 from vertimrf.keys import KeyRing
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
 from vertimrf.party.secret import Secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema

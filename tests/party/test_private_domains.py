@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from builders import Tape
 
+from vertimrf.columns import number_range
+from vertimrf.columns.number_range import divide, find_edges, octaves, significant_range
 from vertimrf.errors import PrivacyError
-from vertimrf.party import number_range
 from vertimrf.party.domain_record import DomainRecord, Search, cells_digest
-from vertimrf.party.number_range import divide, find_edges, octaves, significant_range
 from vertimrf.party.private_domains import close, find_domains, unfit
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent

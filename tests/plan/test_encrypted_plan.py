@@ -10,8 +10,8 @@ from scipy import stats
 
 from tests.builders import schema_of
 from tests.planning import plan_with
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan

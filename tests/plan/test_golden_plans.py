@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import astuple
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.plan import shares
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.schema import Schema
 

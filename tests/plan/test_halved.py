@@ -8,8 +8,8 @@ import pytest
 from builders import schema_of
 from planning import edited, plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import halves
 from vertimrf.plan.groups import cut_groups
 from vertimrf.plan.impossible import Impossible

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from planning import plan_with
 
 from tests.builders import schema_of
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Condition, Impossible, contradiction, never
 from vertimrf.plan.schema import Schema
 

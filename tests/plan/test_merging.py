@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.plan.attribute import Attribute
+from vertimrf.columns.column import Attribute
 from vertimrf.plan.binning import merge_light
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import (

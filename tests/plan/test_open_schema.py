@@ -3,8 +3,8 @@
 import pytest
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import sections_of

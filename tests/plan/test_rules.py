@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
+from vertimrf.columns.listed import Listed
 from vertimrf.errors import SchemaError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.equations import Equation
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order, parse_rule
@@ -109,7 +110,7 @@ def values_of(attribute, code):
     """All values of a code; None is a missing one."""
     if attribute.missing and code == attribute.size - 1:
         return [None]
-    if attribute.values:
+    if isinstance(attribute, Listed):
         return [attribute.values[code]]
     low, high = attribute.multiples(code)
     return [attribute.step * steps for steps in range(low, high + 1)]

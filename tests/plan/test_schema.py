@@ -10,8 +10,8 @@ from builders import KEYS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vertimrf.columns.column import MAX_SIZE, Attribute
 from vertimrf.errors import SchemaError, TableError
-from vertimrf.plan.attribute import MAX_SIZE, Attribute
 from vertimrf.plan.groups import crossing_pairs
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.infer import draft_schema

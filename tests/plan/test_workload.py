@@ -10,11 +10,11 @@ from commands import good, refused
 from msgspec import structs
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.options import RunOptions
 from vertimrf.party.local_model import ASKED_SHARE, choose_marginals
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import MIN_ASKED_BINS, plan_local

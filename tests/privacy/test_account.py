@@ -6,7 +6,7 @@ import pytest
 from commands import good, refused
 from planning import plan_with
 
-from vertimrf.plan.attribute import Attribute
+from vertimrf.columns.column import Attribute
 from vertimrf.plan.schema import Schema
 
 

@@ -11,8 +11,8 @@ import pytest
 from builders import dealt
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.report.run import Run
 from vertimrf.trial import Trial, run_protocol

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vertimrf.plan.attribute import Attribute
+from vertimrf.columns.column import Attribute
 from vertimrf.report.content import MAX_BARS, MAX_CLASSES, MAX_LYING, classes_of, content
 
 

@@ -10,12 +10,12 @@ from commands import good
 from planning import plan_with
 from roles import messages_of
 
+from vertimrf.columns.column import Attribute
 from vertimrf.distances import distance
 from vertimrf.errors import PlanError
 from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.files.bits import packed_size
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema

@@ -12,11 +12,11 @@ from commands import good, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import TableError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.options import RunOptions
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.runs.server_run import ServerRun

@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
 
+from vertimrf.columns.column import MISSING_TEXT, Attribute
 from vertimrf.errors import OutputError, SchemaError, TableError
-from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table

@@ -37,6 +37,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from benchmarks.verdict import SMOKE, Verdict, arguments, at_least, finish
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
@@ -44,7 +45,6 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party  # noqa: F401  (loaded before the fork: it takes a second)
 from vertimrf.party.releases import Releases
 from vertimrf.plan import plan as plans
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy import accountant

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vertimrf.plan.attribute import Attribute
+from vertimrf.columns.column import Attribute
 from vertimrf.utility.trees import area, categories, learner, predict
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import snsynth
 
+from ..columns.column import Attribute
 from ..errors import ModelError, PlanError
-from ..plan.attribute import Attribute
 from ..plan.options import PlanOptions
 from ..plan.schema import Schema
 from ..synthesizer import Synthesizer

@@ -190,11 +190,7 @@ def domains(
     closed.save(out)
     for name in part.wanted:
         attribute = closed.attributes[closed.index(name)]
-        if attribute.kind == "numeric":
-            what = f"{attribute.bounds_text}, {len(attribute.edges) - 1} bins"
-        else:
-            what = f"{len(attribute.values) - 1} values, {attribute.other!r} for the rest"
-        click.echo(f"  {name}: {what}{' (on record)' if name in recorded else ''}.")
+        click.echo(f"  {name}: {attribute.found}{' (on record)' if name in recorded else ''}.")
     spent, exposed = spent_beforehand(closed.spent)
     click.echo(
         f"{out} written. Finding its domains has spent epsilon {spent:.4g}"

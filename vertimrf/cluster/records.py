@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrays import Codes, Int32s, Integers, Words
+from ..columns.column import Attribute
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
 from ..model.domain_compression import compressed_sizes
 from ..party.persons import check_named
 from ..party.records import Composite
-from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 from ..progress import SILENT, Progress

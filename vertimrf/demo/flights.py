@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ..columns.column import Attribute
 from ..errors import TableError
-from ..plan.attribute import Attribute
 from ..plan.schema import Schema
 
 FLIGHT_ID = "flight_id"

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Int32s, memory
+from ..columns.column import DRAFTED
+from ..columns.formats import UNDECODED
 from ..errors import PlanError, SchemaError, TableError, some
-from ..plan.attribute import DRAFTED
 from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
@@ -21,7 +22,6 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..tables.arrow import Pieces, Source, open_pieces
 from ..tables.derived import breaking, with_derived
-from ..tables.formats import UNDECODED
 from ..tables.ids import (
     MAX_SHAPES,
     IdKeys,
@@ -34,7 +34,7 @@ from ..tables.ids import (
 )
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.table import Columns, Encoded, column_numbers, extra_columns
+from ..tables.table import Columns, Encoded, extra_columns
 from .persons import beyond, naming_errors
 
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
@@ -240,26 +240,22 @@ class _Watched:
         for attribute, column_codes, counts, extremes in zip(
             columns.attributes, codes, self._counts.T, self._extremes.T, strict=True
         ):
-            if attribute.kind == "numeric":
+            if attribute.limits is not None:
                 # A column of another type has already been reported.
                 with contextlib.suppress(SchemaError):
-                    numbers, missing = column_numbers(
-                        attribute, piece[attribute.name], columns.where
-                    )
+                    numbers, missing = attribute.numbers(piece[attribute.name], columns.where)
                     present = numbers[~missing]
                     extremes[0] = np.fmin.reduce(present, initial=extremes[0])
                     extremes[1] = np.fmax.reduce(present, initial=extremes[1])
                     counts[0] += len(present)
                     counts[1] += np.count_nonzero(
-                        (present < attribute.edges[0]) | (present > attribute.edges[-1])
+                        (present < attribute.limits[0]) | (present > attribute.limits[1])
                     )
             elif pa.types.is_string(piece[attribute.name].type):
                 odd = pc.match_substring_regex(piece[attribute.name], UNDECODED)
                 self._undecoded[attribute.name] += pc.sum(odd).as_py() or 0
-            if attribute.other is not None:
-                counts[2] += np.count_nonzero(
-                    column_codes == attribute.values.index(attribute.other)
-                )
+            if attribute.other_code is not None:
+                counts[2] += np.count_nonzero(column_codes == attribute.other_code)
 
     def unfit_ids(self) -> list[str]:
         """A sentence about the ids that do not have the form; empty if there are none."""
@@ -294,9 +290,9 @@ class _Watched:
         ]
         revealed = []
         for a, (low, high) in zip(self.columns.attributes, self._extremes.T, strict=True):
-            if a.kind == "numeric":
-                ends = a.edges[-1], a.edges[-1] - a.step
-                equal = int(low == a.edges[0]) + bool(np.isclose(high, ends, rtol=1e-12).any())
+            if a.limits is not None:
+                ends = a.limits[1], a.limits[1] - a.step
+                equal = int(low == a.limits[0]) + bool(np.isclose(high, ends, rtol=1e-12).any())
                 # One equal bound is usual, as 0 is, unless it was read off data.
                 revealed += [a.name] * (equal > (a.source != DRAFTED))
         if revealed:

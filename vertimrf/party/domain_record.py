@@ -33,13 +33,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..columns.cells import written_out
+from ..columns.column import Attribute
+from ..columns.private import PrivateDomain
 from ..errors import PrivacyError, VertiMRFError
 from ..files.atomic import MAX_KEY, read_bytes, read_json, write_bytes, write_text
 from ..files.state import STATE, make_folder, state_folder
-from ..plan.attribute import Attribute
-from ..plan.open_schema import OpenSchema, PrivateDomain
+from ..plan.open_schema import OpenSchema
 from ..privacy.ledger import LedgerEntry
-from ..tables.ids import written_out
 from .private_domains import Finding
 
 KIND = "domains"

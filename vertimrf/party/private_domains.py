@@ -1,8 +1,4 @@
-"""Find private domains with noise: bins of numbers, and frequent values.
-
-- Bins follow from noisy histograms (:mod:`.number_range`).
-- A value is listed if its noisy count exceeds a threshold that one person's records reach with
-  probability delta at most.
+"""Find private domains with noise (:mod:`vertimrf.columns.private`), and their price.
 
 Every figure that is read from the data is an event of the ledger.
 """
@@ -13,24 +9,23 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Flags, Floats, Integers
+from ..columns.column import Attribute
+from ..columns.private import OTHER, PrivateDomain, Search
 from ..errors import PrivacyError, some
-from ..plan.attribute import Attribute
-from ..plan.open_schema import OTHER, OpenSchema, PrivateDomain
+from ..plan.open_schema import OpenSchema
 from ..plan.options import check_persons
 from ..plan.schema import Schema
 from ..privacy.accountant import check_delta
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
-from ..privacy.ledger import Kind, LedgerEntry
+from ..privacy.ledger import LedgerEntry
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..tables.dropped import Tally
 from ..tables.ids import shown
-from ..tables.table import by_dictionary, canonical, column_numbers, is_missing
-from .number_range import find_edges
 
 LOG = logging.getLogger(__name__)
 # Epsilons that domains are found at. Their noise can be drawn, and protects somebody.
@@ -83,28 +78,28 @@ def find_domains(
     """
     if not wanted:
         return ()
-    categorical = sum(not domain.numeric for domain in wanted)
+    with_delta = sum(domain.needs_delta for domain in wanted)
     check_budget(epsilon, delta, records_per_person)
     source = noise if noise is not None else SystemNoise()
     # All errors occur before any noise is drawn.
     read = [_cells(domain, column(domain.name))[0] for domain in wanted]
     out = []
     for domain, cells in zip(wanted, read, strict=True):
-        part = epsilon / len(wanted)
-        if isinstance(cells, dict):
-            attribute, events = _find_values(
-                domain, cells, part, delta / categorical, records_per_person, source
-            )
-        else:
-            attribute, events = _find_edges(domain, cells, part, records_per_person, source)
+        exposed = delta / with_delta if domain.needs_delta else 0.0
+        search = Search(epsilon / len(wanted), exposed, records_per_person, source)
+        attribute, events = domain.find(cells, search)
         # The name comes from the noise, so that a repeated search has the same name and counts
         # once.
         release = source.stream(b"name of a release")(8).hex()
-        what = f"{'bounds and bins' if domain.numeric else 'frequent values'} of {domain.name!r}"
-        kind = Kind.EDGES if domain.numeric else Kind.VALUES
+        what = f"{domain.looked_for} of {domain.name!r}"
         entries = tuple(
             LedgerEntry(
-                event, party(domain.name), what, _in_words(event), f"{release}-{i}", kind=kind
+                event,
+                party(domain.name),
+                what,
+                _in_words(event),
+                f"{release}-{i}",
+                kind=domain.kind,
             )
             for i, event in enumerate(events)
         )
@@ -180,16 +175,14 @@ def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) ->
     )
 
 
-def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[Floats | dict[str, int], list[str]]:
-    """A column's numbers, or the records of each text, and messages about cells that do not fit.
+def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[Any, list[str]]:
+    """What a search reads of a column, and messages about cells that do not fit.
 
     Such cells are left out one by one, so that whether a domain is found depends on no single
     record.
     """
     where = f"Column {domain.name!r}"
-    cells, missing, wrong = (
-        _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)
-    )
+    cells, missing, wrong = domain.cells(table[domain.name], where)
     sentences = []
     if missing.any() and not domain.known.missing:
         sentences.append(
@@ -197,87 +190,11 @@ def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[Floats | dict[str, i
             "them."
         )
     if wrong.any():
-        what = "within the public bounds" if domain.bounded else domain.known.calendar or "a number"
         value = shown(table[domain.name][int(np.argmax(wrong))])
         sentences.append(
-            f"{where} holds {value}, which is not {what}, in {Tally.of(wrong).records}, left out here; correct it, or change the schema."
+            f"{where} holds {value}, which is not {domain.wanted}, in {Tally.of(wrong).records}, left out here; correct it, or change the schema."
         )
     return cells, sentences
-
-
-def _numbers(domain: PrivateDomain, table: pa.Table, where: str) -> tuple[Floats, Flags, Flags]:
-    """A column's numbers, which cells are missing, and which are not valid numbers."""
-    known = domain.known
-    numbers, missing = column_numbers(known, table[domain.name], where)
-    wrong = np.isnan(numbers) & ~missing
-    low, high = known.edges[0], known.edges[-1]
-    if domain.bounded and not known.clamp:
-        wrong |= ~missing & ((numbers < low) | (numbers > high))
-    present = numbers[~missing & ~wrong]
-    return (np.clip(present, low, high) if domain.bounded else present), missing, wrong
-
-
-def _texts(
-    domain: PrivateDomain, table: pa.Table, where: str
-) -> tuple[dict[str, int], Flags, Flags]:
-    """Number of records of each text except `other`, which cells are missing, and which are invalid
-    (none).
-    """
-    texts, indices = by_dictionary(table[domain.name], where)
-    absent = np.array([*map(is_missing, texts), True, True])
-    missing = absent[indices]
-    counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
-    out: dict[str, int] = {}
-    for value, count in zip(texts, counts, strict=True):
-        text = canonical(value, "")
-        if count and text != domain.known.other:
-            out[text] = out.get(text, 0) + count
-    return out, missing, np.zeros(len(missing), bool)
-
-
-def _find_edges(
-    domain: PrivateDomain,
-    numbers: Floats,
-    epsilon: float,
-    sensitivity: int,
-    noise: KeyedNoise,
-) -> tuple[Attribute | None, list[Event]]:
-    """Find bins of a numeric attribute with pure epsilon."""
-    events: list[Event] = []
-
-    def histogram(edges: Floats, part: float) -> tuple[Integers, float]:
-        scale = sensitivity / (part * epsilon)
-        events.append(GeometricEvent(scale, sensitivity))
-        # Numbers outside the edges count in the first or last cell.
-        cells = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
-        return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale), scale
-
-    bounds = (domain.known.edges[0], domain.known.edges[-1]) if domain.bounded else None
-    edges = find_edges(histogram, domain.most, domain.known.step, bounds)
-    # Histograms that were not needed are no events.
-    return (None if edges is None else domain.binned(edges)), events
-
-
-def _find_values(
-    domain: PrivateDomain,
-    counts: dict[str, int],
-    epsilon: float,
-    delta: float,
-    sensitivity: int,
-    noise: KeyedNoise,
-) -> tuple[Attribute | None, list[Event]]:
-    """Find values whose noisy count exceeds the threshold, most frequent first."""
-    scale = sensitivity / epsilon
-    event = ThresholdEvent(
-        scale, ThresholdEvent.least_threshold(scale, delta, sensitivity), sensitivity
-    )
-    texts = sorted(counts)
-    noisy = noise.geometrics(np.array([counts[text] for text in texts], np.int64), scale).tolist()
-    kept = [
-        (-count, text) for count, text in zip(noisy, texts, strict=True) if count >= event.threshold
-    ]
-    values = sorted(text for _, text in itertools.islice(sorted(kept), domain.most))
-    return (domain.listed(tuple(values)) if values else None), [event]
 
 
 def _in_words(event: Event) -> str:

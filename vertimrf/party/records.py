@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Codes, Int32s, Integers, Words
+from ..columns.column import Attribute
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
 from ..model.domain_compression import compressed_sizes
 from ..model.measurement import BinMap
-from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import SILENT, Progress, Silent
 from ..sketches.encoder import Encoder

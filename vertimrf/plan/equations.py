@@ -7,18 +7,15 @@ others. A column of the right side that a table lacks is read from the others by
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Floats
+from ..columns.column import Attribute
 from ..errors import SchemaError
-from .attribute import Attribute
 from .names import written
-
-# Numbers with more decimals have any number of them.
-MAX_DECIMALS = 9
 
 
 class Rule:
@@ -65,7 +62,7 @@ class Equation(Rule):
             attribute: the column's domain, to whose decimals sums are rounded.
         """
         total: Floats = np.sum([sign * numbers[name] for name, sign in self.terms], axis=0)
-        digits = _digits(attribute)
+        digits = attribute.digits
         return total if digits is None else np.round(total, digits)
 
     def attribute(self, attributes: Iterable[Attribute]) -> Attribute:
@@ -79,27 +76,24 @@ class Equation(Rule):
         """
         named = {attribute.name: attribute for attribute in attributes}
         terms = [(check_numbers(self, name, named), sign) for name, sign in self.terms]
-        instants = [(term, sign) for term, sign in terms if term.calendar is not None]
+        instants = [(term, sign) for term, sign in terms if term.instants is not None]
         net = sum(sign for _, sign in instants)
-        digits = [_digits(term) for term, _ in terms if term.calendar is None]
+        digits = [term.digits for term, _ in terms if term.instants is None]
         most = None if None in digits else max([0, *filter(None, digits)])
         if (
-            len({(term.calendar, term.timezone) for term, _ in instants}) > 1
+            len({term.instants for term, _ in instants}) > 1
             or net not in (0, 1)
-            or (net and (most != 0 or instants[0][0].calendar == "time"))
+            or (net and (most != 0 or "time" in (instants[0][0].instants or ())))
         ):
             raise SchemaError(
                 f"Rule {self}: its columns do not add up; a number is a sum of numbers or the difference of two dates, times or "
                 "timestamps of one zone; a date or timestamp is another one and whole numbers of days or seconds."
             )
-        ends = [sorted(sign * float(end) for end in _ends(term)) for term, sign in terms]
+        ends = [sorted(sign * end for end in term.extremes) for term, sign in terms]
         low, high = map(sum, zip(*ends, strict=True))
         edges, missing = (low, max(high, low + 1)), any(term.missing for term, _ in terms)
         if net:
-            date = instants[0][0]
-            return replace(
-                date, name=self.name, edges=edges, resolution=None, clamp=True, missing=missing
-            )
+            return instants[0][0].sums(self.name, edges, missing)
         written_as = [term.format for term, _ in terms if term.format and not instants]
         return Attribute.numeric(
             self.name,
@@ -120,30 +114,6 @@ def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> Attri
     """
     if name not in named:
         raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
-    if not has_numbers(named[name]):
+    if not named[name].holds_numbers:
         raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
     return named[name]
-
-
-def has_numbers(attribute: Attribute) -> bool:
-    """Whether an attribute's values are numbers, dates or times."""
-    return not isinstance((attribute.values or (0,))[0], str | bool)
-
-
-def decimals(number: Any) -> int:
-    """Decimals of a number, at most 12."""
-    return len(f"{number:.12f}".rstrip("0").partition(".")[2])
-
-
-def _ends(attribute: Attribute) -> Any:
-    """The bounds of an attribute: of its bins, values or codes."""
-    values = attribute.edges or attribute.values or (0, attribute.codes - 1)
-    return min(values), max(values)
-
-
-def _digits(attribute: Attribute) -> int | None:
-    """Decimals of an attribute's numbers; None if they have any number of them."""
-    if attribute.edges and not attribute.step:
-        return None
-    digits = max(map(decimals, attribute.values or (attribute.step,)))
-    return digits if digits <= MAX_DECIMALS else None

@@ -7,15 +7,13 @@ any record possible.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..columns.column import Attribute, Value, plain
 from ..errors import SchemaError
-from .attribute import Attribute, Value, plain
-from .calendar import to_number
 
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null
 # alone always means one.
@@ -105,26 +103,29 @@ class Condition:
             _check_missing(attribute)
             return (present,) if self.missing else tuple(range(present))
         if self.limits:
-            codes = set(_between(attribute, self.limits)[0])
+            codes = set(attribute.between(self.limits)[0])
         else:
             codes = set()
             for value in self.values:
-                if value == MISSING and MISSING not in attribute.values:
+                if value == MISSING and not attribute.has(MISSING):
                     _check_missing(attribute)
                     codes.add(present)
                 else:
-                    codes.update(_codes_of(attribute, value))
+                    codes.update(attribute.codes_of(value))
         if not codes:
-            what = "bin" if attribute.kind == "numeric" else "value"
             raise SchemaError(
-                f"no {what} of {attribute.name!r} lies wholly within {str(self)!r}; "
-                + ("cut its bins there, by edges." if what == "bin" else "its values are others.")
+                f"no {attribute.noun} of {attribute.name!r} lies wholly within {str(self)!r}; "
+                + (
+                    "cut its bins there, by edges."
+                    if attribute.noun == "bin"
+                    else "its values are others."
+                )
             )
         return tuple(sorted(codes))
 
     def cut(self, attribute: Attribute) -> tuple[int, ...]:
         """Bins that lie partly within the limits; they do not fulfil the condition."""
-        return tuple(_between(attribute, self.limits)[1]) if self.limits else ()
+        return tuple(attribute.between(self.limits)[1]) if self.limits else ()
 
 
 @dataclass(frozen=True)
@@ -201,124 +202,6 @@ def _check_missing(attribute: Attribute) -> None:
         raise SchemaError(
             f"{attribute.name!r} has no missing values; set missing = true for it, or leave the condition out."
         )
-
-
-def _codes_of(attribute: Attribute, value: Value) -> list[int]:
-    """The code of a value, or the bin that contains no other value."""
-    if attribute.kind == "numeric":
-        return _between(attribute, (("from", value), ("to", value)))[0]
-    listed: Iterable[Value] = (
-        attribute.values if attribute.kind == "categorical" else range(attribute.codes)
-    )
-    numbers = not isinstance(value, bool | str)
-    codes = [
-        code
-        for code, listed_value in enumerate(listed)
-        if listed_value == value
-        and (
-            numbers
-            if not isinstance(listed_value, bool | str)
-            else type(listed_value) is type(value)
-        )
-    ]
-    if not codes:
-        raise SchemaError(f"{value!r} is no value of {attribute.name!r} in the schema.")
-    return codes
-
-
-def interval(
-    attribute: Attribute, limits: Sequence[tuple[str, Value]]
-) -> tuple[float, float, bool, bool]:
-    """The lower and the upper limit, and whether either is excluded.
-
-    Of an attribute with a step, limits count steps.
-
-    Raises:
-        SchemaError: a limit is no number, date or time as the attribute holds.
-    """
-    low, high = -math.inf, math.inf
-    low_open = high_open = False
-    for key, limit in limits:
-        number = _number(attribute, limit)
-        if key in LOWEST:
-            low, low_open = number, key == "above"
-        else:
-            high, high_open = number, key == "below"
-    return low, high, low_open, high_open
-
-
-def _between(
-    attribute: Attribute, limits: Sequence[tuple[str, Value]]
-) -> tuple[list[int], list[int]]:
-    """Codes whose values all lie within limits, and codes of which only some do."""
-    low, high, low_open, high_open = interval(attribute, limits)
-    every, some = [], []
-    for code, (first, last, last_open) in enumerate(_spans(attribute)):
-        # The intersection of the bin and the limits.
-        begin, end = max(first, low), min(last, high)
-        begin_open = low_open and low >= first
-        end_open = (high_open and high <= last) or (last_open and last <= high)
-        if (begin, end, begin_open, end_open) == (first, last, False, last_open):
-            every.append(code)
-        elif _holds_any(attribute, begin, end, begin_open, end_open):
-            some.append(code)
-    return every, some
-
-
-def _holds_any(
-    attribute: Attribute, begin: float, end: float, begin_open: bool, end_open: bool
-) -> bool:
-    """Whether the attribute has a value from begin to end."""
-    if begin >= end:
-        return begin == end and not (begin_open or end_open)
-    if attribute.kind == "numeric" and not attribute.step:
-        return True
-    # Values are whole numbers of steps, or the span is one value.
-    return (
-        math.floor(begin) + 1 <= math.ceil(end) - 1
-        or not (begin_open or begin % 1)
-        or not (end_open or end % 1)
-    )
-
-
-def _spans(attribute: Attribute) -> list[tuple[float, float, bool]]:
-    """First and last value of every code except that of missing values, and whether the last is
-    excluded.
-    """
-    if attribute.kind == "integer":
-        return [(code, code, False) for code in range(attribute.codes)]
-    if attribute.kind == "categorical":
-        return [(float(value), float(value), False) for value in attribute.values]
-    bins = range(len(attribute.edges) - 1)
-    if attribute.step:
-        return [(float(low), float(high), False) for low, high in map(attribute.multiples, bins)]
-    return [(attribute.edges[i], attribute.edges[i + 1], i < bins[-1]) for i in bins]
-
-
-def _number(attribute: Attribute, limit: Value) -> float:
-    """Convert a limit to the numbers of :func:`_spans`."""
-    if attribute.kind == "categorical" and (
-        isinstance(limit, bool | str) or isinstance(attribute.values[0], bool | str)
-    ):
-        raise SchemaError(
-            f"{attribute.name!r} has no numbers that {limit!r} could be a limit of; list its values."
-        )
-    try:
-        if attribute.calendar is not None:
-            number = to_number(attribute.calendar, limit, attribute.timezone)
-        else:
-            number = math.nan if isinstance(limit, bool | str) else float(limit)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        kind = attribute.calendar or "number"
-        raise SchemaError(f"{limit!r} is no {kind}, which {attribute.name!r} holds.")
-    # Rounding removes errors such as 0.7 / 0.1 = 6.999...
-    return (
-        round(number / attribute.step, 6)
-        if attribute.kind == "numeric" and attribute.step
-        else number
-    )
 
 
 def contradiction(

@@ -7,106 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..columns.column import PRIVATE, Attribute
+from ..columns.private import PrivateDomain
 from ..errors import SchemaError
 from ..privacy.ledger import LedgerEntry
-from .attribute import MAX_SIZE, PRIVATE, Attribute, Value
 from .equations import Equation, Rule
 from .impossible import Impossible
 from .rules import check_rules, parse_rule
 from .schema import Schema, SchemaSections, read_impossible, read_schema
-
-# Default of `most`: bins and values of a private domain.
-BINS, VALUES = 16, 256
-OTHER = "other"
-DAY_SECONDS = 86_400
-
-
-@dataclass(frozen=True)
-class PrivateDomain:
-    """The public knowledge of an attribute whose domain is private.
-
-    Attributes:
-        known: the attribute with all that is public. Numbers have a single bin, between public
-            bounds if there are any. Values are ``other`` alone.
-        most: largest number of bins or values.
-        bounded: whether numbers have public bounds.
-        asked: the section of the schema file. It identifies a domain that was found before.
-    """
-
-    known: Attribute
-    most: int
-    bounded: bool
-    asked: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Name of the attribute."""
-        return self.known.name
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the search is for bounds and bins. Otherwise it is for frequent values."""
-        return self.known.kind == "numeric"
-
-    @property
-    def unknown(self) -> Attribute:
-        """The attribute if the search was without result: its values are missing or ``other``."""
-        if not self.numeric:
-            return self.known
-        return Attribute.categorical(self.name, [OTHER], other=OTHER, missing=self.known.missing)
-
-    def binned(self, edges: tuple[float, ...]) -> Attribute:
-        """The attribute with the edges that were found.
-
-        Without public bounds, numbers beyond the edges go to the nearest bin.
-        """
-        return replace(self.known, edges=edges, clamp=self.known.clamp or not self.bounded)
-
-    def listed(self, values: tuple[Value, ...]) -> Attribute:
-        """The attribute with the values that were found; all other values are ``other``."""
-        return replace(self.known, values=tuple(v for v in values if v != self.known.other))
-
-    @classmethod
-    def from_json(cls, asked: Mapping[str, Any]) -> PrivateDomain:
-        """Read a section of a schema file that has private bins or values.
-
-        Args:
-            asked: the section, with ``bins = "private"`` or ``values = "private"``.
-
-        Raises:
-            SchemaError: the section has keys that do not fit a private domain.
-        """
-        parts = dict(asked)
-        name = parts.get("name", "")
-        numeric = parts.get("bins") == PRIVATE
-        most = parts.pop("most", BINS if numeric else VALUES)
-        if type(most) is not int or not 2 <= most <= MAX_SIZE // 2:
-            raise SchemaError(
-                f"Attribute {name!r}: most is {most!r}; write how many bins or values there may be, 2 or more."
-            )
-        others = ("values", "codes", "edges") if numeric else ("bins", "bounds", "codes", "edges")
-        if given := [key for key in others if key in parts]:
-            raise SchemaError(
-                f"Attribute {name!r} has private {'bins' if numeric else 'values'} as well as {given[0]}; give one of them."
-            )
-        bounded = "bounds" in parts
-        if not numeric:
-            if isinstance(parts.get("other", OTHER), str):
-                parts |= {"values": [parts.setdefault("other", OTHER)]}
-                return cls(Attribute.from_json(parts), most, False, asked)
-            raise SchemaError(
-                f"Attribute {name!r}: private values are text, so 'other' is text too, not {parts['other']!r}."
-            )
-        if parts.get("calendar") == "time" and not bounded:
-            # The bounds of a day are public.
-            parts["bounds"], bounded = [0, DAY_SECONDS], True
-        if bounded:
-            parts["bins"] = 1
-        else:
-            del parts["bins"]
-            step = parts.get("resolution")
-            parts["edges"] = [0, step if isinstance(step, int | float) and step > 1 else 1]
-        return cls(Attribute.from_json(parts), most, bounded, asked)
 
 
 @dataclass(frozen=True)

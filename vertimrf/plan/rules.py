@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats
+from ..columns.column import Attribute
 from ..errors import SchemaError
-from .attribute import Attribute
-from .equations import Equation, Rule, check_numbers, decimals
+from .equations import Equation, Rule, check_numbers
 from .impossible import Combination
 from .names import QUOTED, unquoted, written
 
@@ -135,11 +134,11 @@ def ruled_out(
             raise SchemaError(
                 f"Rule {text}: with it the rules take too long to check; use wider bins, or leave rules out."
             )
-        least = ends(first)[0]
+        least = first.ends()[0]
         for rule in chain:
-            least = nearest(named[rule.high], least, strict=rule.strict)
+            least = named[rule.high].nearest(least, strict=rule.strict)
         # How many of the sorted codes end below the least value.
-        most = ends(last)[1]
+        most = last.ends()[1]
         order = np.argsort(most, kind="stable")
         below = np.searchsorted(most[order], least)
         present = {
@@ -195,67 +194,14 @@ def check_rules(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> None:
 def _check(rule: Order, named: Mapping[str, Attribute]) -> None:
     for name in (rule.low, rule.high):
         check_numbers(rule, name, named)
-    kinds = [
-        (named[name].calendar or "number") + " with a zone" * (named[name].timezone is not None)
-        for name in (rule.low, rule.high)
-    ]
+    kinds = [_kind(named[name]) for name in (rule.low, rule.high)]
     if kinds[0] != kinds[1]:
         raise SchemaError(
             f"Rule {rule}: {rule.low!r} is a {kinds[0]} and {rule.high!r} a {kinds[1]}; both must be of one kind."
         )
 
 
-def ends(attribute: Attribute) -> tuple[Floats, Floats]:
-    """The least and the greatest value of every code that is no missing value
-    [each shape=(codes,), float64].
-    """
-    if attribute.kind == "numeric" and not attribute.step:
-        edges = np.array(attribute.edges)
-        return edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
-    if attribute.kind == "numeric":
-        low, high = np.transpose(
-            [attribute.multiples(code) for code in range(len(attribute.edges) - 1)]
-        )
-        return times(low, attribute.step), times(high, attribute.step)
-    values = np.array(attribute.values or range(attribute.codes), float)
-    return values, values
-
-
-def nearest(
-    attribute: Attribute, limits: Floats, *, strict: bool = False, up: bool = True
-) -> Floats:
-    """The value of an attribute nearest to a limit, on one side of it. Bounds do not count.
-
-    Args:
-        attribute: the attribute.
-        limits: the limits [shape=(n,), float64].
-        strict: whether the limit itself is excluded.
-        up: whether values are at or above the limit, or at or below it.
-
-    Returns:
-        The values, infinite where no value is on that side [shape=(n,), float64].
-    """
-    sign = 1.0 if up else -1.0
-    limits = sign * limits
-    step = attribute.step
-    if attribute.kind != "numeric":
-        values = np.append(np.sort(sign * ends(attribute)[0]), np.inf)
-        place = np.searchsorted(values[:-1], limits, side="right" if strict else "left")
-        return sign * values[place]
-    if not step:
-        return sign * (np.nextafter(limits, np.inf) if strict else limits)
-    steps = np.floor(limits / step) - 1
-    finite = np.isfinite(limits)
-    while True:
-        values = times(steps, step)
-        short = finite & ((values <= limits) if strict else (values < limits))
-        if not short.any():
-            return sign * values
-        steps[short] += 1
-
-
-def times(steps: Any, step: float) -> Floats:
-    """Multiples of a step."""
-    # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
-    product: Floats = np.round(np.asarray(steps, float) * step, decimals(step))
-    return product
+def _kind(attribute: Attribute) -> str:
+    """What the numbers of an attribute are."""
+    calendar, zone = attribute.instants or ("number", None)
+    return calendar + " with a zone" * (zone is not None)

@@ -21,13 +21,13 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import tomli_w
 
+from ..columns.column import DRAFTED, Attribute, is_text
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, read_bytes
 from ..files.canonical import check_depth, json_digest, json_of
 from ..files.convert import from_json
 from ..files.results import save
 from ..privacy.ledger import LedgerEntry, distinct_releases
-from .attribute import DRAFTED, Attribute, is_text
 from .equations import Equation, Rule
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
@@ -421,9 +421,8 @@ class Schema:
             for condition in combination.conditions:
                 attribute = self.attributes[self.index(condition.attribute)]
                 for code in condition.cut(attribute):
-                    low, high = attribute.edge_text(code), attribute.edge_text(code + 1)
                     out.append(
-                        f"{self.named([number])}: the bin from {low} to {high} of {attribute.name!r} lies only partly within it, "
+                        f"{self.named([number])}: the bin {attribute.code_text(code)} of {attribute.name!r} lies only partly within it, "
                         "and stays possible as a whole; an edge there would tell its parts apart."
                     )
         for place, codes in never(self.combinations, self.sizes):

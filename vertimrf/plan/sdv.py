@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..columns.column import PRIVATE, Attribute
 from ..errors import SchemaError
-from .attribute import PRIVATE, Attribute
 
 # The field that SDV's metadata has, and the version that is written.
 VERSION, SINGLE_TABLE = "METADATA_SPEC_VERSION", "SINGLE_TABLE_V1"
-ISO = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "timestamp": "%Y-%m-%d %H:%M:%S"}
 # Codes of a format that belong to a time of day, and to a date.
 HOURS, DAYS = ("%H", "%I", "%T", "%X", "%c"), ("%d", "%j", "%D", "%x", "%F", "%c", "%Y", "%y")
 
@@ -74,15 +73,4 @@ def _domain(column: str, said: Any) -> dict[str, Any] | None:
 
 def metadata_of(attributes: Sequence[Attribute]) -> dict[str, Any]:
     """SDV's metadata of a table with these columns."""
-    return {VERSION: SINGLE_TABLE, "columns": {a.name: _described(a) for a in attributes}}
-
-
-def _described(attribute: Attribute) -> dict[str, str]:
-    if attribute.calendar is not None:
-        format = attribute.format or ISO[attribute.calendar]
-        return {"sdtype": "datetime", "datetime_format": format}
-    if attribute.kind == "numeric":
-        kind = "Int64" if attribute.integral else "Float"
-        return {"sdtype": "numerical", "computer_representation": kind}
-    boolean = isinstance((attribute.values or [0])[0], bool)
-    return {"sdtype": "boolean" if boolean else "categorical"}
+    return {VERSION: SINGLE_TABLE, "columns": {a.name: a.sdv() for a in attributes}}

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Codes, Flags, Floats, Integers
+from ..columns.column import Attribute
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
 from ..model.trust import MEAN_ABSOLUTE
-from ..plan.attribute import Attribute
 from ..plan.schema import Schema
 from ..utility.figures import utility
 from .run import Released, Run
@@ -245,7 +245,7 @@ def classes_of(attribute: Attribute, counts: Floats, most: int = MAX_CLASSES) ->
 def _bars(attribute: Attribute, counts: Floats) -> tuple[Integers, tuple[str, ...]]:
     """The map code -> bar of a chart, and the labels of the bars."""
     size = attribute.size
-    names = [_label(attribute, code) for code in range(size)]
+    names = [attribute.label(code) for code in range(size)]
     classes = classes_of(attribute, counts, MAX_BARS)
     if attribute.ordered:
         if classes is None:
@@ -262,15 +262,6 @@ def _bars(attribute: Attribute, counts: Floats) -> tuple[Integers, tuple[str, ..
     bars = np.full(size, len(shown))
     bars[shown] = np.arange(len(shown))
     return bars, (*(names[code] for code in shown), *([f"{rest:,} others"] if rest else []))
-
-
-def _label(attribute: Attribute, code: int) -> str:
-    """A value, or the lower edge of a bin."""
-    if attribute.missing and code == attribute.size - 1:
-        return "missing"
-    if attribute.kind == "numeric":
-        return attribute.edge_text(code)
-    return str(attribute.values[code] if attribute.kind == "categorical" else code)
 
 
 def _column(

@@ -8,19 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Flags, Floats
-from ..plan.attribute import Attribute
-from ..plan.rules import Order, ends, in_order, nearest
+from ..columns.column import Attribute
+from ..plan.rules import Order, in_order
 
 # Values of a record are drawn so often. Only then does their distribution inside the bins differ
 # from the one under the condition that they keep the rules.
 TRIES = 100
-
-
-def coded_numbers(
-    attribute: Attribute, codes: npt.NDArray[np.integer], drawn: Floats | None
-) -> Floats:
-    """The numbers of codes, NaN for a missing value; of a numeric attribute they are drawn."""
-    return np.append(ends(attribute)[0], np.nan)[codes] if drawn is None else drawn
 
 
 def keep_order(
@@ -50,7 +43,7 @@ def keep_order(
     rows = np.arange(codes.shape[1])
 
     def values(place: int) -> Floats:
-        column = coded_numbers(attributes[place], codes[place], numbers[place])
+        column = attributes[place].coded_numbers(codes[place], numbers[place])
         return np.where(absent[place, rows], np.nan, column[rows])
 
     for _ in range(TRIES):
@@ -69,21 +62,21 @@ def keep_order(
     least, most = {}, {}
     for place in reversed(order):
         least[place], most[place] = (
-            np.append(end, 0.0)[codes[place, rows]] for end in ends(attributes[place])
+            np.append(end, 0.0)[codes[place, rows]] for end in attributes[place].ends()
         )
         for low, high, strict in links:
             if low == place:
-                limit = nearest(attributes[low], most[high], strict=strict, up=False)
+                limit = attributes[low].nearest(most[high], strict=strict, up=False)
                 most[low] = np.minimum(most[low], limit)
         most[place][missing[place]] = np.inf
     for place in order:
         known = ~missing[place]
         first, last, step = least[place][known], most[place][known], attributes[place].step
         drawn = first + (last - first + step) * rng.random(len(first))
-        drawn = np.clip(nearest(attributes[place], drawn, up=False), first, last)
+        drawn = np.clip(attributes[place].nearest(drawn, up=False), first, last)
         if (column := numbers[place]) is not None:
             column[rows[known]] = drawn
         for low, high, strict in links:
             if low == place:
-                limit = nearest(attributes[high], drawn, strict=strict)
+                limit = attributes[high].nearest(drawn, strict=strict)
                 least[high][known] = np.maximum(least[high][known], limit)

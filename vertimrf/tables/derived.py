@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Flags, Floats
-from ..plan.attribute import Attribute
+from ..columns.column import Attribute
 from ..plan.equations import Equation
 from ..plan.schema import Schema
 from .arrow import Pieces, Source, open_pieces
 from .dropped import Tally, Unreadable
 from .read_options import DEFAULT, ReadOptions
-from .table import column_numbers
 
 # Numbers are equal if they differ by no more than this, or by this part of them: the error of
 # floating point.
@@ -49,7 +48,7 @@ def with_derived(
                 if (
                     one.name in absent.difference(pieces.names)
                     and one.columns.issubset(pieces.names)
-                    and schema.domains[one.name].calendar is None
+                    and schema.domains[one.name].instants is None
                 ):
                     batches = functools.partial(_batches, pieces, one, schema.domains)
                     pieces = replace(pieces, names=(*pieces.names, one.name), batches=batches)
@@ -86,7 +85,7 @@ def _total(
 def numbers_of(table: pa.Table, attribute: Attribute, where: str) -> Floats:
     """A column as numbers [shape=(n,), float64]."""
     name = attribute.name
-    return column_numbers(attribute, table[name], f"{where}: column {name!r}")[0]
+    return attribute.numbers(table[name], f"{where}: column {name!r}")[0]
 
 
 def breaking(source: Source, schema: Schema, read: ReadOptions = DEFAULT) -> dict[Equation, Tally]:

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Flags, Integers, Words
+from ..columns.cells import by_type, cell_value, is_text, written_out
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
 from .dropped import EXAMPLES, Tally
-from .objects import by_type
 from .read_options import check_formats
 
 # Kinds of characters in shapes of ids. A zero that other digits follow in a number is a Z.
@@ -127,11 +127,6 @@ def text_of(value: bytes | None) -> str | None:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
         return None
-
-
-def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column whose cells are values themselves, not places in a dictionary."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
@@ -279,32 +274,11 @@ def record_digests(key: bytes, ids: npt.NDArray) -> Words:
     return digested(key, pa.chunked_array([ids.tolist()]), "Record ids")[0]
 
 
-def cell_value(cell: pa.Scalar) -> Any:
-    """A cell's value as a Python object, or as text if Python has no such value."""
-    try:
-        return cell.as_py()
-    except (OverflowError, ValueError):
-        # Dates after the year 9999, and fractions of seconds finer than Python's.
-        try:
-            return cell.cast(pa.string()).as_py()
-        except pa.ArrowException:
-            return str(cell.type)
-
-
 def shown(cell: pa.Scalar) -> str:
     """A cell's value for messages: at most 60 characters, text in quotes."""
     value = cell_value(cell)
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is text, however stored."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
 
 
 def is_bytes(kind: pa.DataType) -> bool:

@@ -7,18 +7,14 @@ column reads the cells of each type on their own (:func:`by_type`).
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-
-from ..errors import SchemaError, TableError
 
 # Most digits of a whole number; longer ones are stored as floating-point numbers.
 DIGITS = 76
@@ -125,40 +121,3 @@ def _whole(number: int) -> int:
         OverflowError: it has more.
     """
     return int(np.int64(number))
-
-
-def by_type(
-    column: pa.ChunkedArray,
-    read: Callable[[pa.ChunkedArray], tuple[npt.NDArray[Any], ...]],
-    unfit: tuple[Any, ...],
-) -> tuple[npt.NDArray[Any], ...]:
-    """Read a column, the cells of each type on their own if it has several.
-
-    Args:
-        column: the column.
-        read: reads cells of one type into arrays [each shape=(n,)].
-        unfit: NumPy scalars: what stands in each array for cells of a type that ``read`` refuses.
-
-    Raises:
-        SchemaError, TableError: the column has one type, which ``read`` refuses.
-    """
-    if not pa.types.is_union(column.type):
-        return read(column)
-    out = tuple(np.full(len(column), fill) for fill in unfit)
-    before = 0
-    for chunk in column.chunks:
-        # Arrow's own properties of a slice do not begin where it begins.
-        part = slice(chunk.offset, chunk.offset + len(chunk))
-        _, codes, offsets, *_ = chunk.buffers()
-        for i, code in enumerate(column.type.type_codes):
-            rows = np.flatnonzero(np.frombuffer(codes, np.int8)[part] == code)
-            if not len(rows):
-                continue
-            dense = column.type.mode == "dense"
-            places = np.frombuffer(offsets, np.int32)[part][rows] if dense else rows
-            cells = pa.chunked_array([chunk.field(i).take(pa.array(places))])
-            with contextlib.suppress(SchemaError, TableError):
-                for target, array in zip(out, read(cells), strict=True):
-                    target[before + rows] = array
-        before += len(chunk)
-    return out

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Floats
-from ..plan.attribute import Attribute
-from ..plan.equations import Equation, has_numbers
+from ..columns.column import Attribute
+from ..plan.equations import Equation
 from .derived import differ, numbers_of
 
 # Records that a sum is tried in before all of them, and the fewest that a table must have.
@@ -35,7 +35,7 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
     numbers = {
         a.name: numbers_of(table, a, "The table")
         for a in varying
-        if a.calendar is None and has_numbers(a)
+        if a.instants is None and a.holds_numbers
     }
     names = {_tried(values): name for name, values in numbers.items()}
 
@@ -55,9 +55,9 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
             name = equal(numbers[one] + numbers[other])
         if name not in (None, one, other):
             yield added(name, one, other)
-    dates = [a for a in varying if a.calendar in ("date", "timestamp")]
+    dates = [a for a in varying if a.instants and a.instants[0] != "time"]
     for low, high in itertools.permutations(dates, 2):
-        if (low.calendar, low.timezone) == (high.calendar, high.timezone):
+        if low.instants == high.instants:
             first = numbers_of(table, low, "The table")
             later = numbers_of(table, high, "The table") - first
             if name := equal(later):
@@ -66,7 +66,7 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
             later, first = later[~np.isnan(later)], first[~np.isnan(first)]
             longest = later.max(initial=0)
             if 0 < longest <= SHORT * np.ptp(first) and later.min() >= 0:
-                unit = "days" if low.calendar == "date" else "seconds"
+                unit = "days" if low.instants == ("date", None) else "seconds"
                 yield (
                     Equation(high.name, ((low.name, 1), (unit, 1))),
                     f"is at most {longest:g} {unit} after {low.name!r} in every record",

@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..arrays import Bytes, Codes, Flags, Floats, Int32s, Integers, Words
+from ..arrays import Bytes, Codes, Flags, Int32s, Integers, Words
+from ..columns.cells import MISSING, OUTSIDE
+from ..columns.column import Attribute
 from ..errors import SchemaError, TableError, VertiMRFError, some
-from ..plan.attribute import MISSING_TEXT, Attribute, Value, folded
-from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import Pieces, Source, open_pieces
 from .dropped import EXAMPLES, NONE, SHOWN, UNREADABLE, Dropped, Kind, Reason, Tally
-from .formats import plain_numbers
 from .ids import (
     IdKeys,
-    cell_value,
     digested,
     few_ids,
     format_ids,
-    is_text,
     of_persons,
     only_in,
     places_of,
     repeated,
     shown,
     without_id,
-    written_out,
 )
 from .impossible import possible
-from .objects import by_type
 from .read_options import DEFAULT, ReadOptions
+
+if TYPE_CHECKING:
+    from ..columns.column import Encode
 
 LOG = logging.getLogger(__name__)
 
-# Codes of cells that have no value in the domain.
-MISSING, OUTSIDE = -1, -2
-# Microseconds by unit, and those of the farthest date, in thirty thousand years, that a time zone is
-# applied to.
-MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
-FAR = 10**18
-# Python parses no longer integers.
-LONGEST_NUMBER = 4300
 
-Encode = Callable[[pa.ChunkedArray], Int32s]
 # Records by kind of problem and by column, or combination, that has it.
 Problems = dict[tuple[Kind, str], Tally]
 # Problems of a cell.
@@ -424,7 +410,7 @@ class Columns:
         Raises:
             TableError: ids or id formats are not usable, or the file cannot be read to its end.
         """
-        encoders = [column_encoder(attribute, self.where) for attribute in self.attributes]
+        encoders = [a.encoder(f"{self.where}: column {a.name!r}") for a in self.attributes]
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
         digests: list[Words] = []
         persons: list[Words] = []
@@ -647,7 +633,9 @@ def encode_columns(table: pa.Table, attributes: Sequence[Attribute], where: str)
     """
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
-        row[:], without = coded(attribute, column_encoder(attribute, where), table, None)
+        row[:], without = coded(
+            attribute, attribute.encoder(f"{where}: column {attribute.name!r}"), table, None
+        )
         for kind, problem in without.items():
             raise SchemaError(uncoded(kind, attribute, where, problem))
     return codes
@@ -661,7 +649,7 @@ def uncoded(kind: Kind, attribute: Attribute, where: str, problem: Tally) -> str
             f"{column} has {problem.records} without a value; "
             "set missing = true for it in the schema, or remove them at every party."
         )
-    return f"{column} holds {problem.value}, outside the schema, in {problem.records}; {remedy(attribute)}."
+    return f"{column} holds {problem.value}, outside the schema, in {problem.records}; {attribute.remedy}."
 
 
 def coded(
@@ -671,7 +659,7 @@ def coded(
 
     Args:
         attribute: the attribute.
-        encoder: from :func:`column_encoder`.
+        encoder: from :meth:`Attribute.encoder`.
         piece: a table with this column.
         id: id column, for examples in errors; None counts rows from 1 instead.
         before: number of rows before this piece.
@@ -697,274 +685,6 @@ def coded(
                 name = "" if id is None else f"id {shown(piece[id][row])}"
                 problems[kind] = replace(problem, name=name, value=shown(column[row]))
     return codes, problems
-
-
-def remedy(attribute: Attribute) -> str:
-    """What to do about values outside an attribute's domain."""
-    if attribute.kind == "categorical":
-        return "correct the values, list them in the schema, or give it an 'other'"
-    if attribute.kind == "integer":
-        return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
-    return f"the bounds are {attribute.bounds_text}: correct the values, widen the bounds, or set clamp = true"
-
-
-def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[list[Any], Integers]:
-    """Distinct values of a column, and their index by cell [shape=(n,), int64].
-
-    The index is -1 of null, and -2 of a cell that is no category, in a column of several types.
-
-    Raises:
-        SchemaError: the column has one type, of which cells are no categories.
-    """
-    values: list[Any] = []
-
-    def read(cells: pa.ChunkedArray) -> tuple[Integers]:
-        distinct, indices = _dictionary(cells, where)
-        indices[indices >= 0] += len(values)
-        values.extend(cell_values(distinct))
-        return (indices,)
-
-    (indices,) = by_type(column, read, (np.int64(-2),))
-    return values, indices
-
-
-def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers]:
-    """As :func:`by_dictionary`, for cells of one type."""
-    with contextlib.suppress(pa.ArrowException):
-        # Fails if one of several dictionaries has a null, or all have too many values for an index.
-        if pa.types.is_dictionary(column.type):
-            column = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
-    try:
-        whole = written_out(column) if column.num_chunks > 1 else column
-        if not pa.types.is_dictionary(whole.type):
-            whole = whole.dictionary_encode()
-    except pa.ArrowException:
-        raise SchemaError(
-            f"{where} holds {column.type} cells, which are no categories; leave it out."
-        ) from None
-    chunk = whole.combine_chunks()
-    indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return chunk.dictionary, np.array(indices)
-
-
-def column_encoder(attribute: Attribute, where: str) -> Encode:
-    """A function from pieces of a column to codes, MISSING or OUTSIDE [shape=(n,), int32]."""
-    where = f"{where}: column {attribute.name!r}"
-    if attribute.kind != "categorical":
-        return lambda column: number_codes(attribute, column, where)
-    sample = attribute.values[0]
-    code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
-    other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
-    # The code of a cell that is no listed value, but one of them in another case or with spaces.
-    similar: dict[str, int] = {}
-    for text, code in code_of.items():
-        similar[folded(text)] = other if folded(text) in similar else code
-
-    def encode(column: pa.ChunkedArray) -> Int32s:
-        distinct, indices = by_dictionary(column, where)
-        codes = np.empty(len(distinct) + 2, np.int32)
-        codes[-2:] = OUTSIDE, MISSING  # the indices -2 and -1
-        for i, value in enumerate(distinct):
-            code = code_of.get(canonical(value, sample))
-            if code is None:
-                code = (
-                    MISSING
-                    if is_missing(value)
-                    else similar.get(folded(canonical(value, sample)), other)
-                )
-            codes[i] = code
-        return codes[indices]
-
-    return encode
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: null, NaN, or a text that stands for a missing value."""
-    return value is None or value != value or value in MISSING_TEXT
-
-
-def cell_values(cells: pa.Array) -> list[Any]:
-    """Python values of cells; values that Python cannot represent become text."""
-    try:
-        values: list[Any] = cells.to_pylist()
-        return values
-    except (OverflowError, ValueError):
-        return [cell_value(cell) for cell in cells]
-
-
-def canonical(value: Any, sample: Value) -> str:
-    """Text that equal values share, however they are stored.
-
-    Args:
-        value: the value.
-        sample: a value of the declared type.
-    """
-    if isinstance(value, bool):
-        return str(value).lower() if isinstance(sample, bool | str) else str(int(value))
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    text = str(value)
-    if isinstance(sample, float) and isinstance(value, Decimal):
-        return canonical(float(value), sample)
-    if isinstance(value, str) and not isinstance(sample, str):
-        if isinstance(sample, bool):
-            return text.lower()
-        if text.removeprefix("-").isdecimal() and len(text) <= LONGEST_NUMBER:
-            return str(int(text))
-        # Data frames with missing values store integers as decimals: 3.0 is 3.
-        number = parse(text)
-        if number.is_integer():
-            return str(int(number))
-        return str(number) if isinstance(sample, float) and number == number else text
-    return text
-
-
-def parse(text: str) -> float:
-    """The number that a text spells, or NaN."""
-    try:
-        return float(text) if "_" not in text else np.nan
-    except ValueError:
-        return np.nan
-
-
-def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> Int32s:
-    """Codes of an integer or numeric column, MISSING or OUTSIDE [shape=(n,), int32]."""
-    numbers, missing = column_numbers(attribute, column, where)
-    with np.errstate(invalid="ignore"):
-        if attribute.kind == "integer":
-            fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
-            codes = np.where(fits, numbers, OUTSIDE).astype(np.int32)
-        else:
-            edges = np.array(attribute.edges)
-            if attribute.clamp:
-                numbers = np.clip(numbers, edges[0], edges[-1])
-            codes = np.searchsorted(edges, numbers, side="right").astype(np.int32) - 1
-            codes[numbers == edges[-1]] = len(edges) - 2
-            codes[~((numbers >= edges[0]) & (numbers <= edges[-1]))] = OUTSIDE
-    codes[missing] = MISSING
-    return codes
-
-
-def column_numbers(
-    attribute: Attribute, column: pa.ChunkedArray, where: str
-) -> tuple[Floats, Flags]:
-    """An integer or numeric column as numbers.
-
-    Returns:
-        Numbers, NaN for cells without one [shape=(n,), float64]; and which cells are missing
-        [shape=(n,), bool]. Any other NaN is a cell that is not a number.
-
-    Raises:
-        SchemaError: the cells have a type that the attribute cannot have.
-    """
-    read = read_numbers if attribute.calendar is None else read_instants
-    numbers, missing = by_type(
-        column, lambda cells: read(attribute, cells, where), (np.nan, np.False_)
-    )
-    return numbers, missing
-
-
-def read_numbers(attribute: Attribute, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
-    """As :func:`column_numbers`, for columns without a calendar."""
-    column = written_out(column)
-    if is_text(column.type):
-        return read_texts(column.cast(pa.large_string()), attribute.format)
-    try:
-        numbers = column.cast(pa.float64(), safe=False).combine_chunks()
-    except pa.ArrowException:
-        raise SchemaError(
-            f"{where} holds {column.type} cells, but the schema says {attribute.kind}; "
-            "convert them to numbers, or list the values in the schema."
-        ) from None
-    values = numbers.to_numpy(zero_copy_only=False)
-    return values, np.isnan(values)
-
-
-def read_instants(
-    attribute: Attribute, column: pa.ChunkedArray, where: str
-) -> tuple[Floats, Flags]:
-    """As :func:`column_numbers`, for columns of dates or times."""
-    calendar, zone = attribute.calendar, attribute.timezone
-    assert calendar is not None
-    if is_text(column.type):
-        distinct, indices = by_dictionary(column, where)
-        numbers = np.full(len(distinct) + 1, np.nan)
-        absent = np.ones(len(distinct) + 1, bool)
-        for i, text in enumerate(distinct):
-            absent[i] = text is None or text in MISSING_TEXT
-            with contextlib.suppress(ValueError, OverflowError):
-                numbers[i] = (
-                    np.nan if absent[i] else to_number(calendar, text, zone, attribute.format)
-                )
-        return numbers[indices], absent[indices]
-    declared = (
-        calendar
-        if calendar != "timestamp"
-        else f"timestamp {f'of {zone}' if zone else 'without a time zone'}"
-    )
-    wrong = SchemaError(
-        f"{where} holds {column.type} cells, but the schema says {declared}; convert them, or change the schema."
-    )
-    column = written_out(column)
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(len(column), np.nan), np.ones(len(column), bool)
-    aware = getattr(kind, "tz", None) is not None
-    fits = (
-        pa.types.is_time(kind)
-        if calendar == "time"
-        else pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    )
-    if not fits or (aware and zone is None):
-        raise wrong
-    seconds, missing = _seconds(column, None if aware else zone)
-    seconds[missing] = np.nan
-    return seconds / (86_400 if calendar == "date" else 1), missing
-
-
-def _seconds(column: pa.ChunkedArray, zone: str | None) -> tuple[Floats, Flags]:
-    """Seconds of dates or times, read in a time zone if they have none, and which are missing.
-
-    No date is too far away: Arrow's own conversion to another unit would wrap around.
-    """
-    kind = column.type
-    missing = column.is_null().to_numpy(zero_copy_only=False)
-    whole = column.cast(pa.int32()) if kind.bit_width == 32 else column
-    ticks = pc.fill_null(whole.cast(pa.int64()), 0).to_numpy()
-    if getattr(kind, "unit", None) == "ns":
-        ticks, each = ticks // 1000, 1
-    else:
-        each = (
-            86_400_000_000
-            if pa.types.is_date32(kind)
-            else MICROSECONDS[getattr(kind, "unit", "ms")]
-        )
-    near = (ticks <= FAR // each) & (ticks >= -FAR // each)
-    moments = np.where(near, ticks, 0) * each
-    if zone is not None:
-        # An hour that clocks repeat counts as the first one; an hour that they skip counts as the
-        # one after.
-        local = pa.array(moments, pa.timestamp("us"))
-        there = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
-        moments = there.cast(pa.int64()).to_numpy()
-    return np.where(near, moments / 1e6, ticks * (each / 1e6)), missing
-
-
-def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
-    """As :func:`column_numbers`, for text columns. ``mark`` is the format of the attribute."""
-    absent = pc.or_(
-        column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
-    ).to_numpy()
-    present = column.filter(pa.array(~absent))
-    if mark is not None:
-        present = plain_numbers(present, mark)
-    numbers = np.full(len(column), np.nan)
-    try:
-        numbers[~absent] = present.cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid:
-        # Some cell is not a number; parse each cell to find out which.
-        numbers[~absent] = [parse(text) for text in present.to_pylist()]
-    return numbers, absent
 
 
 def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Codes
+from ..columns.column import Attribute
 from ..errors import SchemaError, TableError
-from ..plan.attribute import Attribute
 from .trees import learner, predict, propensity
 
 # Largest number of values of a label, and of records that trees are trained or tested on.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Codes, Floats
+from ..columns.column import Attribute
 from ..errors import PlanError
-from ..plan.attribute import Attribute
 
 # Makes an unfitted classifier from the positions of categories among the inputs, and a seed.
 Learner = Callable[[Sequence[int], int], Any]

@@ -15,6 +15,7 @@ import tomli_w
 from builders import decode
 from planning import plan_with
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message
@@ -30,7 +31,6 @@ from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, seal_secret
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan

@@ -1,0 +1,365 @@
+"""Cells of Arrow columns as codes, numbers and values."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrays import Flags, Floats, Int32s, Integers
+from ..errors import SchemaError, TableError
+from .calendar import Calendar, to_number
+from .column import MISSING_TEXT, Value, folded, parse
+from .formats import plain_numbers
+
+if TYPE_CHECKING:
+    from .coded import Coded
+    from .column import Encode
+    from .numbers import Numbers
+
+# Codes of cells that have no value in the domain.
+MISSING, OUTSIDE = -1, -2
+# Microseconds by unit, and those of the farthest date, in thirty thousand years, that a time zone is
+# applied to.
+MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
+FAR = 10**18
+# Python parses no longer integers.
+LONGEST_NUMBER = 4300
+
+
+def by_type(
+    column: pa.ChunkedArray,
+    read: Callable[[pa.ChunkedArray], tuple[npt.NDArray[Any], ...]],
+    unfit: tuple[Any, ...],
+) -> tuple[npt.NDArray[Any], ...]:
+    """Read a column, the cells of each type on their own if it has several.
+
+    Args:
+        column: the column.
+        read: reads cells of one type into arrays [each shape=(n,)].
+        unfit: NumPy scalars: what stands in each array for cells of a type that ``read`` refuses.
+
+    Raises:
+        SchemaError, TableError: the column has one type, which ``read`` refuses.
+    """
+    if not pa.types.is_union(column.type):
+        return read(column)
+    out = tuple(np.full(len(column), fill) for fill in unfit)
+    before = 0
+    for chunk in column.chunks:
+        # Arrow's own properties of a slice do not begin where it begins.
+        part = slice(chunk.offset, chunk.offset + len(chunk))
+        _, codes, offsets, *_ = chunk.buffers()
+        for i, code in enumerate(column.type.type_codes):
+            rows = np.flatnonzero(np.frombuffer(codes, np.int8)[part] == code)
+            if not len(rows):
+                continue
+            dense = column.type.mode == "dense"
+            places = np.frombuffer(offsets, np.int32)[part][rows] if dense else rows
+            cells = pa.chunked_array([chunk.field(i).take(pa.array(places))])
+            with contextlib.suppress(SchemaError, TableError):
+                for target, array in zip(out, read(cells), strict=True):
+                    target[before + rows] = array
+        before += len(chunk)
+    return out
+
+
+def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose cells are values themselves, not places in a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is text, however stored."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def cell_value(cell: pa.Scalar) -> Any:
+    """A cell's value as a Python object, or as text if Python has no such value."""
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError):
+        # Dates after the year 9999, and fractions of seconds finer than Python's.
+        try:
+            return cell.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return str(cell.type)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: null, NaN, or a text that stands for a missing value."""
+    return value is None or value != value or value in MISSING_TEXT
+
+
+def cell_values(cells: pa.Array) -> list[Any]:
+    """Python values of cells; values that Python cannot represent become text."""
+    try:
+        values: list[Any] = cells.to_pylist()
+        return values
+    except (OverflowError, ValueError):
+        return [cell_value(cell) for cell in cells]
+
+
+def canonical(value: Any, sample: Value) -> str:
+    """Text that equal values share, however they are stored.
+
+    Args:
+        value: the value.
+        sample: a value of the declared type.
+    """
+    if isinstance(value, bool):
+        return str(value).lower() if isinstance(sample, bool | str) else str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    if isinstance(sample, float) and isinstance(value, Decimal):
+        return canonical(float(value), sample)
+    if isinstance(value, str) and not isinstance(sample, str):
+        if isinstance(sample, bool):
+            return text.lower()
+        if text.removeprefix("-").isdecimal() and len(text) <= LONGEST_NUMBER:
+            return str(int(text))
+        # Data frames with missing values store integers as decimals: 3.0 is 3.
+        number = parse(text)
+        if number.is_integer():
+            return str(int(number))
+        return str(number) if isinstance(sample, float) and number == number else text
+    return text
+
+
+def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[list[Any], Integers]:
+    """Distinct values of a column, and their index by cell [shape=(n,), int64].
+
+    The index is -1 of null, and -2 of a cell that is no category, in a column of several types.
+
+    Raises:
+        SchemaError: the column has one type, of which cells are no categories.
+    """
+    values: list[Any] = []
+
+    def read(cells: pa.ChunkedArray) -> tuple[Integers]:
+        distinct, indices = _dictionary(cells, where)
+        indices[indices >= 0] += len(values)
+        values.extend(cell_values(distinct))
+        return (indices,)
+
+    (indices,) = by_type(column, read, (np.int64(-2),))
+    return values, indices
+
+
+def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers]:
+    """As :func:`by_dictionary`, for cells of one type."""
+    with contextlib.suppress(pa.ArrowException):
+        # Fails if one of several dictionaries has a null, or all have too many values for an index.
+        if pa.types.is_dictionary(column.type):
+            column = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
+    try:
+        whole = written_out(column) if column.num_chunks > 1 else column
+        if not pa.types.is_dictionary(whole.type):
+            whole = whole.dictionary_encode()
+    except pa.ArrowException:
+        raise SchemaError(
+            f"{where} holds {column.type} cells, which are no categories; leave it out."
+        ) from None
+    chunk = whole.combine_chunks()
+    indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return chunk.dictionary, np.array(indices)
+
+
+def listed_encoder(values: Sequence[Value], other: Value | None, where: str) -> Encode:
+    """See :meth:`vertimrf.columns.column.Attribute.encoder`, for listed values."""
+    sample = values[0]
+    code_of = {canonical(value, value): code for code, value in enumerate(values)}
+    unlisted = OUTSIDE if other is None else code_of[canonical(other, sample)]
+    # The code of a cell that is no listed value, but one of them in another case or with spaces.
+    similar: dict[str, int] = {}
+    for text, code in code_of.items():
+        similar[folded(text)] = unlisted if folded(text) in similar else code
+
+    def encode(column: pa.ChunkedArray) -> Int32s:
+        distinct, indices = by_dictionary(column, where)
+        codes = np.empty(len(distinct) + 2, np.int32)
+        codes[-2:] = OUTSIDE, MISSING  # the indices -2 and -1
+        for i, value in enumerate(distinct):
+            code = code_of.get(canonical(value, sample))
+            if code is None:
+                code = (
+                    MISSING
+                    if is_missing(value)
+                    else similar.get(folded(canonical(value, sample)), unlisted)
+                )
+            codes[i] = code
+        return codes[indices]
+
+    return encode
+
+
+def coded_encoder(attribute: Coded, where: str) -> Encode:
+    """See :meth:`vertimrf.columns.column.Attribute.encoder`, for codes."""
+
+    def encode(column: pa.ChunkedArray) -> Int32s:
+        numbers, missing = attribute.numbers(column, where)
+        with np.errstate(invalid="ignore"):
+            fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
+            codes = np.where(fits, numbers, OUTSIDE).astype(np.int32)
+        codes[missing] = MISSING
+        return codes
+
+    return encode
+
+
+def binned_encoder(attribute: Numbers, where: str) -> Encode:
+    """See :meth:`vertimrf.columns.column.Attribute.encoder`, for numbers in bins."""
+    edges = np.array(attribute.edges)
+
+    def encode(column: pa.ChunkedArray) -> Int32s:
+        numbers, missing = attribute.numbers(column, where)
+        with np.errstate(invalid="ignore"):
+            if attribute.clamp:
+                numbers = np.clip(numbers, edges[0], edges[-1])
+            codes = np.searchsorted(edges, numbers, side="right").astype(np.int32) - 1
+            codes[numbers == edges[-1]] = len(edges) - 2
+            codes[~((numbers >= edges[0]) & (numbers <= edges[-1]))] = OUTSIDE
+        codes[missing] = MISSING
+        return codes
+
+    return encode
+
+
+def column_numbers(
+    column: pa.ChunkedArray, where: str, kind: str, mark: str | None
+) -> tuple[Floats, Flags]:
+    """See :meth:`vertimrf.columns.column.Attribute.numbers`.
+
+    Args:
+        column: the column.
+        where: names it in errors.
+        kind: what the schema says that it is.
+        mark: the decimal mark of its texts, if they may have ornaments.
+    """
+
+    def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
+        cells = written_out(cells)
+        if is_text(cells.type):
+            return read_texts(cells.cast(pa.large_string()), mark)
+        try:
+            numbers = cells.cast(pa.float64(), safe=False).combine_chunks()
+        except pa.ArrowException:
+            raise SchemaError(
+                f"{where} holds {cells.type} cells, but the schema says {kind}; "
+                "convert them to numbers, or list the values in the schema."
+            ) from None
+        values = numbers.to_numpy(zero_copy_only=False)
+        return values, np.isnan(values)
+
+    numbers, missing = by_type(column, read, (np.nan, np.False_))
+    return numbers, missing
+
+
+def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
+    """As :func:`column_numbers`, for text columns. ``mark`` is the format of the attribute."""
+    absent = pc.or_(
+        column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
+    ).to_numpy()
+    present = column.filter(pa.array(~absent))
+    if mark is not None:
+        present = plain_numbers(present, mark)
+    numbers = np.full(len(column), np.nan)
+    try:
+        numbers[~absent] = present.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        # Some cell is not a number; parse each cell to find out which.
+        numbers[~absent] = [parse(text) for text in present.to_pylist()]
+    return numbers, absent
+
+
+def column_instants(
+    column: pa.ChunkedArray, where: str, calendar: Calendar, zone: str | None, format: str | None
+) -> tuple[Floats, Flags]:
+    """As :func:`column_numbers`, for dates, times of day and timestamps."""
+
+    def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
+        if is_text(cells.type):
+            return _written_instants(cells, where, calendar, zone, format)
+        declared = (
+            calendar
+            if calendar != "timestamp"
+            else f"timestamp {f'of {zone}' if zone else 'without a time zone'}"
+        )
+        cells = written_out(cells)
+        kind = cells.type
+        if pa.types.is_null(kind):
+            return np.full(len(cells), np.nan), np.ones(len(cells), bool)
+        aware = getattr(kind, "tz", None) is not None
+        fits = (
+            pa.types.is_time(kind)
+            if calendar == "time"
+            else pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+        )
+        if not fits or (aware and zone is None):
+            raise SchemaError(
+                f"{where} holds {kind} cells, but the schema says {declared}; convert them, or change the schema."
+            )
+        seconds, missing = _seconds(cells, None if aware else zone)
+        seconds[missing] = np.nan
+        return seconds / (86_400 if calendar == "date" else 1), missing
+
+    numbers, missing = by_type(column, read, (np.nan, np.False_))
+    return numbers, missing
+
+
+def _written_instants(
+    cells: pa.ChunkedArray, where: str, calendar: Calendar, zone: str | None, format: str | None
+) -> tuple[Floats, Flags]:
+    """As :func:`column_instants`, for texts."""
+    distinct, indices = by_dictionary(cells, where)
+    numbers = np.full(len(distinct) + 1, np.nan)
+    absent = np.ones(len(distinct) + 1, bool)
+    for i, text in enumerate(distinct):
+        absent[i] = text is None or text in MISSING_TEXT
+        with contextlib.suppress(ValueError, OverflowError):
+            numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone, format)
+    return numbers[indices], absent[indices]
+
+
+def _seconds(column: pa.ChunkedArray, zone: str | None) -> tuple[Floats, Flags]:
+    """Seconds of dates or times, read in a time zone if they have none, and which are missing.
+
+    No date is too far away: Arrow's own conversion to another unit would wrap around.
+    """
+    kind = column.type
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    whole = column.cast(pa.int32()) if kind.bit_width == 32 else column
+    ticks = pc.fill_null(whole.cast(pa.int64()), 0).to_numpy()
+    if getattr(kind, "unit", None) == "ns":
+        ticks, each = ticks // 1000, 1
+    else:
+        each = (
+            86_400_000_000
+            if pa.types.is_date32(kind)
+            else MICROSECONDS[getattr(kind, "unit", "ms")]
+        )
+    near = (ticks <= FAR // each) & (ticks >= -FAR // each)
+    moments = np.where(near, ticks, 0) * each
+    if zone is not None:
+        # An hour that clocks repeat counts as the first one; an hour that they skip counts as the
+        # one after.
+        local = pa.array(moments, pa.timestamp("us"))
+        there = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
+        moments = there.cast(pa.int64()).to_numpy()
+    return np.where(near, moments / 1e6, ticks * (each / 1e6)), missing
+
+
+def present_codes(codes: npt.NDArray[np.integer], present: int) -> pa.Array:
+    """Codes below ``present``, null instead of the others [int64]."""
+    return pa.array(codes.astype(np.int64), mask=codes >= present)

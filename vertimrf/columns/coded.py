@@ -1,0 +1,112 @@
+"""Codes: a column that has the whole numbers 0 to codes - 1, as data sets that are encoded already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import SchemaError
+from .column import Attribute, Value, no_domain
+from .listed import codes_among, nearest_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ..arrays import Floats
+    from .column import Encode
+
+
+@dataclass(frozen=True, repr=False)
+class Coded(Attribute):
+    """An attribute whose column has the codes 0 to ``codes`` - 1.
+
+    Attributes:
+        codes: number of codes.
+    """
+
+    codes: int = 0
+
+    kind: ClassVar[str] = "integer"
+
+    def _check(self, where: str) -> None:
+        if not self.codes:
+            raise no_domain(where)
+        if type(self.codes) is not int or self.codes < 1:
+            raise SchemaError(
+                f"{where} has {self.codes!r} codes; it needs a whole number of at least 1."
+            )
+
+    @property
+    def _domain(self) -> str:
+        return f"codes 0 to {self.codes - 1}"
+
+    @property
+    def present(self) -> int:
+        """See :class:`Attribute`."""
+        return self.codes
+
+    def _text(self, code: int) -> str:
+        return repr(code)
+
+    def _label(self, code: int) -> str:
+        return str(code)
+
+    @property
+    def remedy(self) -> str:
+        """See :class:`Attribute`."""
+        return f"the codes are 0 to {self.codes - 1}: correct the values or the schema"
+
+    @property
+    def found(self) -> str:
+        """See :class:`Attribute`."""
+        return self._domain
+
+    def near(self, value: Any) -> str:
+        """See :class:`Attribute`."""
+        return nearest_of(range(self.codes), value)
+
+    def codes_of(self, value: Value) -> list[int]:
+        """See :class:`Attribute`."""
+        return codes_among(self.name, range(self.codes), value)
+
+    def spans(self) -> list[tuple[float, float, bool]]:
+        """See :class:`Attribute`."""
+        return [(code, code, False) for code in range(self.codes)]
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """See :class:`Attribute`."""
+        values = np.arange(self.codes, dtype=np.float64)
+        return values, values
+
+    @property
+    def digits(self) -> int | None:
+        """See :class:`Attribute`."""
+        return 0
+
+    def encoder(self, where: str) -> Encode:
+        """See :class:`Attribute`."""
+        from .cells import coded_encoder
+
+        return coded_encoder(self, where)
+
+    def original(
+        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
+    ) -> Floats | None:
+        """See :class:`Attribute`."""
+        return None
+
+    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+        """See :class:`Attribute`."""
+        from .cells import present_codes
+
+        return present_codes(codes, self.present)
+
+    def sdv(self) -> dict[str, str]:
+        """See :class:`Attribute`."""
+        return {"sdtype": "categorical"}
+
+    def _written(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,610 @@
+"""An attribute and its public domain: what every kind of column can be asked.
+
+The rest of the house asks an attribute, and never what kind it is. Reading and writing Arrow's
+arrays (:mod:`vertimrf.columns.cells`, :mod:`vertimrf.columns.inside`) is imported when asked, so
+that planning loads no tables.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import SchemaError
+from .calendar import Calendar, calendar_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ..arrays import Flags, Floats, Int32s
+    from .inside import Span
+
+    Encode = Callable[[pa.ChunkedArray], Int32s]
+
+Value = str | int | float | bool
+# Limits of a condition, by name, as a schema file has them.
+Limits = Sequence[tuple[str, Value]]
+# Codes are uint16, and one value means "no code".
+MAX_SIZE = 65_535
+# Cells of text columns that mean a missing value, unless an attribute lists them as values.
+MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+# Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
+PRIVATE = "private"
+# The source of a domain that was read off data.
+DRAFTED = "data"
+# Keys of a schema file, in the order in which they are written.
+KEYS = (
+    *("name", "values", "codes", "edges", "integral", "clamp", "missing", "other", "ordered"),
+    *("resolution", "calendar", "timezone", "format", "source"),
+)
+# Limits of a condition by their names.
+LOWEST, HIGHEST = ("from", "above"), ("below", "to")
+FLAGS = ("integral", "clamp", "missing", "ordered")
+
+
+@dataclass(frozen=True)
+class Attribute(ABC):
+    """An attribute and its domain.
+
+    Codes number the values, or bins, in order. A missing value has the last code.
+
+    Attributes:
+        name: column name.
+        missing: missing values are a category, instead of being an error.
+        source: where the domain is from, such as "codebook"; "data" if it was drafted.
+        kind: name of the kind, for sentences.
+        noun: what a code stands for, for sentences.
+        holds_numbers: whether values are numbers, dates or times.
+        format: how texts are written, see the kinds; None for the usual way.
+        step: values are multiples of it; 0 if they are not, or listed.
+        instants: of dates and times, their calendar and their time zone; None of other values.
+        limits: of numbers within public bounds, these; None of values that are listed.
+    """
+
+    name: str
+    missing: bool = field(default=False, kw_only=True)
+    source: str | None = field(default=None, compare=False, kw_only=True)
+
+    kind: ClassVar[str]
+    noun: ClassVar[str] = "value"
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        self._check(f"Attribute {self.name!r}")
+        if self.size > MAX_SIZE:
+            raise SchemaError(
+                f"Attribute {self.name!r} has {self.size:,} codes; at most {MAX_SIZE:,} are possible, use wider bins or 'other'."
+            )
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self._domain}{', or missing' * self.missing}>"
+
+    @abstractmethod
+    def _check(self, where: str) -> None:
+        """Check the domain; ``where`` begins the sentence of an error."""
+
+    @property
+    @abstractmethod
+    def _domain(self) -> str:
+        """The domain in a few words."""
+
+    @property
+    @abstractmethod
+    def present(self) -> int:
+        """Number of codes, without that of missing values."""
+
+    @property
+    def size(self) -> int:
+        """Number of codes, including that of missing values."""
+        return self.present + self.missing
+
+    @property
+    def ordered(self) -> bool:
+        """Whether adjacent codes are similar."""
+        return True
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether values are numbers, dates or times."""
+        return True
+
+    @property
+    def format(self) -> str | None:
+        """How texts are written; None for the usual way."""
+        return None
+
+    @property
+    def other(self) -> Value | None:
+        """The value that replaces all unlisted ones, or None."""
+        return None
+
+    @property
+    def step(self) -> float:
+        """Values are multiples of it; 0 if they are not, or are listed."""
+        return 0.0
+
+    @property
+    def instants(self) -> tuple[Calendar, str | None] | None:
+        """Of dates and times, their calendar and their time zone; None of other values."""
+        return None
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The public bounds that numbers lie within; None if values are listed."""
+        return None
+
+    @property
+    def bounds_text(self) -> str:
+        """The limits as a text."""
+        return ""
+
+    @property
+    def clamp(self) -> bool:
+        """Whether values beyond the limits count as the nearest one."""
+        return False
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The least and the greatest number."""
+        low, high = self.ends()
+        return float(low.min()), float(high.max())
+
+    @property
+    def other_code(self) -> int | None:
+        """The code of ``other``, or None."""
+        return None
+
+    def bare(self) -> Attribute:
+        """The attribute with values written as in conditions, and without a place for others."""
+        return self
+
+    def as_written(self) -> Attribute:
+        """The attribute of synthetic rows, whose values have no format."""
+        return self
+
+    def binned_as(self, numbers: Floats) -> Attribute:
+        """The attribute with bins for these numbers, or missing [shape=(n,), float64]."""
+        raise NotImplementedError
+
+    # Texts.
+
+    def code_text(self, code: int) -> str:
+        """The value or bin of a code as text."""
+        return "missing" if code == self.present else self._text(code)
+
+    def label(self, code: int) -> str:
+        """A value, or the lower edge of a bin, as a short text."""
+        return "missing" if code == self.present else self._label(code)
+
+    @abstractmethod
+    def _text(self, code: int) -> str: ...
+
+    @abstractmethod
+    def _label(self, code: int) -> str: ...
+
+    @property
+    @abstractmethod
+    def remedy(self) -> str:
+        """What to do about values outside the domain."""
+
+    @property
+    @abstractmethod
+    def found(self) -> str:
+        """What a search for the domain has found, in a few words."""
+
+    @abstractmethod
+    def near(self, value: Any) -> str:
+        """Words on the values that the attribute has near another one."""
+
+    # Conditions and rules.
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is listed."""
+        return False
+
+    def has_text(self, text: str) -> bool:
+        """Whether a value is listed that is written so."""
+        return False
+
+    @abstractmethod
+    def codes_of(self, value: Value) -> list[int]:
+        """The code of a value, or the bin that contains no other value.
+
+        Raises:
+            SchemaError: there is no such value.
+        """
+
+    def limit(self, text: str) -> str | float:
+        """A limit of a condition from its text: a number if it spells one, else the text."""
+        number = parse(text)
+        return text.strip() if number != number else number
+
+    def number(self, limit: Value) -> float:
+        """A limit of a condition as a number; of an attribute with a step, in steps.
+
+        Raises:
+            SchemaError: it is no number, date or time as the attribute holds.
+        """
+        number = np.nan
+        if not isinstance(limit, bool | str):
+            try:
+                number = float(limit)
+            except OverflowError:
+                number = np.inf
+        if not np.isfinite(number):
+            raise SchemaError(f"{limit!r} is no number, which {self.name!r} holds.")
+        return number
+
+    def interval(self, limits: Limits) -> tuple[float, float, bool, bool]:
+        """The lower and the upper limit, and whether either is excluded; as :meth:`number`.
+
+        Raises:
+            SchemaError: a limit is no number, date or time as the attribute holds.
+        """
+        low, high = -math.inf, math.inf
+        low_open = high_open = False
+        for key, limit in limits:
+            number = self.number(limit)
+            if key in LOWEST:
+                low, low_open = number, key == "above"
+            else:
+                high, high_open = number, key == "below"
+        return low, high, low_open, high_open
+
+    def between(self, limits: Limits) -> tuple[list[int], list[int]]:
+        """Codes whose values all lie within limits, and codes of which only some do."""
+        low, high, low_open, high_open = self.interval(limits)
+        every, some = [], []
+        for code, (first, last, last_open) in enumerate(self.spans()):
+            # The intersection of the bin and the limits.
+            begin, end = max(first, low), min(last, high)
+            begin_open = low_open and low >= first
+            end_open = (high_open and high <= last) or (last_open and last <= high)
+            if (begin, end, begin_open, end_open) == (first, last, False, last_open):
+                every.append(code)
+            elif self._holds_any(begin, end, begin_open, end_open):
+                some.append(code)
+        return every, some
+
+    def _holds_any(self, begin: float, end: float, begin_open: bool, end_open: bool) -> bool:
+        """Whether there is a value from begin to end."""
+        if begin >= end:
+            return begin == end and not (begin_open or end_open)
+        if self.dense:
+            return True
+        # Values are whole numbers of steps, or the span is one value.
+        return (
+            math.floor(begin) + 1 <= math.ceil(end) - 1
+            or not (begin_open or begin % 1)
+            or not (end_open or end % 1)
+        )
+
+    @abstractmethod
+    def spans(self) -> list[tuple[float, float, bool]]:
+        """First and last value of every code except that of missing values, and whether the last is
+        excluded. Of an attribute with a step, they count steps.
+        """
+
+    @property
+    def dense(self) -> bool:
+        """Whether there is a value between any two others of a bin."""
+        return False
+
+    @abstractmethod
+    def ends(self) -> tuple[Floats, Floats]:
+        """The least and the greatest value of every code that is no missing value
+        [each shape=(codes,), float64].
+        """
+
+    def nearest(self, limits: Floats, *, strict: bool = False, up: bool = True) -> Floats:
+        """The value nearest to a limit, on one side of it. Bounds do not count.
+
+        Args:
+            limits: the limits [shape=(n,), float64].
+            strict: whether the limit itself is excluded.
+            up: whether values are at or above the limit, or at or below it.
+
+        Returns:
+            The values, infinite where no value is on that side [shape=(n,), float64].
+        """
+        sign = 1.0 if up else -1.0
+        values = np.append(np.sort(sign * self.ends()[0]), np.inf)
+        place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
+        nearest: Floats = sign * values[place]
+        return nearest
+
+    @property
+    @abstractmethod
+    def digits(self) -> int | None:
+        """Decimals of the numbers; None if they have any number of them."""
+
+    def within(
+        self, limits: Limits, counts: Callable[[], Floats]
+    ) -> tuple[Sequence[int], Span | None] | None:
+        """The codes of which some numbers lie within limits, and these limits.
+
+        None if values are listed, so that a limit cuts no bin.
+
+        Args:
+            limits: of a condition.
+            counts: gives the records of the codes in a model [shape=(size,)].
+        """
+        return None
+
+    # Cells to codes.
+
+    @abstractmethod
+    def encoder(self, where: str) -> Encode:
+        """A function from pieces of a column to codes, MISSING or OUTSIDE [shape=(n,), int32].
+
+        Args:
+            where: names the column in errors.
+        """
+
+    def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
+        """A column as numbers.
+
+        Returns:
+            Numbers, NaN for cells without one [shape=(n,), float64]; and which cells are missing
+            [shape=(n,), bool]. Any other NaN is a cell that is not a number.
+
+        Raises:
+            SchemaError: the cells have a type that the attribute cannot have.
+        """
+        from .cells import column_numbers
+
+        return column_numbers(column, where, self.kind, self.format)
+
+    @abstractmethod
+    def original(
+        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
+    ) -> Floats | None:
+        """The numbers of a column and of its codes, NaN where one is missing; None if it has none."""
+
+    # Codes to values.
+
+    def span(self, counts: npt.NDArray[np.number]) -> Span | None:
+        """Where numbers are drawn for codes; None if a code is a value.
+
+        Args:
+            counts: records of each code.
+        """
+        return None
+
+    def shares(self, span: Span) -> Floats:
+        """Share of each bin's records that are drawn within a span [shape=(bins,), float64]."""
+        raise NotImplementedError
+
+    def drawn(self, codes: npt.NDArray[np.integer], span: Span, rng: np.random.Generator) -> Floats:
+        """Numbers drawn for codes, NaN where they are missing [shape=(n,), float64]."""
+        raise NotImplementedError
+
+    def coded_numbers(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> Floats:
+        """The numbers of codes, NaN for a missing value; ``drawn`` are those that :meth:`drawn` gave."""
+        if drawn is not None:
+            return drawn
+        numbers: Floats = np.append(self.ends()[0], np.nan)[codes]
+        return numbers
+
+    @abstractmethod
+    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+        """Values of codes as an Arrow array, missing ones null; ``drawn`` as :meth:`coded_numbers`."""
+
+    def typed(self, numbers: Floats) -> pa.Array:
+        """Numbers that keep an equation as values, null where they are NaN [length n]."""
+        raise NotImplementedError
+
+    def sums(self, name: str, edges: tuple[float, float], missing: bool) -> Attribute:
+        """The domain of a column of dates or times, these and a number of days or seconds."""
+        raise NotImplementedError
+
+    # Files.
+
+    @abstractmethod
+    def sdv(self) -> dict[str, str]:
+        """What SDV's metadata say of the column."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The attribute as the mapping that a schema file holds; parts at their defaults are left
+        out.
+        """
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        defaults = {part.name: part.default for part in fields(self)}
+        parts = {key: value for key, value in parts.items() if value != defaults[key]}
+        parts |= self._written()
+        return {key: parts[key] for key in KEYS if key in parts}
+
+    @abstractmethod
+    def _written(self) -> dict[str, Any]:
+        """The parts of :meth:`to_json` that are written in another way than they are stored."""
+
+    @classmethod
+    def from_json(cls, data: Any) -> Attribute:
+        """Read the mapping of a schema file; ``bounds`` and ``bins`` (a number of equally wide
+        ones, or a unit of the calendar) may stand for ``edges``, and the edges' kind for
+        ``calendar``.
+
+        Raises:
+            SchemaError: unknown or contradicting keys, or parts that do not make a domain.
+        """
+        from .read import read_attribute
+
+        return read_attribute(data)
+
+    # The kinds.
+
+    @staticmethod
+    def categorical(
+        name: str,
+        values: Iterable[Value],
+        *,
+        missing: bool = False,
+        other: Value | None = None,
+        ordered: bool = False,
+    ) -> Attribute:
+        """An attribute with listed values.
+
+        Args:
+            name: column name.
+            values: the values, all text, all numbers or all true/false.
+            missing: whether missing values are a category, not an error.
+            other: replaces every value that is not listed.
+            ordered: whether adjacent values are similar.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
+        from .listed import Listed
+
+        listed = tuple(map(plain, values))
+        return Listed(name, listed, missing=missing, other=other, ordered=ordered)
+
+    @staticmethod
+    def integer(name: str, codes: int, *, missing: bool = False) -> Attribute:
+        """An attribute whose column has the codes 0 to ``codes`` - 1.
+
+        Args:
+            name: column name.
+            codes: number of codes.
+            missing: whether missing values are a category, not an error.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
+        from .coded import Coded
+
+        return Coded(name, codes, missing=missing)
+
+    @staticmethod
+    def numeric(
+        name: str,
+        edges: Iterable[float],
+        *,
+        integral: bool = False,
+        resolution: float | None = None,
+        clamp: bool = False,
+        missing: bool = False,
+        format: str | None = None,
+    ) -> Attribute:
+        """A numeric attribute with public bin edges.
+
+        Args:
+            name: column name.
+            edges: bin edges, increasing; the last bin includes its upper edge.
+            integral: whether values are whole numbers.
+            resolution: values are multiples of it; None if they are not.
+            clamp: whether values outside the edges count as the nearest edge.
+            missing: whether missing values are a category, not an error.
+            format: how texts are written.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
+        from .numbers import Numbers
+
+        return Numbers(
+            name,
+            tuple(edges),
+            integral=integral,
+            resolution=resolution,
+            clamp=clamp,
+            missing=missing,
+            format=format,
+        )
+
+    @staticmethod
+    def temporal(
+        name: str,
+        calendar: Calendar,
+        edges: Iterable[Any],
+        *,
+        timezone: str | None = None,
+        resolution: float | None = None,
+        clamp: bool = False,
+        missing: bool = False,
+        format: str | None = None,
+    ) -> Attribute:
+        """Dates, times of day or timestamps with public bin edges.
+
+        Args:
+            name: column name.
+            calendar: "date", "time" or "timestamp".
+            edges: bin edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
+            timezone: IANA name of the time zone of timestamps; None for local time.
+            resolution: values are multiples of it; None if they are not.
+            clamp: whether values outside the edges count as the nearest edge.
+            missing: whether missing values are a category, not an error.
+            format: how texts are written.
+
+        Raises:
+            SchemaError: the parts are no valid domain.
+        """
+        from .dates import Dates, instants
+
+        return Dates(
+            name,
+            instants(name, calendar, edges, timezone),
+            clamp=clamp,
+            missing=missing,
+            resolution=resolution,
+            calendar=calendar,
+            timezone=timezone,
+            format=format,
+        )
+
+
+def check_name(name: Any) -> None:
+    """Check an attribute's name.
+
+    Raises:
+        SchemaError: it is empty or no text.
+    """
+    if not isinstance(name, str) or not name:
+        raise SchemaError(
+            f"An attribute's name is {name!r}; give every attribute a non-empty text name."
+        )
+    if not is_text(name):
+        raise SchemaError(f"An attribute's name is {name!r}, which is no text; correct it.")
+
+
+def no_domain(where: str, given: Sequence[str] = ()) -> SchemaError:
+    """The error about an attribute with no domain, or with several."""
+    return SchemaError(
+        f"{where} has {' and '.join(given) or 'no domain, or an empty one'}; "
+        "give it exactly one of values, codes, edges, or bounds with bins."
+    )
+
+
+def plain(value: Any) -> Any:
+    """Convert dates and times to text, and values of NumPy to plain ones."""
+    value = getattr(value, "item", lambda: value)()
+    return value if calendar_of(value) is None else value.isoformat()
+
+
+def folded(text: str) -> str:
+    """What texts share that differ by case and surrounding spaces alone."""
+    return text.strip().casefold()
+
+
+def is_text(value: str) -> bool:
+    """Whether a text has no surrogates, which JSON can escape and UTF-8 cannot encode."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def parse(text: str) -> float:
+    """The number that a text spells, or NaN."""
+    try:
+        return float(text) if "_" not in text else np.nan
+    except ValueError:
+        return np.nan
+
+
+def decimals(number: Any) -> int:
+    """Decimals of a number, at most 12."""
+    return len(f"{number:.12f}".rstrip("0").partition(".")[2])

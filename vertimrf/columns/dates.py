@@ -1,0 +1,182 @@
+"""Dates, times of day and timestamps: numbers with another reader and writer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from ..arrays import Flags, Floats
+from ..errors import SchemaError
+from .calendar import CALENDARS, Calendar, to_number, to_text
+from .column import Attribute, Value
+from .numbers import Numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How texts are written without a format.
+ISO = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "timestamp": "%Y-%m-%d %H:%M:%S"}
+
+
+@dataclass(frozen=True, repr=False)
+class Dates(Numbers):
+    """An attribute of dates, times of day or timestamps.
+
+    Edges are numbers of :mod:`vertimrf.columns.calendar`: days of dates, else seconds. The
+    resolution is 1 by default.
+
+    Attributes:
+        calendar: "date", "time" or "timestamp".
+        timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna"; None for local
+            time.
+        format: how texts are written, in the codes of ``datetime.strptime``, such as "%d/%m/%Y";
+            None for ISO 8601.
+    """
+
+    calendar: Calendar = field(kw_only=True)
+    timezone: str | None = field(default=None, kw_only=True)
+
+    def _check_grid(self, where: str) -> None:
+        if self.calendar not in CALENDARS:
+            raise SchemaError(
+                f"{where} has the calendar {self.calendar!r}; use one of {', '.join(CALENDARS)}."
+            )
+        if self.timezone is not None:
+            if self.calendar != "timestamp":
+                raise no_timezone(where)
+            check_zone(self.name, self.timezone)
+        super()._check_grid(where)
+        if self.resolution is not None and self.resolution != int(self.resolution):
+            raise SchemaError(
+                f"{where}: resolution is {self.resolution!r}; that of dates and times is a whole number."
+            )
+        if self.integral:
+            raise SchemaError(
+                f"{where} is integral and has a resolution or a calendar; give it one of them."
+            )
+
+    def _check_format(self, where: str) -> None:
+        if self.format is not None and not (isinstance(self.format, str) and "%" in self.format):
+            raise SchemaError(
+                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
+            )
+
+    def _check_range(self, where: str) -> None:
+        try:
+            _ = [
+                to_text(self.calendar, edge, self.timezone)
+                for edge in (min(self.edges), max(self.edges))
+            ]
+        except (OverflowError, ValueError, OSError):
+            raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
+
+    @property
+    def step(self) -> float:
+        """See :class:`Attribute`."""
+        return self.resolution or 1.0
+
+    @property
+    def counts(self) -> bool:
+        """See :class:`Numbers`."""
+        return True
+
+    @property
+    def instants(self) -> tuple[Calendar, str | None]:
+        """See :class:`Attribute`."""
+        return self.calendar, self.timezone
+
+    def edge_text(self, index: int) -> str:
+        """See :class:`Numbers`."""
+        return to_text(self.calendar, self.edges[index], self.timezone)
+
+    def limit(self, text: str) -> str | float:
+        """See :class:`Attribute`."""
+        return text.strip()
+
+    def number(self, limit: Value) -> float:
+        """See :class:`Attribute`."""
+        try:
+            number = to_number(self.calendar, limit, self.timezone)
+        except (ValueError, TypeError, AttributeError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise SchemaError(f"{limit!r} is no {self.calendar}, which {self.name!r} holds.")
+        return self._steps(number)
+
+    def sums(self, name: str, edges: tuple[float, float], missing: bool) -> Attribute:
+        """See :class:`Attribute`."""
+        return replace(self, name=name, edges=edges, resolution=None, clamp=True, missing=missing)
+
+    def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
+        """See :class:`Attribute`."""
+        from .cells import column_instants
+
+        return column_instants(column, where, self.calendar, self.timezone, self.format)
+
+    def typed(self, numbers: Floats) -> pa.Array:
+        """See :class:`Attribute`."""
+        import pyarrow as pa
+
+        missing = np.isnan(numbers)
+        whole = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+        if self.calendar == "timestamp":
+            return whole.cast(pa.timestamp("s", tz=self.timezone))
+        return whole.cast(pa.int32()).cast(
+            pa.date32() if self.calendar == "date" else pa.time32("s")
+        )
+
+    def sdv(self) -> dict[str, str]:
+        """See :class:`Attribute`."""
+        return {"sdtype": "datetime", "datetime_format": self.format or ISO[self.calendar]}
+
+    def _written(self) -> dict[str, Any]:
+        texts = [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
+        return {"edges": texts, "calendar": self.calendar}
+
+
+def no_timezone(where: str) -> SchemaError:
+    """The error about a time zone of something else than timestamps."""
+    return SchemaError(f"{where} has a timezone, which only timestamps can have; remove it.")
+
+
+def check_zone(name: str, timezone: Any) -> None:
+    """Check the name of a time zone.
+
+    Raises:
+        SchemaError: there is no such zone.
+    """
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):
+        raise SchemaError(
+            f"Attribute {name!r}: no time zone is called {timezone!r}; use a name as 'Europe/Vienna'."
+        ) from None
+
+
+def instants(
+    name: str, calendar: Calendar, values: Iterable[Any], timezone: str | None
+) -> tuple[float, ...]:
+    """Convert dates or times to numbers.
+
+    Raises:
+        SchemaError: one is of another calendar, or there is no such zone.
+    """
+    if timezone is not None:
+        check_zone(name, timezone)
+    try:
+        numbers = tuple(
+            float(v) if type(v) in (int, float) else to_number(calendar, v, timezone)
+            for v in values
+        )
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("one is no finite number")
+        return numbers
+    except (ValueError, TypeError, AttributeError, OSError, OverflowError) as error:
+        raise SchemaError(
+            f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error})."
+        ) from None

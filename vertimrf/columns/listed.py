@@ -1,0 +1,210 @@
+"""Listed values: texts, numbers or true/false, each with a code."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import SchemaError
+from .column import MAX_SIZE, Attribute, Value, decimals, is_text, no_domain, parse
+from .numbers import MAX_DECIMALS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ..arrays import Floats
+    from .column import Encode
+
+
+@dataclass(frozen=True, repr=False)
+class Listed(Attribute):
+    """An attribute with listed values.
+
+    Attributes:
+        values: the values as in the file, all text, all numbers or all true/false.
+        other: replaces every value that is not listed; appended to ``values`` if not among them.
+        ordered: adjacent codes are similar.
+    """
+
+    values: tuple[Value, ...] = ()
+    other: Value | None = field(default=None, kw_only=True)
+    ordered: bool = field(default=False, kw_only=True)
+
+    kind: ClassVar[str] = "categorical"
+
+    def _check(self, where: str) -> None:
+        values = tuple(self.values)
+        if not values:
+            raise no_domain(where)
+        kinds = {type(value) for value in values} | (
+            {type(self.other)} if self.other is not None else set()
+        )
+        # The checks below take time, and a schema may come from anyone.
+        if len(values) > MAX_SIZE:
+            raise SchemaError(
+                f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'."
+            )
+        if any(isinstance(value, int) and abs(value) >= 1 << 63 for value in (*values, self.other)):
+            raise SchemaError(
+                f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text."
+            )
+        if not all(is_text(value) for value in (*values, self.other) if isinstance(value, str)):
+            raise SchemaError(f"{where}: a value is no text; correct it.")
+        if kinds == {int, float}:
+            values, kinds = tuple(map(float, values)), {float}
+        numbers = kinds == {float}
+        finite = not numbers or all(math.isfinite(float(value)) for value in values)
+        if len(kinds) > 1 or not kinds <= {str, int, float, bool} or not finite:
+            raise SchemaError(
+                f"{where}: values and 'other' must be all text, all finite numbers or all true/false."
+            )
+        if self.other is not None and self.other not in values:
+            values = (*values, self.other)
+        object.__setattr__(self, "values", values)
+        if len(set(values)) < len(values):
+            twice = next(value for i, value in enumerate(values) if value in values[:i])
+            raise SchemaError(f"{where} lists the value {twice!r} twice; list it once.")
+
+    @property
+    def _domain(self) -> str:
+        return f"{self.present:,} values"
+
+    @property
+    def present(self) -> int:
+        """See :class:`Attribute`."""
+        return len(self.values)
+
+    @property
+    def holds_numbers(self) -> bool:
+        """See :class:`Attribute`."""
+        return not isinstance(self.values[0], str | bool)
+
+    @property
+    def other_code(self) -> int | None:
+        """See :class:`Attribute`."""
+        return None if self.other is None else self.values.index(self.other)
+
+    def bare(self) -> Attribute:
+        """See :class:`Attribute`."""
+        return replace(self, other=None)
+
+    def _text(self, code: int) -> str:
+        return repr(self.values[code])
+
+    def _label(self, code: int) -> str:
+        return str(self.values[code])
+
+    @property
+    def remedy(self) -> str:
+        """See :class:`Attribute`."""
+        return "correct the values, list them in the schema, or give it an 'other'"
+
+    @property
+    def found(self) -> str:
+        """See :class:`Attribute`."""
+        return f"{len(self.values) - 1} values, {self.other!r} for the rest"
+
+    def near(self, value: Any) -> str:
+        """See :class:`Attribute`."""
+        return nearest_of(self.values, value)
+
+    def has(self, value: Any) -> bool:
+        """See :class:`Attribute`."""
+        return value in self.values
+
+    def has_text(self, text: str) -> bool:
+        """See :class:`Attribute`."""
+        return text in map(str, self.values)
+
+    def codes_of(self, value: Value) -> list[int]:
+        """See :class:`Attribute`."""
+        return codes_among(self.name, self.values, value)
+
+    def number(self, limit: Value) -> float:
+        """See :class:`Attribute`."""
+        if isinstance(limit, bool | str) or isinstance(self.values[0], bool | str):
+            raise SchemaError(
+                f"{self.name!r} has no numbers that {limit!r} could be a limit of; list its values."
+            )
+        return super().number(limit)
+
+    def spans(self) -> list[tuple[float, float, bool]]:
+        """See :class:`Attribute`."""
+        return [(float(value), float(value), False) for value in self.values]
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """See :class:`Attribute`."""
+        values = np.array(self.values, float)
+        return values, values
+
+    @property
+    def digits(self) -> int | None:
+        """See :class:`Attribute`."""
+        digits = max(map(decimals, self.values))
+        return digits if digits <= MAX_DECIMALS else None
+
+    def encoder(self, where: str) -> Encode:
+        """See :class:`Attribute`."""
+        from .cells import listed_encoder
+
+        return listed_encoder(self.values, self.other, where)
+
+    def original(
+        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
+    ) -> Floats | None:
+        """See :class:`Attribute`."""
+        if not self.holds_numbers:
+            return None
+        numbers: Floats = np.array([*map(float, self.values), *[np.nan] * self.missing])[codes]
+        return numbers
+
+    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+        """See :class:`Attribute`."""
+        import pyarrow as pa
+
+        from .cells import present_codes
+
+        return pa.array(list(self.values)).take(present_codes(codes, self.present))
+
+    def sdv(self) -> dict[str, str]:
+        """See :class:`Attribute`."""
+        boolean = isinstance(self.values[0], bool)
+        return {"sdtype": "boolean" if boolean else "categorical"}
+
+    def _written(self) -> dict[str, Any]:
+        return {"values": list(self.values)}
+
+
+def codes_among(name: str, listed: Sequence[Value], value: Value) -> list[int]:
+    """The places of a value among listed ones; true is no number.
+
+    Raises:
+        SchemaError: it is not listed.
+    """
+    numbers = not isinstance(value, bool | str)
+    codes = [
+        code
+        for code, one in enumerate(listed)
+        if one == value
+        and (numbers if not isinstance(one, bool | str) else type(one) is type(value))
+    ]
+    if not codes:
+        raise SchemaError(f"{value!r} is no value of {name!r} in the schema.")
+    return codes
+
+
+def nearest_of(values: Sequence[Any], value: Any) -> str:
+    """Words on the listed values nearest to another one."""
+    number = parse(str(value))
+    if isinstance(values[0], str | bool) or number != number:
+        by_text = {str(one).lower(): one for one in values}
+        near = [by_text[t] for t in difflib.get_close_matches(str(value).lower(), by_text, 3, 0.0)]
+    else:
+        near = sorted(values, key=lambda one: abs(float(one) - number))[:3]
+    return f"the nearest values are {', '.join(map(repr, near))}"

@@ -1,0 +1,283 @@
+"""Private domains: bins or values that a search with noise finds.
+
+- Bins follow from noisy histograms (:mod:`.number_range`).
+- A value is listed if its noisy count exceeds a threshold that one person's records reach with
+  probability delta at most.
+
+Every figure that is read from the data is an event.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..arrays import Flags, Floats, Integers
+from ..errors import SchemaError
+from ..privacy.events import Event, GeometricEvent, ThresholdEvent
+from ..privacy.ledger import Kind
+from .column import MAX_SIZE, PRIVATE, Attribute, Value
+from .listed import Listed
+from .number_range import find_edges
+from .numbers import Numbers
+from .read import read_attribute
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..privacy.noise import KeyedNoise
+
+# Default of `most`: bins and values of a private domain.
+BINS, VALUES = 16, 256
+OTHER = "other"
+DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Search:
+    """What one search with noise may spend.
+
+    Attributes:
+        epsilon: its budget.
+        delta: probability that a value of one person alone is listed.
+        sensitivity: most rows of a person.
+        noise: noise source.
+    """
+
+    epsilon: float
+    delta: float
+    sensitivity: int
+    noise: KeyedNoise
+
+
+@dataclass(frozen=True)
+class PrivateDomain(ABC):
+    """The public knowledge of an attribute whose domain is private.
+
+    Attributes:
+        known: the attribute with all that is public.
+        most: largest number of bins or values.
+        asked: the section of the schema file. It identifies a domain that was found before.
+        looked_for, kind: what a search finds, in words and in the ledger.
+        needs_delta: whether a search spends delta.
+    """
+
+    known: Attribute
+    most: int
+    asked: Mapping[str, Any]
+
+    looked_for: ClassVar[str]
+    kind: ClassVar[Kind]
+    needs_delta: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute."""
+        return self.known.name
+
+    @property
+    @abstractmethod
+    def unknown(self) -> Attribute:
+        """The attribute if the search was without result: its values are missing or ``other``."""
+
+    @property
+    def wanted(self) -> str:
+        """What a valid cell is, for sentences."""
+        return "a value"
+
+    @abstractmethod
+    def cells(self, column: pa.ChunkedArray, where: str) -> tuple[Any, Flags, Flags]:
+        """What a search reads of a column, which cells are missing, and which are not valid."""
+
+    @abstractmethod
+    def find(self, cells: Any, search: Search) -> tuple[Attribute | None, list[Event]]:
+        """Find the domain with noise.
+
+        Args:
+            cells: from :meth:`cells`.
+            search: what it may spend.
+
+        Returns:
+            The attribute, None if nothing was significant, and what was spent.
+        """
+
+    @staticmethod
+    def from_json(asked: Mapping[str, Any]) -> PrivateDomain:
+        """Read a section of a schema file that has private bins or values.
+
+        Args:
+            asked: the section, with ``bins = "private"`` or ``values = "private"``.
+
+        Raises:
+            SchemaError: the section has keys that do not fit a private domain.
+        """
+        parts = dict(asked)
+        name = parts.get("name", "")
+        numeric = parts.get("bins") == PRIVATE
+        most = parts.pop("most", BINS if numeric else VALUES)
+        if type(most) is not int or not 2 <= most <= MAX_SIZE // 2:
+            raise SchemaError(
+                f"Attribute {name!r}: most is {most!r}; write how many bins or values there may be, 2 or more."
+            )
+        others = ("values", "codes", "edges") if numeric else ("bins", "bounds", "codes", "edges")
+        if given := [key for key in others if key in parts]:
+            raise SchemaError(
+                f"Attribute {name!r} has private {'bins' if numeric else 'values'} as well as {given[0]}; give one of them."
+            )
+        return (
+            PrivateNumbers.of(parts, most, asked)
+            if numeric
+            else PrivateValues.of(parts, most, asked)
+        )
+
+
+@dataclass(frozen=True)
+class PrivateNumbers(PrivateDomain):
+    """Numbers, dates or times of which bounds and bins are searched.
+
+    Attributes:
+        known: the attribute with a single bin, between public bounds if there are any.
+        bounded: whether there are public bounds.
+    """
+
+    known: Numbers
+    bounded: bool = field(kw_only=True)
+
+    looked_for: ClassVar[str] = "bounds and bins"
+    kind: ClassVar[Kind] = Kind.EDGES
+    needs_delta: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, parts: dict[str, Any], most: int, asked: Mapping[str, Any]) -> PrivateNumbers:
+        """See :meth:`PrivateDomain.from_json`; ``parts`` without ``most``."""
+        bounded = "bounds" in parts
+        if parts.get("calendar") == "time" and not bounded:
+            # The bounds of a day are public.
+            parts["bounds"], bounded = [0, DAY_SECONDS], True
+        if bounded:
+            parts["bins"] = 1
+        else:
+            del parts["bins"]
+            step = parts.get("resolution")
+            parts["edges"] = [0, step if isinstance(step, int | float) and step > 1 else 1]
+        known = read_attribute(parts)
+        assert isinstance(known, Numbers)
+        return cls(known, most, asked, bounded=bounded)
+
+    @property
+    def unknown(self) -> Attribute:
+        """See :class:`PrivateDomain`."""
+        return Listed(self.name, (OTHER,), other=OTHER, missing=self.known.missing)
+
+    @property
+    def wanted(self) -> str:
+        """See :class:`PrivateDomain`."""
+        if self.bounded:
+            return "within the public bounds"
+        return self.known.instants[0] if self.known.instants else "a number"
+
+    def binned(self, edges: tuple[float, ...]) -> Attribute:
+        """The attribute with the edges that were found.
+
+        Without public bounds, numbers beyond the edges go to the nearest bin.
+        """
+        return replace(self.known, edges=edges, clamp=self.known.clamp or not self.bounded)
+
+    def cells(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags, Flags]:
+        """See :class:`PrivateDomain`: the valid numbers."""
+        known = self.known
+        numbers, missing = known.numbers(column, where)
+        wrong = np.isnan(numbers) & ~missing
+        low, high = known.limits
+        if self.bounded and not known.clamp:
+            wrong |= ~missing & ((numbers < low) | (numbers > high))
+        present = numbers[~missing & ~wrong]
+        return (np.clip(present, low, high) if self.bounded else present), missing, wrong
+
+    def find(self, cells: Floats, search: Search) -> tuple[Attribute | None, list[Event]]:
+        """See :class:`PrivateDomain`. It has pure epsilon."""
+        events: list[Event] = []
+
+        def histogram(edges: Floats, part: float) -> tuple[Integers, float]:
+            scale = search.sensitivity / (part * search.epsilon)
+            events.append(GeometricEvent(scale, search.sensitivity))
+            # Numbers outside the edges count in the first or last cell.
+            at = np.clip(np.searchsorted(edges, cells, side="right") - 1, 0, len(edges) - 2)
+            counts = np.bincount(at, minlength=len(edges) - 1)
+            return search.noise.geometrics(counts, scale), scale
+
+        bounds = self.known.limits if self.bounded else None
+        edges = find_edges(histogram, self.most, self.known.step, bounds)
+        # Histograms that were not needed are no events.
+        return (None if edges is None else self.binned(edges)), events
+
+
+@dataclass(frozen=True)
+class PrivateValues(PrivateDomain):
+    """Texts of which the frequent ones are searched.
+
+    Attributes:
+        known: the attribute with the value ``other`` alone.
+    """
+
+    known: Listed
+
+    looked_for: ClassVar[str] = "frequent values"
+    kind: ClassVar[Kind] = Kind.VALUES
+    needs_delta: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, parts: dict[str, Any], most: int, asked: Mapping[str, Any]) -> PrivateValues:
+        """See :meth:`PrivateDomain.from_json`; ``parts`` without ``most``."""
+        if not isinstance(parts.setdefault("other", OTHER), str):
+            raise SchemaError(
+                f"Attribute {parts.get('name', '')!r}: private values are text, so 'other' is text too, not {parts['other']!r}."
+            )
+        known = read_attribute(parts | {"values": [parts["other"]]})
+        assert isinstance(known, Listed)
+        return cls(known, most, asked)
+
+    @property
+    def unknown(self) -> Attribute:
+        """See :class:`PrivateDomain`."""
+        return self.known
+
+    def listed(self, values: tuple[Value, ...]) -> Attribute:
+        """The attribute with the values that were found; all other values are ``other``."""
+        return replace(self.known, values=tuple(v for v in values if v != self.known.other))
+
+    def cells(self, column: pa.ChunkedArray, where: str) -> tuple[dict[str, int], Flags, Flags]:
+        """See :class:`PrivateDomain`: records of each text except ``other``; every cell is valid."""
+        from .cells import by_dictionary, canonical, is_missing
+
+        texts, indices = by_dictionary(column, where)
+        absent = np.array([*map(is_missing, texts), True, True])
+        missing = absent[indices]
+        counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
+        out: dict[str, int] = {}
+        for value, count in zip(texts, counts, strict=True):
+            text = canonical(value, "")
+            if count and text != self.known.other:
+                out[text] = out.get(text, 0) + count
+        return out, missing, np.zeros(len(missing), bool)
+
+    def find(self, cells: dict[str, int], search: Search) -> tuple[Attribute | None, list[Event]]:
+        """See :class:`PrivateDomain`: the most frequent values whose noisy count exceeds a threshold."""
+        scale = search.sensitivity / search.epsilon
+        least = ThresholdEvent.least_threshold(scale, search.delta, search.sensitivity)
+        event = ThresholdEvent(scale, least, search.sensitivity)
+        texts = sorted(cells)
+        exact = np.array([cells[text] for text in texts], np.int64)
+        noisy = search.noise.geometrics(exact, scale).tolist()
+        kept = [
+            (-count, text)
+            for count, text in zip(noisy, texts, strict=True)
+            if count >= event.threshold
+        ]
+        values = sorted(text for _, text in itertools.islice(sorted(kept), self.most))
+        return (self.listed(tuple(values)) if values else None), [event]

@@ -392,7 +392,7 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
     ):
         good(f"schema draft d.csv --dates {order}-first --out {order}.toml")
         day = Schema.load(f"{order}.toml").attributes[0]
-        assert (day.format, day.edge_text(0)) == (format, first)
+        assert (day.format, day.value_text(day.edges[0])) == (format, first)
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path)
         frame = pd.DataFrame({attribute.name: [cell] * 50})
         fitted = Synthesizer(Schema.of({"h": [attribute]})).fit(frame, epsilon=1.0)
         assert fitted.dropped.records == 50, cell
-    for wrong in ({"format": "dd/mm"}, {"format": 3}, {"calendar": None, "format": "$"}):
+    for wrong in ({"format": "dd/mm"}, {"format": 3}, {"calendar": "date", "format": "$"}):
         with pytest.raises(vertimrf.VertiMRFError, match="decimal mark"):
             dataclasses.replace(days, **wrong)
 

@@ -220,7 +220,10 @@ def test_dates_and_public_bounds():
     near = 0
     for _ in range(25):
         day, clock, score = close(schema, find(table, schema, None, epsilon=1.0)).attributes
-        near += day.edge_text(0) > "2018-01-01" and day.edge_text(len(day.edges) - 1) < "2022-01-01"
+        near += (
+            day.value_text(day.edges[0]) > "2018-01-01"
+            and day.value_text(day.edges[-1]) < "2022-01-01"
+        )
     # Noise makes the range of two years wider than four in 13 % of the draws; half of 25 have odds of about 1e-6.
     assert near > 12
     assert day.calendar == "date"

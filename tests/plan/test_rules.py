@@ -112,8 +112,9 @@ def values_of(attribute, code):
         return [None]
     if isinstance(attribute, Listed):
         return [attribute.values[code]]
-    low, high = attribute.multiples(code)
-    return [attribute.step * steps for steps in range(low, high + 1)]
+    low, high = attribute.partition.lows[code], attribute.partition.highs[code]
+    first = round(low / attribute.step)
+    return [attribute.step * (first + i) for i in range(round((high - low) / attribute.step) + 1)]
 
 
 def keeps(rules, row):

@@ -546,7 +546,9 @@ def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path):
         codes = encode_columns(table, schema.attributes, "t")
         again = decode(codes, schema.attributes, np.random.default_rng(0))
         assert (encode_columns(again, schema.attributes, "t") == codes).all()
-        assert schema.attributes[1].edge_text(0) == "2020-01-01 00:00:00"
+        assert (
+            schema.attributes[1].value_text(schema.attributes[1].edges[0]) == "2020-01-01 00:00:00"
+        )
 
 
 def test_decoding_refuses_codes_without_a_value():

@@ -220,16 +220,14 @@ def coded_encoder(attribute: Coded, where: str) -> Encode:
 
 def binned_encoder(attribute: Numbers, where: str) -> Encode:
     """See :meth:`vertimrf.columns.column.Attribute.encoder`, for numbers in bins."""
-    edges = np.array(attribute.edges)
+    cells, (low, high) = attribute.partition, attribute.limits
 
     def encode(column: pa.ChunkedArray) -> Int32s:
         numbers, missing = attribute.numbers(column, where)
-        with np.errstate(invalid="ignore"):
-            if attribute.clamp:
-                numbers = np.clip(numbers, edges[0], edges[-1])
-            codes = np.searchsorted(edges, numbers, side="right").astype(np.int32) - 1
-            codes[numbers == edges[-1]] = len(edges) - 2
-            codes[~((numbers >= edges[0]) & (numbers <= edges[-1]))] = OUTSIDE
+        codes = cells.codes(numbers)
+        if attribute.clamp:
+            beyond = np.flatnonzero((codes == OUTSIDE) & ~np.isnan(numbers))
+            codes[beyond] = cells.nearest(np.clip(numbers[beyond], low, high))
         codes[missing] = MISSING
         return codes
 

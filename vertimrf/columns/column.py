@@ -41,7 +41,7 @@ DRAFTED = "data"
 # Keys of a schema file, in the order in which they are written.
 KEYS = (
     *("name", "values", "codes", "edges", "integral", "clamp", "missing", "other", "ordered"),
-    *("resolution", "calendar", "timezone", "format", "source"),
+    *("resolution", "offset", "grid", "points", "calendar", "timezone", "format", "source"),
 )
 # Limits of a condition by their names.
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
@@ -170,6 +170,28 @@ class Attribute(ABC):
 
     def binned_as(self, numbers: Floats) -> Attribute:
         """The attribute with bins for these numbers, or missing [shape=(n,), float64]."""
+        raise NotImplementedError
+
+    @property
+    def fine(self) -> Attribute | None:
+        """The same column in finer cells, each inside one code; None if no code has several.
+
+        A one-way marginal of it (fine marginal) says how values are spread inside codes.
+        """
+        return None
+
+    def shape(self, counts: Floats, fine: Floats | None, error: float) -> Floats:
+        """Records by cell of :attr:`fine`, whose sums over the cells of a code are its records.
+
+        Args:
+            counts: records of each code, none negative [shape=(size,)].
+            fine: noisy counts of the cells of :attr:`fine` [shape=(fine.size,)]; None if they were
+                not measured.
+            error: standard deviation of that noise.
+
+        Returns:
+            Records of each cell, without that of missing values [shape=(fine.present,), float64].
+        """
         raise NotImplementedError
 
     # Texts.
@@ -603,8 +625,3 @@ def parse(text: str) -> float:
         return float(text) if "_" not in text else np.nan
     except ValueError:
         return np.nan
-
-
-def decimals(number: Any) -> int:
-    """Decimals of a number, at most 12."""
-    return len(f"{number:.12f}".rstrip("0").partition(".")[2])

@@ -67,21 +67,19 @@ class Dates(Numbers):
             )
 
     def _check_range(self, where: str) -> None:
+        every = (*self.edges, *self.points, *self.grid)
         try:
-            _ = [
-                to_text(self.calendar, edge, self.timezone)
-                for edge in (min(self.edges), max(self.edges))
-            ]
+            _ = [to_text(self.calendar, edge, self.timezone) for edge in (min(every), max(every))]
         except (OverflowError, ValueError, OSError):
             raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
 
     @property
     def step(self) -> float:
         """See :class:`Attribute`."""
-        return self.resolution or 1.0
+        return float(self.resolution or 1.0)
 
     @property
-    def counts(self) -> bool:
+    def whole(self) -> bool:
         """See :class:`Numbers`."""
         return True
 
@@ -90,9 +88,9 @@ class Dates(Numbers):
         """See :class:`Attribute`."""
         return self.calendar, self.timezone
 
-    def edge_text(self, index: int) -> str:
+    def value_text(self, number: float) -> str:
         """See :class:`Numbers`."""
-        return to_text(self.calendar, self.edges[index], self.timezone)
+        return to_text(self.calendar, number, self.timezone)
 
     def limit(self, text: str) -> str | float:
         """See :class:`Attribute`."""
@@ -106,11 +104,21 @@ class Dates(Numbers):
             number = math.nan
         if not math.isfinite(number):
             raise SchemaError(f"{limit!r} is no {self.calendar}, which {self.name!r} holds.")
-        return self._steps(number)
+        return self.lattice.snapped(number)
 
     def sums(self, name: str, edges: tuple[float, float], missing: bool) -> Attribute:
         """See :class:`Attribute`."""
-        return replace(self, name=name, edges=edges, resolution=None, clamp=True, missing=missing)
+        return replace(
+            self,
+            name=name,
+            edges=edges,
+            resolution=None,
+            offset=0.0,
+            grid=(),
+            points=(),
+            clamp=True,
+            missing=missing,
+        )
 
     def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
         """See :class:`Attribute`."""
@@ -134,9 +142,8 @@ class Dates(Numbers):
         """See :class:`Attribute`."""
         return {"sdtype": "datetime", "datetime_format": self.format or ISO[self.calendar]}
 
-    def _written(self) -> dict[str, Any]:
-        texts = [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
-        return {"edges": texts, "calendar": self.calendar}
+    def _number(self, number: float) -> Any:
+        return self.value_text(number)
 
 
 def no_timezone(where: str) -> SchemaError:

@@ -1,109 +1,295 @@
-"""Draw numbers inside bins."""
+"""Draw numbers inside bins, as a fine marginal says how they are spread there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Floats, Integers
-from .numbers import times
 
 if TYPE_CHECKING:
     from .numbers import Numbers
+    from .partition import Lattice, Partition
+
+# A cell holds more than its neighbours if its count exceeds theirs by this many standard errors of
+# the noise, and by this part of the records of its bin; PLAIN neighbours on either side are compared.
+SPIKE_ERRORS, SPIKE_PART, PLAIN = 4.0, 0.02, 4
+# A half of a bin differs from the straight line by what exceeds this many standard errors.
+HALF_ERRORS = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Limits between which all numbers of a column are drawn.
+    """Where the numbers of a column are drawn.
 
     Attributes:
-        low, high: the limits. Where numbers are multiples of a step, they count steps, and ``high``
-            is excluded.
-        counts: records of each bin, which decide the density inside bins [shape=(bins,)].
+        low, high: the least and the greatest number.
+        counts: records of each code, without missing values [shape=(codes,)].
+        shape: records of each cell inside the codes, from :meth:`Attribute.shape`
+            [shape=(fine cells,), float64]; None if no fine marginal is known.
     """
 
     low: float
     high: float
     counts: npt.NDArray[np.number]
+    shape: Floats | None = None
 
 
 def numbers_inside(
-    attribute: Numbers,
-    codes: Integers,
-    span: Span,
-    rng: np.random.Generator,
+    attribute: Numbers, codes: Integers, span: Span, rng: np.random.Generator
 ) -> Floats:
-    """Draw numbers inside the bins of a numeric attribute [shape=(n,), float64].
+    """Draw numbers inside the cells of codes [shape=(n,), float64].
 
-    The density inside a bin is linear. It keeps the bin's count and stays between the densities of
-    the neighbours; it is constant if both neighbours are higher or both are lower (van Leer's
-    limiter). A constant density would widen the tails.
+    A cell of the fine marginal is drawn by its records, and in it a number with equal chances.
     """
-    bounds = bounds_of(attribute)
-    tilt = _tilts(bounds, span.counts)
-    low, high = (below[codes] for below in _below(bounds, tilt, span))
-    u, tilt = low + (high - low) * rng.random(len(codes)), tilt[codes]
-    share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))
-    numbers = bounds[codes] + np.diff(bounds)[codes] * share
-    if attribute.step:
-        first = np.maximum(bounds[codes], span.low)
-        last = np.minimum(bounds[codes + 1], span.high) - 1
-        numbers = times(np.clip(np.floor(numbers), first, last), attribute.step)
-    if attribute.counts:
-        return numbers
-    # Rounding may reach the upper edge, which belongs to the next bin.
-    edges = np.array(attribute.edges)
-    last_bin = codes == len(edges) - 2
-    first, below = (
-        edges[codes],
-        np.where(last_bin, edges[-1], np.nextafter(edges[codes + 1], -np.inf)),
-    )
-    if not attribute.step:
-        first, below = np.maximum(first, span.low), np.minimum(below, span.high)
-    clipped: Floats = np.clip(numbers, first, below)
-    return clipped
+    cells, _ = _cells_of(attribute)
+    owners, shape, within = _shares(attribute, span)
+    first = np.searchsorted(owners, np.arange(len(attribute.partition) + 1))
+    sums = np.append(0.0, np.cumsum(shape * within))
+    below, total = sums[first[codes]], sums[first[codes + 1]]
+    at = below + (total - below) * rng.random(len(codes))
+    # The last cell with records that begins at or below; cells without records are skipped.
+    chosen = np.searchsorted(sums, at, side="right") - 1
+    chosen = np.minimum(chosen, first[codes + 1] - 1)
+    mass = sums[chosen + 1] - sums[chosen]
+    place = np.divide(at - sums[chosen], mass, out=np.zeros(len(at)), where=mass > 0)
+    low, high = np.maximum(cells.lows[chosen], span.low), np.minimum(cells.highs[chosen], span.high)
+    lattice = attribute.lattice
+    if lattice.dense:
+        dense: Floats = np.clip(low + (high - low) * np.minimum(place, 1.0), low, high)
+        return dense
+    if lattice.listed:
+        values = np.array(lattice.listed)
+        least = np.searchsorted(values, low)
+        most = np.searchsorted(values, high, side="right") - 1
+        inside = values[
+            _place(place, least, np.maximum(most, least)).astype(np.int64) % len(values)
+        ]
+    else:
+        least = np.ceil(np.round((low - lattice.offset) / lattice.step, 6))
+        most = np.floor(np.round((high - lattice.offset) / lattice.step, 6))
+        inside = lattice.value(_place(place, least, np.maximum(most, least)))
+    # A point beyond the bounds need not be on the grid.
+    return np.where(cells.points[chosen], cells.lows[chosen], inside)
 
 
-def bounds_of(attribute: Numbers) -> Floats:
-    """Where the bins of a numeric attribute begin, and the end of the last one.
-
-    A multiple of the step represents all numbers up to the next multiple: bounds then count steps.
-    """
-    if not attribute.step:
-        return np.array(attribute.edges)
-    multiples = [attribute.multiples(code) for code in range(len(attribute.edges) - 1)]
-    return np.array([*(low for low, _ in multiples), multiples[-1][1] + 1], float)
+def _place(place: Floats, least: Any, most: Any) -> Floats:
+    """Whole numbers from ``least`` to ``most``, each with the same chance."""
+    steps: Floats = np.minimum(least + np.floor(place * (most - least + 1)), most)
+    return steps
 
 
 def shares_inside(attribute: Numbers, span: Span) -> Floats:
-    """Share of each bin's records that are drawn between limits [shape=(bins,), float64]."""
-    bounds = bounds_of(attribute)
-    low, high = _below(bounds, _tilts(bounds, span.counts), span)
-    return high - low
+    """Share of each code's records that are drawn within a span [shape=(codes,), float64]."""
+    owners, shape, within = _shares(attribute, span)
+    part = np.bincount(owners, shape * within, len(attribute.partition))
+    every = np.bincount(owners, shape, len(attribute.partition))
+    shares: Floats = np.divide(part, every, out=np.zeros(len(part)), where=every > 0)
+    return shares
 
 
-def _tilts(bounds: Floats, counts: npt.NDArray[np.number]) -> Floats:
-    """By bin: the density inside it rises from 1 - tilt to 1 + tilt times its mean."""
-    width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
-    density = counts / width
+def _cells_of(attribute: Numbers) -> tuple[Partition, Integers]:
+    """The cells to draw from, and the code that each is inside [shape=(cells,), int64]."""
+    if attribute.fine is None:
+        return attribute.partition, np.arange(len(attribute.partition))
+    return attribute.fine.partition, attribute.fine.owners
+
+
+def _shares(attribute: Numbers, span: Span) -> tuple[Integers, Floats, Floats]:
+    """By cell: its code, its share of the code's records, and the part of it within the span."""
+    cells, owners = _cells_of(attribute)
+    codes = len(attribute.partition)
+    shape = span.shape
+    if shape is None and attribute.fine is not None:
+        counts = np.maximum(np.asarray(span.counts, float), 0.0)
+        # A code without records in the model has a shape, too.
+        shape = attribute.shape(counts + max(counts.sum(), 1.0) * 1e-9, None, 0.0)
+    shape = np.ones(len(cells)) if shape is None else np.maximum(shape, 0.0)
+    total = np.bincount(owners, shape, codes)[owners]
+    alike = 1 / np.bincount(owners, minlength=codes)[owners]
+    shape = np.divide(shape, total, out=alike, where=total > 0)
+    everywhere = span.low == -np.inf and span.high == np.inf
+    return owners, shape, np.ones(len(cells)) if everywhere else _parts(attribute, cells, span)
+
+
+def _parts(attribute: Numbers, cells: Partition, span: Span) -> Floats:
+    """Part of each cell that lies within the span [shape=(cells,), float64]."""
+    low, high = np.maximum(cells.lows, span.low), np.minimum(cells.highs, span.high)
+    lattice = attribute.lattice
+    if not lattice.dense:
+        stops = np.nextafter(high, np.inf).tolist()
+        pairs = [lattice.ends(a, b) for a, b in zip(low.tolist(), stops, strict=True)]
+        held = np.array([0 if pair is None else lattice.count(*pair) for pair in pairs], float)
+        every = [lattice.count(a, b) for a, b in zip(cells.lows, cells.highs, strict=True)]
+        inside = np.divide(held, np.maximum(every, 1))
+    else:
+        width = cells.highs - cells.lows
+        inside = np.divide(high - low, width, out=np.ones(len(low)), where=width > 0)
+    alone = cells.points | (cells.lows == cells.highs)
+    parts: Floats = np.where(low > high, 0.0, np.where(alone, 1.0, np.clip(inside, 0.0, 1.0)))
+    return parts
+
+
+def shape_inside(
+    coarse: Partition,
+    cells: Partition,
+    owners: Integers,
+    counts: Floats,
+    measured: Floats | None,
+    error: float,
+    lattice: Lattice,
+) -> Floats:
+    """Records by cell, whose sums over the cells of a code are the records of the code.
+
+    Without a measurement, the density inside a bin is linear (:func:`_tilts`). A measurement moves
+    it by what exceeds the noise: first the cells that hold far more than their neighbours, as heaps
+    of round values do, then halves of bins, halves of these, and so on.
+
+    Args:
+        coarse: the cells of the codes.
+        cells: cells inside them.
+        owners: the code that each is inside [shape=(cells,), int64].
+        counts: records of each code, none negative [shape=(codes,)].
+        measured: noisy counts of the cells [shape=(cells,)], or None.
+        error: standard deviation of that noise.
+        lattice: which numbers there are.
+
+    Returns:
+        Records of each cell [shape=(cells,), float64].
+    """
+    counts = np.maximum(np.asarray(counts, float), 0.0)
+    line = _line(coarse, cells, owners, counts, lattice)
+    if measured is None:
+        return line
+    measured = np.asarray(measured, float)
+    records = counts[owners]
+    spikes = _spikes(cells, owners, measured, line, records, error)
+    plain = np.where(spikes > 0, line, measured)
+    left = counts - np.bincount(owners, spikes, len(counts))
+    share = np.divide(left, counts, out=np.zeros(len(counts)), where=counts > 0)
+    share = np.maximum(share, 0.0)
+    spread = _halves(owners, plain, line * share[owners], error)
+    out = spikes + spread
+    total = np.bincount(owners, out, len(counts))
+    scale = np.divide(counts, total, out=np.ones(len(counts)), where=total > 0)
+    shape: Floats = out * scale[owners]
+    return shape
+
+
+def _spikes(
+    cells: Partition,
+    owners: Integers,
+    measured: Floats,
+    line: Floats,
+    records: Floats,
+    error: float,
+) -> Floats:
+    """Records of cells beyond those of their neighbours in the bin [shape=(cells,), float64]."""
+    usual = np.empty((2 * PLAIN, len(measured)))
+    for row, shift in enumerate([s for s in range(-PLAIN, PLAIN + 1) if s]):
+        neighbour = np.roll(measured, shift)
+        beside = np.roll(owners, shift) == owners
+        beside[:shift] &= shift < 0
+        usual[row] = np.where(beside, neighbour, np.nan)
+    level = line.copy()
+    known = ~np.isnan(usual).all(axis=0)
+    level[known] = np.maximum(np.nanmedian(usual[:, known], axis=0), 0.0)
+    excess = measured - level
+    least = np.maximum(SPIKE_ERRORS * error, SPIKE_PART * records)
+    return np.where((excess > least) & ~cells.points, excess, 0.0)
+
+
+def _halves(owners: Integers, measured: Floats, line: Floats, error: float) -> Floats:
+    """Records by cell: each half of a bin follows the measurement as far as it exceeds the noise.
+
+    Args:
+        owners: the bin that each cell is in, increasing [shape=(cells,), int64].
+        measured: noisy counts [shape=(cells,)].
+        line: records of the cells along straight lines [shape=(cells,)].
+        error: standard deviation of the noise of a count.
+    """
+    count = int(owners[-1]) + 1
+    first = np.searchsorted(owners, np.arange(count))
+    end = np.searchsorted(owners, np.arange(count), side="right")
+    noisy, straight = (np.append(0.0, np.cumsum(values)) for values in (measured, line))
+    mass = straight[end] - straight[first]
+    out = np.zeros(len(owners))
+    while len(first):
+        single = end - first == 1
+        out[first[single]] = mass[single]
+        first, end, mass = first[~single], end[~single], mass[~single]
+        middle = (first + end) // 2
+        left, right = noisy[middle] - noisy[first], noisy[end] - noisy[middle]
+        along = straight[middle] - straight[first]
+        every = straight[end] - straight[first]
+        part = np.divide(along, every, out=(middle - first) / (end - first), where=every > 0)
+        # How far the left half exceeds its part of the whole, and the error of that.
+        beyond = left * (1 - part) - right * part
+        spread = error * np.sqrt((middle - first) * (1 - part) ** 2 + (end - middle) * part**2)
+        kept = 1 - np.square(
+            np.divide(HALF_ERRORS * spread, beyond, out=np.ones(len(part)), where=beyond != 0)
+        )
+        lefts = np.clip(part * mass + np.maximum(kept, 0.0) * beyond, 0.0, mass)
+        first, end = np.concatenate([first, middle]), np.concatenate([middle, end])
+        mass = np.concatenate([lefts, mass - lefts])
+    return out
+
+
+def _line(
+    coarse: Partition, cells: Partition, owners: Integers, counts: Floats, lattice: Lattice
+) -> Floats:
+    """Records by cell along a straight line in each bin [shape=(cells,), float64].
+
+    Listed numbers of a bin have the same chance.
+    """
+    if lattice.listed:
+        ends = zip(cells.lows, cells.highs, strict=True)
+        mass = np.array([max(lattice.count(low, high), 1) for low, high in ends], float)
+    else:
+        # A multiple of a step has the width of the step.
+        bins, tilt = np.flatnonzero(~coarse.points), np.zeros(len(coarse))
+        begin, width = coarse.lows, coarse.highs - coarse.lows + lattice.step
+        tilt[bins] = _tilts(begin[bins], (begin + width)[bins], counts[bins])
+        sides = cells.lows, cells.highs + lattice.step
+        below, above = (
+            place * (1 - tilt[owners] * (1 - place))
+            for place in (
+                np.divide(
+                    end - begin[owners],
+                    width[owners],
+                    out=np.ones(len(owners)),
+                    where=width[owners] > 0,
+                )
+                for end in sides
+            )
+        )
+        mass = np.maximum(above - below, 0.0)
+    total = np.bincount(owners, mass, len(coarse))
+    mass = np.where((total > 0)[owners], mass / np.where(total > 0, total, 1)[owners], 1.0)
+    line: Floats = mass * counts[owners]
+    return line
+
+
+def _tilts(starts: Floats, stops: Floats, counts: Floats) -> Floats:
+    """By bin: the density inside it rises from 1 - tilt to 1 + tilt times its mean.
+
+    The line keeps the bin's count and stays between the densities of the neighbours; it is level if
+    both neighbours are higher or both are lower (van Leer's limiter).
+    """
+    width, middle = stops - starts, starts / 2 + stops / 2
+    density = np.divide(counts, width, out=np.zeros(len(counts)), where=width > 0)
     # The density beyond the bounds is 0.
     beside = np.concatenate([[0], density, [0]])
-    at = np.concatenate([bounds[:1], middle, bounds[-1:]])
+    at = np.concatenate([starts[:1], middle, stops[-1:]])
     fall, rise = density - beside[:-2], beside[2:] - density
-    slope = (beside[2:] - beside[:-2]) / (at[2:] - at[:-2]) * width / 2
+    apart = at[2:] - at[:-2]
+    slope = (beside[2:] - beside[:-2]) * width / 2
+    slope = np.divide(slope, apart, out=np.zeros(len(slope)), where=apart > 0)
     limit = np.minimum(np.minimum(np.abs(fall), np.abs(rise)), np.abs(slope))
     tilt: Floats = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(
         density > 0, density, 1
     )
     return tilt
-
-
-def _below(bounds: Floats, tilt: Floats, span: Span) -> list[Floats]:
-    """Share of each bin's records below either limit [each shape=(bins,), float64]."""
-    places = [
-        np.clip((limit - bounds[:-1]) / np.diff(bounds), 0, 1) for limit in (span.low, span.high)
-    ]
-    return [place * (1 - tilt * (1 - place)) for place in places]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import SchemaError
-from .column import MAX_SIZE, Attribute, Value, decimals, is_text, no_domain, parse
+from .column import MAX_SIZE, Attribute, Value, is_text, no_domain, parse
 from .numbers import MAX_DECIMALS
+from .partition import decimals
 
 if TYPE_CHECKING:
     import numpy.typing as npt

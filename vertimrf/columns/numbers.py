@@ -7,14 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
-from .column import Attribute, Limits, Value, decimals, no_domain
+from .column import Attribute, Limits, Value, no_domain
 from .edges import drafted_edges
+from .partition import Lattice, Partition, decimals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 MAX_STEPS = 2.0**53
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
+# Most points of an attribute.
+MAX_POINTS = 1000
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +43,9 @@ class Numbers(Attribute):
         clamp: values outside the bounds count as the nearest bound, instead of being an error.
         resolution: values are multiples of it, also decoded ones (0.01 for prices); None if they
             are not.
+        offset: values are multiples of the resolution beyond it (0.99 for prices such as 4.99).
+        grid: all values that there are, if they are few and on no regular grid.
+        points: single values with a code of their own, inside bins or beyond them.
         format: the decimal mark of texts, "." or ",", which may then have separators of thousands
             and signs of currencies or percent; None for plain numbers.
     """
@@ -47,6 +54,9 @@ class Numbers(Attribute):
     integral: bool = field(default=False, kw_only=True)
     clamp: bool = field(default=False, kw_only=True)
     resolution: float | None = field(default=None, kw_only=True)
+    offset: float = field(default=0.0, kw_only=True)
+    grid: tuple[float, ...] = field(default=(), kw_only=True)
+    points: tuple[float, ...] = field(default=(), kw_only=True)
     format: str | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "numeric"
@@ -56,7 +66,10 @@ class Numbers(Attribute):
         if not self.edges:
             raise no_domain(where)
         self._check_grid(where)
+        for key in ("edges", "points", "grid"):
+            object.__setattr__(self, key, self._finite(where, key))
         self._check_edges(where)
+        self._check_points(where)
 
     def _check_grid(self, where: str) -> None:
         self._check_format(where)
@@ -68,6 +81,17 @@ class Numbers(Attribute):
             raise SchemaError(
                 f"{where}: resolution is {self.resolution!r}; write a number above 0, as 0.01 for hundredths."
             )
+        if (
+            isinstance(self.offset, bool)
+            or not isinstance(self.offset, int | float)
+            or not (
+                math.isfinite(self.offset) and (self.offset == 0 or self.resolution is not None)
+            )
+        ):
+            raise SchemaError(
+                f"{where}: offset is {self.offset!r}; write a number, beside a resolution."
+            )
+        object.__setattr__(self, "offset", float(self.offset))
         if self.integral and self.resolution is not None:
             raise SchemaError(
                 f"{where} is integral and has a resolution or a calendar; give it one of them."
@@ -80,38 +104,60 @@ class Numbers(Attribute):
             )
 
     def _check_edges(self, where: str) -> None:
-        try:
-            edges = tuple(float(edge) for edge in self.edges)
-        except (TypeError, ValueError, OverflowError):
-            raise SchemaError(f"{where}: edges must be numbers.") from None
-        object.__setattr__(self, "edges", edges)
+        edges = self.edges
         if len(edges) < 2:
             raise SchemaError(
                 f"{where} has {len(edges)} edges; it needs at least 2, the public bounds."
-            )
-        if not all(map(math.isfinite, edges)):
-            raise SchemaError(
-                f"{where}: edges must be finite; give public bounds, and clamp = true if values may exceed them."
             )
         self._check_range(where)
         if self.step and max(map(abs, edges)) / self.step >= MAX_STEPS:
             raise SchemaError(
                 f"{where}: edges lie more than {MAX_STEPS:g} steps of {self.step:g} from 0; use a coarser resolution."
             )
-        for i, (low, high) in enumerate(itertools.pairwise(edges)):
+        for low, high in itertools.pairwise(edges):
             if low >= high:
                 raise SchemaError(
-                    f"{where}: edges must increase, but {self.edge_text(i)} is followed by {self.edge_text(i + 1)}."
+                    f"{where}: edges must increase, but {self.value_text(low)} is followed by {self.value_text(high)}."
                 )
-        if self.step:
-            for code in range(len(edges) - 1):
-                low, high = self.multiples(code)
-                if low > high:
-                    kind = "whole number" if self.integral else f"multiple of {self.step:g}"
-                    raise SchemaError(
-                        f"{where}: the bin from {self.edge_text(code)} to {self.edge_text(code + 1)} holds no {kind}; "
-                        f"use wider bins or {'integral = false' if self.integral else 'a finer resolution'}."
-                    )
+        every = [*map(self.lattice.snapped, edges)]
+        ends = (*every[:-1], math.nextafter(every[-1], math.inf))
+        for low, high in itertools.pairwise(ends):
+            if self.lattice.ends(low, high) is None:
+                kind = "whole number" if self.integral else f"multiple of {self.step:g}"
+                kind = "value of the grid" if self.grid else kind
+                raise SchemaError(
+                    f"{where}: the bin from {self.value_text(low)} to {self.value_text(min(high, edges[-1]))} holds no {kind}; "
+                    f"use wider bins or {'integral = false' if self.integral else 'a finer resolution'}."
+                )
+
+    def _finite(self, where: str, key: str) -> tuple[float, ...]:
+        """Numbers of a key, each finite."""
+        try:
+            numbers = tuple(float(number) for number in getattr(self, key))
+        except (TypeError, ValueError, OverflowError):
+            raise SchemaError(f"{where}: {key} must be numbers.") from None
+        if not all(map(math.isfinite, numbers)):
+            raise SchemaError(
+                f"{where}: {key} must be finite; give public bounds, and clamp = true if values may exceed them."
+            )
+        return numbers
+
+    def _check_points(self, where: str) -> None:
+        """Check the points, and the listed values."""
+        for key, numbers in (("points", self.points), ("grid", self.grid)):
+            if list(numbers) != sorted(set(numbers)):
+                raise SchemaError(f"{where}: {key} must increase; sort them, each once.")
+        if self.grid and (self.step and self.resolution is not None):
+            raise SchemaError(f"{where} has a grid and a resolution; give it one of them.")
+        if len(self.points) > MAX_POINTS:
+            raise SchemaError(
+                f"{where} has {len(self.points):,} points; at most {MAX_POINTS:,} are possible."
+            )
+        inside = [p for p in self.points if self.edges[0] <= p <= self.edges[-1]]
+        if odd := [p for p in inside if not self.lattice.holds(p)]:
+            raise SchemaError(
+                f"{where}: the point {self.value_text(odd[0])} is no value that the column can have; correct it, or the grid."
+            )
 
     def _check_range(self, where: str) -> None:
         """Check that edges can be written as texts."""
@@ -123,7 +169,7 @@ class Numbers(Attribute):
     @property
     def present(self) -> int:
         """See :class:`Attribute`."""
-        return len(self.edges) - 1
+        return len(self.partition)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -133,17 +179,21 @@ class Numbers(Attribute):
     @property
     def extremes(self) -> tuple[float, float]:
         """See :class:`Attribute`."""
-        return self.limits
+        return float(self.partition.lows[0]), float(self.partition.highs[-1])
 
     @property
     def step(self) -> float:
         """See :class:`Attribute`."""
-        return 1.0 if self.integral else self.resolution or 0.0
+        return 1.0 if self.integral else float(self.resolution or 0.0)
 
     @property
-    def counts(self) -> bool:
-        """Whether values are whole numbers, of days or of seconds."""
-        return self.integral
+    def whole(self) -> bool:
+        """Whether values are whole numbers."""
+        if self.grid:
+            return all(map(float.is_integer, (*self.grid, *self.points)))
+        return bool(self.step) and all(
+            map(float.is_integer, (self.step, self.offset, *self.points))
+        )
 
     def bare(self) -> Attribute:
         """See :class:`Attribute`."""
@@ -156,29 +206,65 @@ class Numbers(Attribute):
     def binned_as(self, numbers: Floats) -> Attribute:
         """See :class:`Attribute`."""
         edges = drafted_edges(Counter(numbers.tolist()))
-        return replace(self, edges=edges, missing=True)
+        return replace(self, edges=edges, points=(), grid=(), missing=True)
 
-    def multiples(self, code: int) -> tuple[int, int]:
-        """The least and greatest multiple of the step in a bin, in steps."""
-        # Rounding removes errors such as 0.7 / 0.1 = 6.999...
-        low, high = (round(edge / self.step, 6) for edge in self.edges[code : code + 2])
-        last = code == len(self.edges) - 2
-        return math.ceil(low), math.floor(high) if last else math.ceil(high) - 1
+    @cached_property
+    def lattice(self) -> Lattice:
+        """Which numbers there are."""
+        return Lattice(self.step, self.offset, self.grid)
 
-    def edge_text(self, index: int) -> str:
-        """An edge as text."""
-        return f"{self.edges[index]:g}"
+    @cached_property
+    def partition(self) -> Partition:
+        """The cells that codes stand for."""
+        return Partition.of(self.edges, self.points, self.lattice)
+
+    @cached_property
+    def fine(self) -> Fine | None:
+        """See :class:`Attribute`."""
+        finer = self.partition.finer(self.lattice)
+        if finer is None:
+            return None
+        return Fine(self.name, self.edges, missing=self.missing, clamp=self.clamp, of=self)
+
+    def shape(self, counts: Floats, fine: Floats | None, error: float) -> Floats:
+        """See :class:`Attribute`."""
+        from .inside import shape_inside
+
+        assert self.fine is not None
+        owners = self.fine.owners
+        measured = None if fine is None else fine[: len(owners)]
+        return shape_inside(
+            self.partition,
+            self.fine.partition,
+            owners,
+            counts[: self.present],
+            measured,
+            error,
+            self.lattice,
+        )
+
+    def value_text(self, number: float) -> str:
+        """A number as text."""
+        return f"{number:.10g}"
 
     @property
     def bounds_text(self) -> str:
-        """The bounds as text."""
-        return f"{self.edge_text(0)} to {self.edge_text(len(self.edges) - 1)}"
+        """See :class:`Attribute`."""
+        return f"{self.value_text(self.edges[0])} to {self.value_text(self.edges[-1])}"
 
     def _text(self, code: int) -> str:
-        return f"from {self.edge_text(code)} to {self.edge_text(code + 1)}"
+        cells = self.partition
+        if cells.points[code]:
+            return self.value_text(cells.lows[code])
+        start, stop = cells.starts[code], cells.stops[code]
+        after = code > 0 and cells.points[code - 1] and cells.stops[code - 1] == start
+        begin = cells.lows[code - 1] if after else start
+        end = min(stop, self.edges[-1])
+        return f"{'above' if after else 'from'} {self.value_text(begin)} to {self.value_text(end)}"
 
     def _label(self, code: int) -> str:
-        return self.edge_text(code)
+        text = self._text(code)
+        return text.removeprefix("from ").partition(" to ")[0].replace("above", ">")
 
     @property
     def remedy(self) -> str:
@@ -200,72 +286,67 @@ class Numbers(Attribute):
 
     def number(self, limit: Value) -> float:
         """See :class:`Attribute`."""
-        return self._steps(super().number(limit))
-
-    def _steps(self, number: float) -> float:
-        """A number in steps, if there are any."""
-        # Rounding removes errors such as 0.7 / 0.1 = 6.999...
-        return round(number / self.step, 6) if self.step else number
+        return self.lattice.snapped(super().number(limit))
 
     def spans(self) -> list[tuple[float, float, bool]]:
         """See :class:`Attribute`."""
-        bins = range(self.present)
-        if self.step:
-            return [(float(low), float(high), False) for low, high in map(self.multiples, bins)]
-        return [(self.edges[i], self.edges[i + 1], i < bins[-1]) for i in bins]
+        cells = self.partition
+        if not self.lattice.dense:
+            ends = zip(cells.lows.tolist(), cells.highs.tolist(), strict=True)
+            return [(low, high, False) for low, high in ends]
+        lasts = np.where(cells.points, cells.lows, np.minimum(cells.stops, self.edges[-1]))
+        open_ = ~cells.points & (cells.stops <= self.edges[-1])
+        return list(zip(cells.lows.tolist(), lasts.tolist(), open_.tolist(), strict=True))
 
-    @property
-    def dense(self) -> bool:
-        """See :class:`Attribute`."""
-        return not self.step
+    def _holds_any(self, begin: float, end: float, begin_open: bool, end_open: bool) -> bool:
+        if begin_open:
+            begin = math.nextafter(begin, math.inf)
+        if end_open:
+            end = math.nextafter(end, -math.inf)
+        return self.lattice.ends(begin, math.nextafter(end, math.inf)) is not None
 
     def ends(self) -> tuple[Floats, Floats]:
         """See :class:`Attribute`."""
-        if not self.step:
-            edges = np.array(self.edges)
-            return edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
-        low, high = np.transpose([self.multiples(code) for code in range(self.present)])
-        return times(low, self.step), times(high, self.step)
+        return self.partition.lows, self.partition.highs
 
     def nearest(self, limits: Floats, *, strict: bool = False, up: bool = True) -> Floats:
         """See :class:`Attribute`."""
-        sign = 1.0 if up else -1.0
-        limits = sign * limits
-        step = self.step
+        if self.grid:
+            return nearest_listed(np.array(self.grid), limits, strict, up)
+        sign, step = (1.0 if up else -1.0), self.step
         if not step:
-            return sign * (np.nextafter(limits, np.inf) if strict else limits)
-        steps = np.floor(limits / step) - 1
+            inward = np.nextafter(limits, sign * np.inf)
+            return inward if strict else limits
+        with np.errstate(invalid="ignore"):
+            steps = np.floor(sign * (limits - self.offset) / step) - 1
         finite = np.isfinite(limits)
         while True:
-            values = times(steps, step)
-            short = finite & ((values <= limits) if strict else (values < limits))
+            values = np.where(finite, self.lattice.value(np.where(finite, sign * steps, 0)), limits)
+            short = sign * values <= sign * limits if strict else sign * values < sign * limits
+            short &= finite
             if not short.any():
-                return sign * values
+                return values
             steps[short] += 1
 
     @property
     def digits(self) -> int | None:
         """See :class:`Attribute`."""
-        if not self.step:
+        if self.lattice.dense:
             return None
-        digits = decimals(self.step)
+        digits = max(map(decimals, self.grid)) if self.grid else self.lattice.digits
         return digits if digits <= MAX_DECIMALS else None
 
     def within(
         self, limits: Limits, counts: Callable[[], Floats]
     ) -> tuple[Sequence[int], Span | None] | None:
         """See :class:`Attribute`."""
-        from .inside import Span, shares_inside
+        from .inside import Span
 
         low, high, low_open, high_open = self.interval(limits)
-        if self.step:
-            low = np.floor(low) + 1 if low_open else np.ceil(low)
-            high = np.ceil(high) if high_open else np.floor(high) + 1
-        else:
-            low = np.nextafter(low, np.inf) if low_open else low
-            high = np.nextafter(high, -np.inf) if high_open else high
+        low = math.nextafter(low, math.inf) if low_open else low
+        high = math.nextafter(high, -math.inf) if high_open else high
         span = Span(low, high, counts()[: self.present])
-        return np.flatnonzero(shares_inside(self, span) > 0).tolist(), span
+        return np.flatnonzero(self.shares(span) > 0).tolist(), span
 
     def encoder(self, where: str) -> Encode:
         """See :class:`Attribute`."""
@@ -311,25 +392,64 @@ class Numbers(Attribute):
         import pyarrow as pa
 
         missing = np.isnan(numbers)
-        if not self.integral:
+        if not self.whole:
             return pa.array(numbers, mask=missing)
         return pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
 
     def sdv(self) -> dict[str, str]:
         """See :class:`Attribute`."""
-        kind = "Int64" if self.integral else "Float"
+        kind = "Int64" if self.whole else "Float"
         return {"sdtype": "numerical", "computer_representation": kind}
 
     def _written(self) -> dict[str, Any]:
+        lists = {"edges": self.edges, "points": self.points, "grid": self.grid}
         return {
-            "edges": [
-                int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge for edge in self.edges
-            ]
+            key: [self._number(n) for n in numbers] for key, numbers in lists.items() if numbers
         }
 
+    def _number(self, number: float) -> Any:
+        """A number as a schema file has it."""
+        return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
-def times(steps: Any, step: float) -> Floats:
-    """Multiples of a step."""
-    # Rounding removes errors such as 3 * 0.1 = 0.30000000000000004.
-    product: Floats = np.round(np.asarray(steps, float) * step, decimals(step))
-    return product
+
+@dataclass(frozen=True, repr=False)
+class Fine(Numbers):
+    """The cells of a fine marginal of numbers.
+
+    Attributes:
+        of: the attribute whose codes they are inside.
+    """
+
+    of: Numbers = field(kw_only=True)
+
+    def _check(self, where: str) -> None:
+        """Nothing: the attribute was checked."""
+
+    @cached_property
+    def _finer(self) -> tuple[Partition, Integers]:
+        finer = self.of.partition.finer(self.of.lattice)
+        assert finer is not None
+        return finer
+
+    @property
+    def partition(self) -> Partition:  # type: ignore[override]
+        """The cells."""
+        return self._finer[0]
+
+    @property
+    def owners(self) -> Integers:
+        """The code that each cell is inside [shape=(cells,), int64]."""
+        return self._finer[1]
+
+    def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
+        """See :class:`Attribute`."""
+        return self.of.numbers(column, where)
+
+
+def nearest_listed(values: Floats, limits: Floats, strict: bool, up: bool) -> Floats:
+    """As :meth:`Attribute.nearest`, among listed values [shape=(k,), float64, in any order]."""
+    sign = 1.0 if up else -1.0
+    values = np.append(np.sort(sign * values), np.inf)
+    place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
+    nearest: Floats = sign * values[place]
+    return nearest

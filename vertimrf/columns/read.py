@@ -17,7 +17,10 @@ from .numbers import Numbers
 # The kind of an attribute by the part that its domain is.
 KINDS: Mapping[str, type[Attribute]] = {"values": Listed, "codes": Coded, "edges": Numbers}
 # Keys that belong to one kind, in the order in which errors name them.
-NUMERIC = ("integral", "clamp", "resolution", "calendar", "timezone", "format")
+NUMERIC = (
+    *("integral", "clamp", "resolution", "calendar", "timezone", "format"),
+    *("offset", "grid", "points"),
+)
 
 
 def read_attribute(data: Any) -> Attribute:
@@ -52,9 +55,12 @@ def read_attribute(data: Any) -> Attribute:
             parts["edges"] = calendar_edges(name, parts["calendar"], bounds, bins, zone)
         elif _is_list(given):
             parts["edges"] = instants(name, parts["calendar"], given, zone)
+        for key in ("points", "grid"):
+            if _is_list(parts.get(key)):
+                parts[key] = instants(name, parts["calendar"], parts[key], zone)
     elif bounds is not None or bins is not None:
         parts["edges"] = equal_edges(name, bounds, bins)
-    for key in ("values", "edges"):
+    for key in ("values", "edges", "points", "grid"):
         if key in parts:
             if not _is_list(parts[key]):
                 raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
@@ -86,7 +92,7 @@ def _made(parts: dict[str, Any]) -> Attribute:
         raise no_timezone(where)
     elif kind is not Numbers:
         for key in NUMERIC:
-            if parts.get(key) not in (None, False):
+            if parts.get(key) not in (None, False, 0, ()):
                 raise SchemaError(
                     f"{where} has {key!r}, which only numeric attributes can have; remove it."
                 )

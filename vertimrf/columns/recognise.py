@@ -1,0 +1,395 @@
+"""Recognise what numbers of a column have in common: their step, values that stand out, lists, codes and written dates.
+
+Everything here is a function of the distinct values and of the records that have each. Dates and times are numbers as well
+(:mod:`vertimrf.plan.calendar`). Rules are tried on generated tables and on public ones (``tests/columns/test_recognise.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Flags, Floats, Integers, Words
+from ..tables.edges import merge_cells
+
+Number = int | float
+
+# Columns with at most this many distinct numbers are lists, with a code for each.
+LISTED = 64
+# Most values of a grid, which is a list whose values share bins.
+LONGEST_GRID = 1000
+# A grid is complete if a further record is new with at most this probability: the part of records whose value no other has (Good and
+# Turing). It says more than the step if at most FILLED of the step's multiples occur.
+UNSEEN, FILLED = 0.01, 0.5
+# This part of the records may lie off the step, or out of reach. They are rounded and clamped.
+STRAY = 0.001
+# A value is out of reach if it is this many times the size of the values of nearly all records: more steps than double precision has
+# between them and 0, with a few left for the bin's width.
+REACH = 2.0**40
+# A value is a point if it exceeds what its neighbours suggest by this part of the records, by this factor, and by this many
+# standard errors. The part is smaller for 0 and the least and greatest value, which mostly have a meaning, and still smaller for a
+# value that lies alone: as far from the next as most records spread. Lighter heaps are left to the fine marginal inside bins.
+POINT, END, ALONE, FACTOR, ERRORS = 0.02, 0.005, 0.001, 3.0, 5.0
+# They suggest the second largest count of this many on a side, so that heaps as regular as the step are no points.
+POINTS, NEIGHBOURS = 20, 6
+# Most bins of the values that are no points, and fewest.
+BINS, FEWEST = 16, 4
+# A bin's edge is one of this many quantiles, or one of the tails' quantiles, halved repeatedly.
+QUANTILES = 96
+# Digits after the decimal point that a step may have, and the largest number of steps from 0, so that rounding errors of double
+# precision are no steps. A step that leaves strays spans the values in at most COARSE times as many steps as there are records: numbers
+# of seven significant digits fit any step that is fine enough, except some.
+DIGITS, STEPS, ROUNDING, COARSE = 9, 1e12, 16 * 2.0**-52, 1000
+# Codes have at least this many digits, or one less.
+CODE_DIGITS = 4
+# Written dates: how they are read, the units that a number counts them in, and the years that people mean.
+WRITTEN = ("%Y%m%d", "%Y%m", "%H%M")
+YEARS = (1850, 2100)
+# Probability that numbers without a meaning pass as dates.
+CHANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the values of a column have in common.
+
+    Attributes:
+        listed: whether the values are few, so that each is a category; ``grid`` then holds them, and nothing else is set.
+        step, offset: values, except points and strays, are ``offset`` plus multiples of ``step``; 0 if they have no step.
+        digits: digits after the decimal point that ``step`` and ``offset`` have. So ``round(offset + i * step, digits)`` is the
+            double that a decimal text has.
+        strays: records with values off the step. They are to be rounded to the nearest value: a step that holds for all but
+            them is what people know of the column.
+        points: values that stand out of their neighbours, ascending. Each is a value of its own and may lie off the step, as 0 among
+            prices that end in .99, or a sentinel.
+        edges: edges of bins for all other values, ascending, each of them one of the values on the step; the last bin includes its upper
+            edge. The first and last are the least and greatest of those values. A bin is without the points in it, and is not empty
+            then; where a point is between bins, it is an edge. Empty if the points are all.
+        grid: all values, ascending, if they are a list that seems complete and of which the step does not tell; else empty.
+        codes: whether the values are whole numbers that name something, as occupations and counties, rather than count it.
+        clamp: whether values lie beyond the cells, so far that arithmetic cannot take them.
+    """
+
+    listed: bool = False
+    step: Number = 0
+    offset: Number = 0
+    digits: int = 0
+    strays: int = 0
+    points: tuple[Number, ...] = ()
+    edges: tuple[Number, ...] = ()
+    grid: tuple[Number, ...] = ()
+    codes: bool = False
+    clamp: bool = False
+
+
+def recognise(
+    values: Floats | Integers, counts: Integers, *, day: int = 0, clamp: bool = False
+) -> Shape:
+    """What the values of a column have in common.
+
+    Args:
+        values: the distinct values, ascending and finite, at least one [shape=(k,), float64, or int64 for whole numbers, which are
+            then exact beyond 2**53].
+        counts: records with each of them, at least 1 [shape=(k,), int64].
+        day: length of a day in the values' unit if they are dates (1) or timestamps (86,400); 0 for other values.
+        clamp: whether the column has further values that are to be clamped, as infinite ones. It then needs bounds, and is no list.
+
+    Returns:
+        The shape.
+    """
+    if len(values) <= LISTED and not clamp:
+        return Shape(listed=True, grid=tuple(values.tolist()))
+    records = int(counts.sum())
+    near = _within_reach(values, counts)
+    clamp, values, counts = clamp or not near.all(), values[near], counts[near]
+    heavy = _points(values, counts, records)
+    if np.count_nonzero(~heavy) == 1:
+        heavy[:] = True
+    rest, weights = values[~heavy], counts[~heavy]
+    step, offset, digits, fits = _step(rest, weights)
+    strays = int(weights[~fits].sum())
+    # The bounds are on the step, so that what is rounded stays within them.
+    rest, weights = rest[fits], weights[fits]
+    edges: tuple[Number, ...] = ()
+    if len(rest) > 1:
+        beside = heavy.copy()
+        if step:
+            beside[heavy] = [_is_multiple(p, step, offset, digits) for p in values[heavy].tolist()]
+        edges = _beside(_edges(rest, weights, records), values[beside], rest)
+    grid = _months(values, counts, day) if day else ()
+    if not grid and _complete(values, counts, step):
+        grid = tuple(values.tolist())
+    return Shape(
+        step=step,
+        offset=offset,
+        digits=digits,
+        strays=strays,
+        points=tuple(values[heavy].tolist()),
+        edges=edges,
+        grid=grid,
+        codes=not (day or digits) and _codes(values, counts, step),
+        clamp=clamp,
+    )
+
+
+def _within_reach(values: Floats | Integers, counts: Integers) -> Flags:
+    """Whether arithmetic on all values at once can take each value."""
+    size = np.abs(values.astype(float))
+    order = np.argsort(size)
+    few = max(2, int(STRAY * counts.sum()))
+    largest = size[order][np.cumsum(counts[order]) <= counts.sum() - few]
+    usual = largest[-1] if len(largest) else size.max()
+    if usual == 0:
+        usual = np.median(size[size > 0])
+    near: Flags = size / REACH <= usual
+    return near
+
+
+def _places(values: Floats | Integers) -> Floats:
+    """The values between 0 and 1, the least and the greatest; without overflow."""
+    whole = values.dtype.kind == "i"
+    away = _away(values).astype(float) if whole else values / 2 - values[0] / 2
+    places: Floats = away / max(float(away[-1]), math.ulp(0.0))
+    return places
+
+
+def _away(values: Floats | Integers) -> Words:
+    """Distances of whole numbers from the first, which is the least; exact, also beyond 2**63."""
+    away: Words = values.astype(np.uint64) - values[:1].astype(np.uint64)
+    return away
+
+
+def _bulk(values: Floats | Integers, counts: Integers) -> tuple[int, int]:
+    """Positions of the values at the first and the last percent of the records."""
+    below = np.cumsum(counts)
+    first, last = np.searchsorted(below, [0.01 * below[-1], 0.99 * below[-1]])
+    return int(first), int(last)
+
+
+def _points(values: Floats | Integers, counts: Integers, records: int) -> Flags:
+    """Which values stand out of their neighbours: at most POINTS of them, the heaviest."""
+    places = _places(values)
+    first, last = _bulk(values, counts)
+    gaps = np.diff(places, prepend=-np.inf, append=np.inf)
+    gap = np.minimum(gaps[:-1], gaps[1:])
+    spread = places[last] - places[first]
+    end = values == 0
+    end[[0, -1]] = True
+    share = np.where(gap >= spread, ALONE, np.where(end, END, POINT))
+    excess = np.zeros(len(values))
+    for at in np.flatnonzero(counts >= records * share).tolist():
+        low, high = max(0, at - NEIGHBOURS), at + 1 + NEIGHBOURS
+        around = [np.sort(side)[-2:] for side in (counts[low:at], counts[at + 1 : high])]
+        steps = np.diff(places[low:high])
+        usual = float(np.median(steps)) if len(steps) else 0.0
+        # Neighbours say less of a value, the farther they lie.
+        expected = max((float(side[0]) for side in around if len(side)), default=0.0)
+        expected *= min(1.0, usual / gap[at]) if gap[at] > 0 else 1.0
+        more = counts[at] - expected
+        if (
+            more >= records * share[at]
+            and counts[at] >= FACTOR * expected
+            and more >= ERRORS * math.sqrt(max(1.0, expected))
+        ):
+            excess[at] = more
+    heavy = np.zeros(len(values), bool)
+    heavy[np.argsort(-excess, kind="stable")[:POINTS]] = True
+    return heavy & (excess > 0)
+
+
+def _step(values: Floats | Integers, counts: Integers) -> tuple[Number, Number, int, Flags]:
+    """The largest step that all but strays are multiples of.
+
+    Returns:
+        The step, the offset and their digits; and which values fit. All fit the step 0, which stands for none.
+    """
+    records = int(counts.sum())
+    strays = STRAY * records
+    none = (0, 0, 0, np.ones(len(values), bool))
+    for digits, (scaled, whole) in enumerate(_scaled(values)):
+        if counts[~whole].sum() > strays or np.count_nonzero(whole) < 2:
+            continue
+        away, weights = _away(scaled[whole]), counts[whole]
+        allowed = strays - (records - int(weights.sum()))
+        for step in sorted(_divisors(away, weights), reverse=True):
+            left = away % np.uint64(step)
+            residues, which = np.unique(left, return_inverse=True)
+            among = np.bincount(which, weights)
+            usual = int(among.argmax())
+            if among.sum() - among[usual] <= allowed:
+                break
+        else:
+            continue
+        fits = whole.copy()
+        fits[whole] = which == usual
+        steps = int(away[fits[whole]][-1] - away[fits[whole]][0]) // step
+        if steps == 0 or (not fits.all() and steps > COARSE * records):
+            continue
+        offset = (int(scaled[whole][0]) + int(residues[usual])) % step
+        if digits == 0:
+            return step, offset, 0, fits
+        return step / 10**digits, offset / 10**digits, digits, fits
+    return none
+
+
+def _scaled(values: Floats | Integers) -> Iterator[tuple[Integers, Flags]]:
+    """The values as whole numbers of 1, 0.1, 0.01, ..., and which of them these numbers are, within rounding."""
+    if values.dtype.kind == "i":
+        yield values.astype(np.int64), np.ones(len(values), bool)
+        return
+    for digits in range(DIGITS + 1):
+        limit = STEPS if digits else 2.0**53
+        scaled = np.where(np.abs(values) < limit / 10**digits, values, np.nan) * 10**digits
+        nearest = np.rint(scaled)
+        whole = np.abs(scaled - nearest) <= ROUNDING * np.abs(nearest) * (digits > 0)
+        yield np.where(whole, nearest, 0).astype(np.int64), whole
+
+
+def _divisors(away: Words, counts: Integers) -> set[int]:
+    """Greatest common divisors of the differences of all values, and of samples, some of which have no strays.
+
+    Samples are drawn as the records are, so that the result does not depend on the number of distinct strays. Each size is drawn
+    often enough that a value of half a percent of the records is not overlooked in all of them.
+    """
+    rng = np.random.default_rng(0)
+    below = np.cumsum(counts)
+    found = {int(np.gcd.reduce(away))}
+    for size in (32, 256):
+        for _ in range(8):
+            drawn = away[np.searchsorted(below, rng.integers(0, below[-1], size), side="right")]
+            found.add(int(np.gcd.reduce(drawn - drawn.min())))
+    return found - {0}
+
+
+def _is_multiple(value: Number, step: Number, offset: Number, digits: int) -> bool:
+    """Whether a value is the offset plus a multiple of the step."""
+    if digits == 0:
+        return value % 1 == 0 and (int(value) - int(offset)) % int(step) == 0
+    return bool(round(offset + round((value - offset) / step) * step, digits) == value)
+
+
+def _edges(values: Floats | Integers, counts: Integers, records: int) -> Floats | Integers:
+    """Edges of bins, from the least value to the greatest; fewer bins if the values have few of all records."""
+    if len(values) <= QUANTILES:
+        at = np.arange(len(values))
+    else:
+        share = np.cumsum(counts) / counts.sum()
+        halves = 0.5 ** np.arange(7, max(8, np.log2(counts.sum())))
+        levels = np.concatenate([np.linspace(0, 1, QUANTILES + 1), halves, 1 - halves])
+        at = np.minimum(np.searchsorted(share, levels), len(values) - 1)
+        at = np.unique(np.append(at, [0, len(values) - 1]))
+    places, mass = _places(values)[at], np.add.reduceat(counts, at)
+    # The last bin includes the greatest value.
+    mass[-2] += mass[-1]
+    bins = max(FEWEST, math.ceil(BINS * counts.sum() / records))
+    kept = np.searchsorted(places, merge_cells(places, mass[:-1].astype(float), bins))
+    edges: Floats | Integers = values[np.unique(np.append(at[kept], len(values) - 1))]
+    return edges
+
+
+def _beside(
+    edges: Floats | Integers, points: Floats | Integers, values: Floats | Integers
+) -> tuple[Number, ...]:
+    """The edges, of which those nearest to points are moved there, so that a point parts few bins in two."""
+    first, last = edges[:1], edges[-1:]
+    inside = edges[1:-1].copy()
+    free = np.ones(len(inside), bool)
+    for point in points[(points > first) & (points < last)][: len(inside)]:
+        nearest = np.argmin(np.where(free, np.abs(inside / 2 - point / 2), np.inf))
+        inside[nearest], free[nearest] = point, False
+    edges = np.unique(np.concatenate([first, inside, last]))
+    # A bin that has no value of its own is joined with the one before.
+    _, kept = np.unique(np.searchsorted(values, edges[:-1]), return_index=True)
+    return tuple(np.append(edges[kept], last).tolist())
+
+
+def _complete(values: Floats | Integers, counts: Integers, step: Number) -> bool:
+    """Whether the values are a list that lacks few, and that says more than their step."""
+    if len(values) > LONGEST_GRID or np.count_nonzero(counts == 1) > UNSEEN * counts.sum():
+        return False
+    return _filled(values, counts, step) <= FILLED
+
+
+def _filled(values: Floats | Integers, counts: Integers, step: Number) -> float:
+    """The part of the step's multiples that occur, where nearly all records are."""
+    first, last = _bulk(values, counts)
+    steps = (float(values[last]) - float(values[first])) / step if step else math.inf
+    return (last - first + 1) / (steps + 1)
+
+
+def _codes(values: Floats | Integers, counts: Integers, step: Number) -> bool:
+    """Whether whole numbers name something: they have one length, leave gaps, and come again."""
+    low, high = abs(int(values[0])), abs(int(values[-1]))
+    if values[0] < 0 or not 1 <= step < 10 or len(str(low)) < max(CODE_DIGITS, len(str(high))) - 1:
+        return False
+    again = np.count_nonzero(counts == 1) <= 5 * UNSEEN * counts.sum()
+    return bool(again and _filled(values, counts, step) <= FILLED)
+
+
+def _months(values: Floats | Integers, counts: Integers, day: int) -> tuple[Number, ...]:
+    """All first, or last, days of months, quarters or years between the least and the greatest, if nearly all values are such days."""
+    days = np.floor_divide(values, day).astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    ends = (months + 1).astype("datetime64[D]") - 1
+    for which, back in ((days == months.astype("datetime64[D]"), 0), (days == ends, 1)):
+        which &= values % day == 0
+        if counts[~which].sum() > STRAY * counts.sum():
+            continue
+        number = months[which].astype(np.int64)
+        every = int(np.gcd.reduce(number - number[0]))
+        if every and (number[-1] - number[0]) // every < LONGEST_GRID:
+            all_months = np.arange(number[0], number[-1] + 1, every).astype("datetime64[M]") + back
+            listed = (all_months.astype("datetime64[D]").astype(np.int64) - back) * day
+            return tuple(listed.astype(values.dtype).tolist())
+    return ()
+
+
+def written_dates(values: Floats | Integers, counts: Integers) -> str | None:
+    """How whole numbers such as 20190131, 201901 or 1730 are written dates or times.
+
+    Args:
+        values: the distinct values, ascending and finite, at least one [shape=(k,)].
+        counts: records with each of them [shape=(k,)].
+
+    Returns:
+        The format in the codes of ``datetime.strptime``: "%Y%m%d", "%Y%m" or "%H%M", whose texts have leading zeros (0730).
+        None if fewer than 99.9 % of the records are such dates between 1850 and 2100, or if numbers with the same range and
+        step would be by chance.
+    """
+    for format in WRITTEN:
+        low, high = (0, 2359) if format == "%H%M" else (YEARS[0] * 100, YEARS[1] * 100 + 12)
+        if format == "%Y%m%d":
+            low, high = low * 100, high * 100 + 31
+        usual = (values >= low) & (values <= high) & (values % 1 == 0)
+        if counts[~usual].sum() > STRAY * counts.sum():
+            continue
+        numbers = values[usual].astype(np.int64)
+        meant = _are(numbers, format)
+        if counts[usual][~meant].sum() + counts[~usual].sum() > STRAY * counts.sum():
+            continue
+        dates = numbers[meant]
+        every = int(np.gcd.reduce(dates - dates[0]))
+        if every == 0:
+            continue
+        possible = _are(np.arange(dates[0], dates[-1] + 1, every), format).mean()
+        if (len(dates) - 2) * math.log(possible) <= math.log(CHANCE):
+            return format
+    return None
+
+
+def _are(numbers: Integers, format: str) -> Flags:
+    """Which whole numbers are dates or times of this format."""
+    if format == "%H%M":
+        times: Flags = numbers % 100 < 60
+        return times
+    months = numbers if format == "%Y%m" else numbers // 100
+    good: Flags = (months % 100 >= 1) & (months % 100 <= 12)
+    if format == "%Y%m":
+        return good
+    first = ((months // 100 - 1970) * 12 + months % 100 - 1).astype("datetime64[M]")
+    length = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+    good &= (numbers % 100 >= 1) & (numbers % 100 <= length)
+    return good

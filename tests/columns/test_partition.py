@@ -157,7 +157,7 @@ def test_points_are_named_in_words():
     [
         ({"points": [3, 1]}, "points must increase"),
         ({"points": ["a"]}, "points must be numbers"),
-        ({"points": [2.5], "integral": True}, "the point 2.5 is no value that the column can have"),
+        ({"points": [2.5], "integral": True}, "its point 2.5 is no whole number"),
         ({"offset": 1}, "offset is 1; write a number, beside a resolution"),
         ({"grid": [1, 2], "resolution": 1}, "has a grid and a resolution"),
         ({"grid": [20]}, "holds no value of the grid"),

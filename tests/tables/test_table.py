@@ -539,9 +539,10 @@ def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path):
         schema = draft_schema([table], "id").schema
         assert [(a.calendar, a.timezone, a.resolution) for a in schema.attributes] == [
             ("date", None, None),
-            ("timestamp", None, 3600),
-            ("timestamp", "UTC", 3600),
-            ("time", None, 3600),
+            ("timestamp", None, 7 * 3600),
+            ("timestamp", "UTC", 7 * 3600),
+            # All 24 hours are listed.
+            ("time", None, None),
         ]
         codes = encode_columns(table, schema.attributes, "t")
         again = decode(codes, schema.attributes, np.random.default_rng(0))

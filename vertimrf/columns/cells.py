@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import SchemaError, TableError
-from .calendar import Calendar, to_number
+from .calendar import EPOCH, Calendar, to_number
 from .column import MISSING_TEXT, Value, folded, parse
 from .formats import plain_numbers
 
@@ -287,6 +287,11 @@ def column_instants(
     """As :func:`column_numbers`, for dates, times of day and timestamps."""
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
+        if format is not None and pa.types.is_integer(written_out(cells).type):
+            # Numbers such as 20190131 and 730 are dates and times without leading zeros.
+            width = len(EPOCH.strftime(format))
+            texts = pc.utf8_lpad(written_out(cells).cast(pa.string()), width, "0")
+            return _written_instants(texts, where, calendar, zone, format)
         if is_text(cells.type):
             return _written_instants(cells, where, calendar, zone, format)
         declared = (

@@ -440,7 +440,7 @@ class Attribute(ABC):
         defaults = {part.name: part.default for part in fields(self)}
         parts = {key: value for key, value in parts.items() if value != defaults[key]}
         parts |= self._written()
-        return {key: parts[key] for key in KEYS if key in parts}
+        return {key: parts[key] for key in KEYS if parts.get(key) is not None}
 
     @abstractmethod
     def _written(self) -> dict[str, Any]:

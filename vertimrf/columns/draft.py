@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Floats, Integers
 from ..errors import SchemaError
-from .calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
+from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
 from .cells import is_missing
 from .column import Attribute, Value, folded
-from .edges import decimals_of, drafted_edges
+from .dates import Dates
 from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
+from .numbers import Numbers, listed_numbers
+from .recognise import LISTED, Shape, recognise, written_dates
 
-# Columns with at most this many numbers are listed; others are binned.
-LISTED_NUMBERS = 64
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
 OTHER = "other"
@@ -78,22 +80,7 @@ def draft_attribute(
                 f"so it is read{years}; correct the format if it is another",
             )
     if instants is not None:
-        calendar, zone, moments = instants
-        step = next(
-            s
-            for s in (DAY, 3600, 60, 1)
-            if (calendar != "date" and all(at % s == 0 for at in moments)) or s == 1
-        )
-        edges = drafted_edges({at / step: count for at, count in moments.items()})
-        return Attribute.temporal(
-            name,
-            calendar,
-            [edge * step for edge in edges],
-            timezone=zone,
-            missing=missing,
-            resolution=step if step > 1 else None,
-            format=format,
-        )
+        return drafted_instants(name, *instants, missing, format)
     numbers = as_numbers(counts.items())
     if numbers is None and texts and (marked := as_written(counts)) is not None:
         format, example, numbers = marked
@@ -106,7 +93,7 @@ def draft_attribute(
             raise Excluded(
                 "has another whole number in nearly every record, as ids and telephone numbers have"
             )
-        return drafted_numbers(name, numbers, missing, bool(infinite), format)
+        return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
         raise Excluded("has infinite values among text")
     return drafted_text(name, counts, missing, flag)
@@ -168,7 +155,7 @@ def identify(numbers: Mapping[float, int]) -> bool:
     length of telephone numbers.
     """
     records = sum(numbers.values())
-    if len(numbers) <= max(LISTED_NUMBERS, UNIQUE_NUMBERS * records):
+    if len(numbers) <= max(LISTED, UNIQUE_NUMBERS * records):
         return False
     low, high = min(numbers), max(numbers)
     whole = all(number.is_integer() for number in numbers)
@@ -205,28 +192,102 @@ def as_instants(
     return calendar, zone, moments
 
 
+def drafted_instants(
+    name: str,
+    calendar: Calendar,
+    zone: str | None,
+    moments: Mapping[float, int],
+    missing: bool,
+    format: str | None,
+) -> Attribute:
+    """Dates or times, in bins or listed."""
+    values, counts = _sorted(moments)
+    day = {"date": 1, "timestamp": DAY, "time": 0}[calendar]
+    parts = _domain(recognise(values, counts, day=day), values)
+    if parts.pop("integral", False):
+        parts["resolution"] = 1
+    if parts.get("resolution") == 1:
+        del parts["resolution"]
+    return Dates(name, missing=missing, calendar=calendar, timezone=zone, format=format, **parts)
+
+
 def drafted_numbers(
     name: str,
     numbers: Mapping[float, int],
     missing: bool,
     clamp: bool,
-    format: str | None = None,
+    format: str | None,
+    flag: Callable[[str, str], None],
 ) -> Attribute:
     """A numeric attribute, or a categorical one if there are few numbers."""
-    values = sorted(numbers)
-    digits = decimals_of(np.array(values))
-    if len(values) <= LISTED_NUMBERS and not clamp and format is None:
-        listed: list[Value] = [int(value) for value in values] if digits == 0 else list(values)
+    values, counts = _sorted(numbers)
+    shape = recognise(values, counts, clamp=clamp)
+    if shape.listed and format is None:
+        whole = all(map(float.is_integer, values.tolist()))
+        listed: list[Value] = [int(value) if whole else value for value in values.tolist()]
         return Attribute.categorical(name, listed, missing=missing, ordered=True)
-    return Attribute.numeric(
-        name,
-        drafted_edges(numbers),
-        integral=digits == 0,
-        resolution=10.0**-digits if digits else None,
-        clamp=clamp,
-        missing=missing,
-        format=format,
+    if (
+        format is None
+        and not clamp
+        and (written := written_dates(values, counts))
+        and (written == "%Y%m%d" or not shape.grid)
+    ):
+        return _written_numbers(name, numbers, missing, written, flag)
+    if shape.codes and not shape.grid:
+        flag(
+            "has whole numbers that leave gaps, as codes do",
+            "kept as numbers in bins, so most synthetic ones are no codes; list the values, or leave it out",
+        )
+    if shape.clamp and not clamp:
+        flag("has values that are far beyond all others", "each is replaced by the nearest bound")
+    return Numbers(name, missing=missing, format=format, **_domain(shape, values))
+
+
+def _written_numbers(
+    name: str,
+    numbers: Mapping[float, int],
+    missing: bool,
+    format: str,
+    flag: Callable[[str, str], None],
+) -> Attribute:
+    """Dates or times that are written as whole numbers."""
+    calendar: Calendar = "time" if format == "%H%M" else "date"
+    width = len(EPOCH.strftime(format))
+    moments: dict[float, int] = {}
+    for number, count in numbers.items():
+        with suppress(ValueError):
+            at = to_number(calendar, f"{number:0{width}.0f}", format=format)
+            moments[at] = moments.get(at, 0) + count
+    flag(
+        f"has {calendar}s as numbers, such as {max(numbers):.0f}",
+        f"read as {format}; delete calendar and format, and give edges as numbers, if they are quantities",
     )
+    attribute = drafted_instants(name, calendar, None, moments, missing, format)
+    # The few numbers that are no dates count as the nearest ones.
+    return attribute
+
+
+def _sorted(numbers: Mapping[float, int]) -> tuple[Floats, Integers]:
+    """Values, increasing, and the records of each."""
+    values = np.array(sorted(numbers), float)
+    return values, np.array([numbers[value] for value in values.tolist()], np.int64)
+
+
+def _domain(shape: Shape, values: Floats) -> dict[str, Any]:
+    """The parts of an attribute whose numbers have a shape."""
+    grid = tuple(map(float, shape.grid or (() if shape.edges else shape.points)))
+    parts: dict[str, Any] = {"clamp": shape.clamp or shape.strays > 0}
+    if grid and (shape.listed or not shape.edges):
+        return parts | listed_numbers(grid)
+    parts |= {"edges": tuple(map(float, shape.edges)), "points": tuple(map(float, shape.points))}
+    if grid:
+        return parts | {"grid": grid}
+    if shape.step == 1 and not shape.offset:
+        return parts | {"integral": True}
+    if shape.step:
+        # The points between bins may lie off the step.
+        parts |= {"resolution": float(shape.step), "offset": float(shape.offset)}
+    return parts
 
 
 def drafted_text(

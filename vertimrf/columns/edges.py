@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ..arrays import Floats, Integers
@@ -24,7 +22,7 @@ def decimals_of(values: Floats) -> int | None:
     return None
 
 
-def drafted_edges(counts: Mapping[float, int]) -> tuple[float, ...]:
+def drafted_edges(values: Floats, counts: Integers, bins: int = DRAFTED_BINS) -> tuple[float, ...]:
     """Edges of at most DRAFTED_BINS bins with the least cost in spread.
 
     A value drawn uniformly inside a bin is off by the bin's width and by the distance of its middle
@@ -33,14 +31,14 @@ def drafted_edges(counts: Mapping[float, int]) -> tuple[float, ...]:
     tails, where few records lie far from the middle. A frequent value gets a bin of its own.
 
     Args:
-        counts: number of records by value; values are finite, at least one.
+        values: the distinct values, increasing and finite, at least one [shape=(k,), float64].
+        counts: records of each [shape=(k,)].
+        bins: largest number of bins.
 
     Returns:
-        Increasing edges, at least 2. The first is the least value; the last is the greatest, or the
-        next possible one.
+        Increasing edges, at least 2. The first is the least value, and the last the greatest.
     """
-    values = np.array(sorted(counts))
-    weights = np.array([counts[value] for value in values.tolist()], float)
+    weights = counts.astype(float)
     digits = decimals_of(values)
     after = (
         np.append(values[1:], values[-1])
@@ -49,7 +47,7 @@ def drafted_edges(counts: Mapping[float, int]) -> tuple[float, ...]:
     )
     edges = _candidates(values, weights, after)
     if len(edges) < 3:
-        return (float(values[0]), float(edges[-1] if edges[-1] > values[0] else values[0] + 1))
+        return (float(values[0]), float(max(values[-1], values[0] + (values[0] == values[-1]))))
     inside = np.minimum(np.searchsorted(edges, values, side="right") - 1, len(edges) - 2)
     number = np.append(0, np.cumsum(np.bincount(inside, weights, len(edges) - 1)))
     total = np.append(0, np.cumsum(np.bincount(inside, weights * values, len(edges) - 1)))
@@ -58,7 +56,10 @@ def drafted_edges(counts: Mapping[float, int]) -> tuple[float, ...]:
     first, end = np.triu_indices(len(edges), 1)
     high = edges[end] - step * ((edges[end] > values[-1]) | (end < len(edges) - 1))
     cost = _spread(number[end] - number[first], total[end] - total[first], edges[first], high)
-    return tuple(edges[_cheapest(first, end, cost, DRAFTED_BINS)].tolist())
+    chosen = edges[_cheapest(first, end, cost, bins)]
+    # The last bin includes its upper edge, so a bin of the greatest value alone joins the one before.
+    chosen = chosen[chosen < values[-1]]
+    return (*chosen.tolist(), float(values[-1]))
 
 
 def merge_cells(edges: Floats, mass: Floats, bins: int) -> tuple[float, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -153,10 +152,10 @@ class Numbers(Attribute):
             raise SchemaError(
                 f"{where} has {len(self.points):,} points; at most {MAX_POINTS:,} are possible."
             )
-        inside = [p for p in self.points if self.edges[0] <= p <= self.edges[-1]]
-        if odd := [p for p in inside if not self.lattice.holds(p)]:
+        # Beside a resolution, a point may lie off it: 0 among prices that end in .99.
+        if self.integral and (odd := [p for p in self.points if not p.is_integer()]):
             raise SchemaError(
-                f"{where}: the point {self.value_text(odd[0])} is no value that the column can have; correct it, or the grid."
+                f"{where} is integral, and its point {odd[0]:g} is no whole number; correct one of them."
             )
 
     def _check_range(self, where: str) -> None:
@@ -205,7 +204,7 @@ class Numbers(Attribute):
 
     def binned_as(self, numbers: Floats) -> Attribute:
         """See :class:`Attribute`."""
-        edges = drafted_edges(Counter(numbers.tolist()))
+        edges = drafted_edges(*np.unique(numbers, return_counts=True))
         return replace(self, edges=edges, points=(), grid=(), missing=True)
 
     @cached_property
@@ -403,9 +402,10 @@ class Numbers(Attribute):
 
     def _written(self) -> dict[str, Any]:
         lists = {"edges": self.edges, "points": self.points, "grid": self.grid}
-        return {
-            key: [self._number(n) for n in numbers] for key, numbers in lists.items() if numbers
-        }
+        if self.grid and all(lists[key] == of for key, of in listed_numbers(self.grid).items()):
+            # The grid says it all.
+            lists = {"edges": (), "points": (), "grid": self.grid}
+        return {key: [self._number(n) for n in numbers] or None for key, numbers in lists.items()}
 
     def _number(self, number: float) -> Any:
         """A number as a schema file has it."""
@@ -453,3 +453,9 @@ def nearest_listed(values: Floats, limits: Floats, strict: bool, up: bool) -> Fl
     place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
     nearest: Floats = sign * values[place]
     return nearest
+
+
+def listed_numbers(grid: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
+    """Edges, points and grid of numbers that each have a code of their own."""
+    first, last = grid[0], grid[-1]
+    return {"edges": (first, last if last > first else first + 1), "points": grid, "grid": grid}

@@ -209,7 +209,7 @@ def _after(point: float, edges: tuple[float, ...], lattice: Lattice) -> float:
     least = math.nextafter(point, math.inf)
     if not lattice.step or not edges[0] <= point <= edges[-1]:
         return least
-    after = float(lattice.value(round(lattice.place(point)) + 1))
+    after = float(lattice.value(math.floor(lattice.place(point)) + 1))
     return max(least, min(after, math.nextafter(edges[-1], math.inf)))
 
 

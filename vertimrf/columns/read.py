@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -12,7 +13,7 @@ from .coded import Coded
 from .column import FLAGS, KEYS, MAX_SIZE, PRIVATE, Attribute, check_name, no_domain
 from .dates import Dates, instants, no_timezone
 from .listed import Listed
-from .numbers import Numbers
+from .numbers import Numbers, listed_numbers
 
 # The kind of an attribute by the part that its domain is.
 KINDS: Mapping[str, type[Attribute]] = {"values": Listed, "codes": Coded, "edges": Numbers}
@@ -47,19 +48,23 @@ def read_attribute(data: Any) -> Attribute:
         )
     bounds, bins = parts.pop("bounds", None), parts.pop("bins", None)
     given = parts.get("edges", bounds)
+    given = given if given is not None else parts.get("grid")
     if _is_list(given) and given and calendar_of(given[0]) is not None:
         parts.setdefault("calendar", calendar_of(given[0]))
     if parts.get("calendar") in CALENDARS:
         zone = parts.get("timezone")
         if bounds is not None or bins is not None:
             parts["edges"] = calendar_edges(name, parts["calendar"], bounds, bins, zone)
-        elif _is_list(given):
-            parts["edges"] = instants(name, parts["calendar"], given, zone)
+        elif _is_list(parts.get("edges")):
+            parts["edges"] = instants(name, parts["calendar"], parts["edges"], zone)
         for key in ("points", "grid"):
-            if _is_list(parts.get(key)):
+            if _is_list(parts.get(key)) and parts[key]:
                 parts[key] = instants(name, parts["calendar"], parts[key], zone)
     elif bounds is not None or bins is not None:
         parts["edges"] = equal_edges(name, bounds, bins)
+    if parts.get("grid") and bounds is None and "edges" not in parts and _is_list(parts["grid"]):
+        with contextlib.suppress(TypeError):
+            parts = listed_numbers(tuple(parts["grid"])) | parts
     for key in ("values", "edges", "points", "grid"):
         if key in parts:
             if not _is_list(parts[key]):

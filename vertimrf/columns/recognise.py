@@ -1,7 +1,7 @@
 """Recognise what numbers of a column have in common: their step, values that stand out, lists, codes and written dates.
 
 Everything here is a function of the distinct values and of the records that have each. Dates and times are numbers as well
-(:mod:`vertimrf.plan.calendar`). Rules are tried on generated tables and on public ones (``tests/columns/test_recognise.py``).
+(:mod:`vertimrf.columns.calendar`). Rules are tried on generated tables and on public ones (``tests/columns/test_recognise.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Flags, Floats, Integers, Words
-from ..tables.edges import merge_cells
+from .edges import drafted_edges
 
 Number = int | float
 
@@ -36,9 +36,9 @@ POINT, END, ALONE, FACTOR, ERRORS = 0.02, 0.005, 0.001, 3.0, 5.0
 # They suggest the second largest count of this many on a side, so that heaps as regular as the step are no points.
 POINTS, NEIGHBOURS = 20, 6
 # Most bins of the values that are no points, and fewest.
-BINS, FEWEST = 16, 4
-# A bin's edge is one of this many quantiles, or one of the tails' quantiles, halved repeatedly.
-QUANTILES = 96
+BINS, FEWEST = 16, 8
+# Numbers whose squares are to be summed are smaller.
+LARGE = 1e100
 # Digits after the decimal point that a step may have, and the largest number of steps from 0, so that rounding errors of double
 # precision are no steps. A step that leaves strays spans the values in at most COARSE times as many steps as there are records: numbers
 # of seven significant digits fit any step that is fine enough, except some.
@@ -273,21 +273,13 @@ def _is_multiple(value: Number, step: Number, offset: Number, digits: int) -> bo
 
 def _edges(values: Floats | Integers, counts: Integers, records: int) -> Floats | Integers:
     """Edges of bins, from the least value to the greatest; fewer bins if the values have few of all records."""
-    if len(values) <= QUANTILES:
-        at = np.arange(len(values))
-    else:
-        share = np.cumsum(counts) / counts.sum()
-        halves = 0.5 ** np.arange(7, max(8, np.log2(counts.sum())))
-        levels = np.concatenate([np.linspace(0, 1, QUANTILES + 1), halves, 1 - halves])
-        at = np.minimum(np.searchsorted(share, levels), len(values) - 1)
-        at = np.unique(np.append(at, [0, len(values) - 1]))
-    places, mass = _places(values)[at], np.add.reduceat(counts, at)
-    # The last bin includes the greatest value.
-    mass[-2] += mass[-1]
     bins = max(FEWEST, math.ceil(BINS * counts.sum() / records))
-    kept = np.searchsorted(places, merge_cells(places, mass[:-1].astype(float), bins))
-    edges: Floats | Integers = values[np.unique(np.append(at[kept], len(values) - 1))]
-    return edges
+    # Whole numbers beyond 2**53 keep their digits, and squares of large numbers are finite.
+    away: Floats = _away(values).astype(float) if values.dtype.kind == "i" else values.astype(float)
+    away = away if np.abs(away).max() < LARGE else _places(values)
+    kept = np.searchsorted(away, drafted_edges(away, counts, bins))
+    chosen: Floats | Integers = values[np.unique(np.minimum(kept, len(values) - 1))]
+    return chosen
 
 
 def _beside(

@@ -31,7 +31,7 @@ from vertimrf.kernels.digest import digest_integers, digest_strings
 from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads
 from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.sketch import Sketch
+from vertimrf.sketch import CEILING, Sketch
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
@@ -107,7 +107,7 @@ def encode_every_pair(n, d, u, t):
 
 def sketches(n, keys=4096):
     """A sketch of n integer ids: through its checked class, and by the kernels alone, with the axis of levels at hand."""
-    ids, axis = np.arange(n), hazards(30)
+    ids, axis = np.arange(n), hazards(CEILING)
     guess = int(np.log2(n / (np.log(keys) + 1.5)))
     tasks = np.array([[0, n, 0, keys, 0, guess]])
 

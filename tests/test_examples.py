@@ -60,6 +60,13 @@ def test_aim_through_opendp(capsys):
     assert "fitted by vertimrf.adapters.mbi1" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("front", ["arrow", "polars"])
+def test_sketches_in_another_front_end(front):
+    pytest.importorskip({"arrow": "pyarrow"}.get(front, front))
+    shared, error = importlib.import_module(f"sketch_in_{front}").main()
+    assert abs(shared - 2_000) < 5 * error < 500
+
+
 @pytest.mark.slow
 def test_the_notebook_runs(tmp_path, monkeypatch):
     """Every cell, as a reader would run them, and a picture where one is due."""

@@ -49,6 +49,7 @@ from vertimrf.plan.schema import Schema, read_schema
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.runs.files import read_match
 from vertimrf.server.server import Server
+from vertimrf.sketch import Sketch
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
@@ -510,6 +511,14 @@ def read_release(path, name, use):
         path.with_name(release.name).unlink(missing_ok=True)
 
 
+def read_sketch(path, name, use):
+    """A sketch beside the sound one, updated."""
+    sketch = Sketch.from_bytes(path.read_bytes(), str(path))
+    sound = Sketch.from_bytes(use.seeds.path(name).read_bytes())
+    _ = repr(sketch), sketch.jaccard(sound), sketch.intersection(sound), sketch.union(sound)
+    return sketch.merge(sound).update([1], bytes(32))
+
+
 def read_ledger(path, name, use):
     """A ledger."""
     return Ledger.from_json(read_json(path, "ledger", MessageError)).table()
@@ -574,7 +583,7 @@ TABLES = tuple(
 )
 KINDS = (
     Kind("plan", 0.16, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
-    Kind("message", 0.29, SEALED, as_sealed, read_message),
+    Kind("message", 0.27, SEALED, as_sealed, read_message),
     Kind(
         "offer",
         0.03,
@@ -617,6 +626,7 @@ KINDS = (
     Kind("open schema", 0.05, ("open.toml",), as_toml, read_open_schema),
     Kind("domain record", 0.03, ("domains.json",), as_json("open.json"), read_domains),
     Kind("release record", 0.03, (RELEASE,), as_release, read_release),
+    Kind("sketch", 0.02, ("ids.sketch",), as_container, read_sketch),
     Kind("ledger", 0.02, ("ledger.json",), as_json("persons.plan.json"), read_ledger),
     Kind("standing", 0.02, (f"hospital.csv{STANDING_FILE}",), as_json(), read_standing_file),
     Kind("table", 0.07, TABLES, as_table, read_table),
@@ -631,6 +641,7 @@ KINDS = (
             "hospital.offer",
             "hospital.key",
             "ledger.json",
+            "ids.sketch",
             "parties.secret",
             "report.json",
             "schema.toml",

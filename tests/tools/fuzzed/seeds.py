@@ -41,6 +41,7 @@ from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
 from vertimrf.runs.files import match_of
 from vertimrf.server.server import Server
+from vertimrf.sketch import Sketch
 from vertimrf.tables.arrow import STANDING_FILE, write_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
@@ -248,6 +249,7 @@ def build(folder):
     (folder / "ids.sample.json").write_text(
         json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"]))
     )
+    (folder / "ids.sketch").write_bytes(Sketch.encode(range(ROWS), bytes(32), 256).to_bytes())
     _schemas(folder, table)
     (folder / "ledger.json").write_text(json.dumps(made["persons"].ledger().to_json()))
     (record,) = (folder / "releases").glob("*.release")

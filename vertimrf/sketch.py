@@ -38,11 +38,11 @@ class Sketch:
     or together. An id counts once, however often it is given. Sketches are values: methods that
     add ids return another one.
 
-    **Without the key**, and as long as nobody without it chooses ids or has ids of his choice
-    sketched, sketches tell at most the sizes of their sets, of all intersections, and of
-    differences, as far as the levels show these: small ones exactly. So they show which sets are
-    equal, and what a set has gained between two sketches. The sketch of a known set shows which
-    part of it is in another set. This rests on SipHash-2-4 being a pseudo-random function.
+    **Without the key**, sketches tell at most sizes: of their sets, and of what union, intersection
+    and difference make of these; small ones exactly. So they tell which sets are equal, and whether
+    a set has changed. With the sketch of known ids they tell how many of these are in another set;
+    so nobody without the key should have ids of his choice sketched. This rests on a random key,
+    and on SipHash-2-4 being a pseudo-random function.
 
     **With the key**, a sketch tells members. Of a set of fewer ids than a tenth of the number of
     hash keys, it tells them all: another id passes for one of them with a probability of 1 in
@@ -116,10 +116,12 @@ class Sketch:
         Pieces of a set give the levels of the whole, however it is cut.
 
         Args:
-            ids, key: as for :meth:`encode`.
+            ids: as for :meth:`encode`.
+            key: that of the sketch [32 bytes].
 
         Raises:
-            TableError, PrivacyError: as :meth:`encode`.
+            TableError: as :meth:`encode`.
+            PrivacyError: the key is not 32 bytes.
             MessageError: the sketch has another key.
         """
         if _mark(key) != self.mark:
@@ -236,15 +238,13 @@ class Sketch:
         """
         header, arrays = container.unpack(data, KIND, where)
         try:
-            (levels,), (mark,) = arrays.values(), header.values()
-            sketch = cls(levels, bytes.fromhex(mark))
-            if sketch.to_bytes() != data:
+            if [*header] != ["mark"] or [*arrays] != ["levels"]:
                 raise ValueError("it has other fields")
+            return cls(arrays["levels"], bytes.fromhex(header["mark"]))
         except MessageError as error:
             raise MessageError(f"{where}: {error}") from None
         except (ValueError, TypeError) as error:
             raise MessageError(f"{where} is no sketch ({error}); have it made again.") from None
-        return sketch
 
     def _parts(self, other: Sketch) -> tuple[Floats, Floats]:
         """Numbers of ids of this set alone, of the other alone and of both, and their covariance."""

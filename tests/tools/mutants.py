@@ -1024,6 +1024,20 @@ NAMED = (
         "tables/test_ids.py",
     ),
     Mutation(
+        "a sketch of a set takes ids under another key",
+        "sketch.py",
+        "if _mark(key) != self.mark:",
+        "if not _mark(key):",
+        "test_sketch.py",
+    ),
+    Mutation(
+        "a sketch of a set is as sure of what no key shows as of what all show",
+        "sketch.py",
+        "np.maximum(counts, least)",
+        "np.maximum(counts, 1e-9 * least)",
+        "test_sketch.py",
+    ),
+    Mutation(
         "all pairs share hashes",
         "sketches/encoder.py",
         "in enumerate(blocks, first_block):",

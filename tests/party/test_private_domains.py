@@ -15,7 +15,8 @@ import pytest
 from builders import Tape
 
 from vertimrf.columns import number_range
-from vertimrf.columns.number_range import divide, find_edges, octaves, significant_range
+from vertimrf.columns.number_range import divide, find_domain, octaves, significant_range
+from vertimrf.columns.partition import Lattice
 from vertimrf.errors import PrivacyError
 from vertimrf.party.domain_record import DomainRecord, Search, cells_digest
 from vertimrf.party.private_domains import close, find_domains, unfit
@@ -66,7 +67,11 @@ def test_every_query_is_an_event_with_its_noise_and_all_sum_to_what_may_be_spent
     entries = [entry for finding in findings for entry in finding.entries]
     assert [scale for scale, _ in tape.queries] == [entry.event.scale for entry in entries]
     assert {entry.event.sensitivity for entry in entries} == {sensitivity}
-    assert [type(entry.event) for entry in entries] == [GeometricEvent] * 5 + [ThresholdEvent]
+    # Those of `pay` and `rate` depend on whether cells are searched for points.
+    kinds = [type(entry.event) for entry in entries]
+    assert kinds[:-1] == [GeometricEvent] * (len(kinds) - 1)
+    assert kinds[-1] is ThresholdEvent
+    assert len(kinds) >= 6
     spent, exposed = spent_beforehand(entries)
     assert spent == pytest.approx(2.0)
     assert 0.5e-6 < exposed <= 1e-6
@@ -93,7 +98,7 @@ def test_one_record_moves_one_count_of_every_query(row):
         np.abs(a[1] - b[1]).sum() for a, b in zip(tapes[0].queries, tapes[1].queries, strict=True)
     ]
     missing = table["job"][row].as_py() is None
-    assert moved == [1] * 5 + [0 if missing else 1]
+    assert moved == [1] * (len(moved) - 1) + [0 if missing else 1]
 
 
 def test_with_all_noisy_answers_fixed_every_table_gives_the_same_bins():
@@ -190,13 +195,15 @@ def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
     assert closed.public
     for attribute in closed.attributes:
         values = columns[attribute.name][0]
+        assert attribute.points == ((0.0,) if attribute.name == "bonus" else ())
+        values = values[~np.isin(values, attribute.points)]
         assert attribute.clamp
         clipped = ((values < attribute.edges[0]) | (values > attribute.edges[-1])).mean()
         assert clipped < 0.06, attribute
         inside = np.clip(values, attribute.edges[0], attribute.edges[-1])
         counts, _ = np.histogram(inside, attribute.edges)
         assert counts.max() < 0.8 * rows, attribute
-        assert 3 <= attribute.size <= 16
+        assert 3 <= attribute.size <= 16 + len(attribute.points)
 
 
 def test_dates_and_public_bounds():
@@ -342,11 +349,11 @@ def test_the_parts_of_the_budget_sum_to_all_of_it():
     for bounds in (None, (0.0, 1000.0)):
         asked = []
 
-        def histogram(edges, part, asked=asked):
+        def histogram(edges, part, without, asked=asked):
             asked.append(part)
             return np.full(len(edges) - 1, 1000, np.int64), 1.0
 
-        assert find_edges(histogram, 8, 1.0, bounds) is not None
+        assert find_domain(histogram, 8, Lattice(1.0), bounds) is not None
         assert sum(asked) == pytest.approx(1.0)
 
 
@@ -377,11 +384,12 @@ def test_a_domain_is_found_once(tmp_path):
     ):
         once(tmp_path, opened({"name": "pay", "bins": "private", "most": 8}), table)
     public = opened({"name": "pay", "bounds": [0, 10], "bins": 2}, ASKED[1])
-    assert len(close(public, once(tmp_path, public, table)[0]).spent) == 5
+    spent = len(close(public, once(tmp_path, public, table)[0]).spent)
+    assert spent >= 5
     # Nor is it unspent where the attribute has another name by now, or is left out.
     left = opened(ASKED[1])
     again, _ = once(tmp_path, left, people(4000, seed=4), path="mended.csv")
-    assert len(close(left, again).spent) == 5
+    assert len(close(left, again).spent) == spent
 
 
 def test_a_domain_is_known_again_by_its_part_its_table_or_its_cells(tmp_path):
@@ -412,7 +420,7 @@ def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another
 ):
     schema, table = opened(*ASKED), people(4000)
     first, _ = once(tmp_path, schema, table)
-    assert len(releases(first)) == 6
+    assert len(releases(first)) == sum(len(finding.entries) for finding in first) >= 6
     (tmp_path / "found.json").unlink()
     assert once(tmp_path, schema, table)[0] == first
     for other in (table.slice(1), people(4000, seed=1)):

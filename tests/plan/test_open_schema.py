@@ -27,7 +27,7 @@ def test_what_is_public_of_a_private_domain_is_kept():
     schema = OpenSchema.from_json(data)
     assert list(schema.wanted) == ["pay", "job", "at", "age"]
     assert schema.schema.names == ("pay", "job", "sex", "at", "age")
-    pay = schema.wanted["pay"].binned((1.0, 2.5, 9.0))
+    pay = schema.wanted["pay"].binned((1.0, 2.5, 9.0), (0.0,))
     assert (pay.edges, pay.resolution, pay.missing, pay.clamp) == (
         (1.0, 2.5, 9.0),
         0.01,
@@ -38,7 +38,7 @@ def test_what_is_public_of_a_private_domain_is_kept():
     assert schema.wanted["job"].listed(("nurse", "rest")).values == ("nurse", "rest")
     # A day has its bounds, and public ones need no clamp.
     assert schema.wanted["at"].bounded
-    assert not schema.wanted["age"].binned((0.0, 50.0, 110.0)).clamp
+    assert not schema.wanted["age"].binned((0.0, 50.0, 110.0), ()).clamp
 
 
 @pytest.mark.parametrize(

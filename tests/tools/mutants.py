@@ -872,6 +872,21 @@ NAMED = (
         promise="Every figure that is read from the data is an event.",
     ),
     Mutation(
+        "a histogram that zooms in costs less than is taken from the budget",
+        "columns/number_range.py",
+        "merged = _bins(histogram, (edges, counts, scale), bins, step, 1 - spent, tuple(points))",
+        "merged = _bins(histogram, (edges, counts, scale), bins, step, 1 - spent + used, tuple(points))",
+        "columns/test_private_points.py party/test_private_domains.py",
+        promise="with parts of the budget that sum to 1 at most",
+    ),
+    Mutation(
+        "noise alone makes points",
+        "columns/private_points.py",
+        "least = max(needed(len(firsts), scale), SHARE * records)",
+        "least = 0.0",
+        "columns/test_private_points.py",
+    ),
+    Mutation(
         "histograms of private domains spend twice what they may",
         "columns/private.py",
         "scale = search.sensitivity / (part * search.epsilon)",
@@ -3116,10 +3131,10 @@ NAMED = (
     Mutation(
         "histograms of private domains with public bounds spend more than all",
         "columns/number_range.py",
-        "rest = (1 - part) / (PARTS[1] + PARTS[2])",
-        "rest = 1 / (PARTS[1] + PARTS[2])",
+        "step, whole, spent = lattice.step, 1.0, 0.0",
+        "step, whole, spent = lattice.step, 1.0, -0.3",
         "party/test_private_domains.py",
-        promise="with parts of the budget that sum to 1",
+        promise="with parts of the budget that sum to 1 at most",
     ),
     Mutation(
         "who knows the secret and chooses ids finds two tables of one digest",

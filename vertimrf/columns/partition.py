@@ -81,6 +81,12 @@ class Lattice:
             return float(self.value(least)), float(self.value(most))
         return (low, math.nextafter(stop, -math.inf)) if low < stop else None
 
+    def after(self, number: float) -> float:
+        """The number after one of them."""
+        if self.step:
+            return float(self.value(math.floor(self.place(number)) + 1))
+        return math.nextafter(number, math.inf)
+
     def count(self, low: float, high: float) -> int:
         """How many numbers there are from one to another one, if they are not dense."""
         if self.listed:

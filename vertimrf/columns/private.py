@@ -1,6 +1,6 @@
 """Private domains: bins or values that a search with noise finds.
 
-- Bins follow from noisy histograms (:mod:`.number_range`).
+- Bins and points follow from noisy histograms (:mod:`.number_range`).
 - A value is listed if its noisy count exceeds a threshold that one person's records reach with
   probability delta at most.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,8 +23,8 @@ from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind
 from .column import MAX_SIZE, PRIVATE, Attribute, Value
 from .listed import Listed
-from .number_range import find_edges
-from .numbers import Numbers
+from .number_range import find_domain
+from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class PrivateDomain(ABC):
 
 @dataclass(frozen=True)
 class PrivateNumbers(PrivateDomain):
-    """Numbers, dates or times of which bounds and bins are searched.
+    """Numbers, dates or times of which bounds, bins and points are searched.
 
     Attributes:
         known: the attribute with a single bin, between public bounds if there are any.
@@ -181,12 +181,18 @@ class PrivateNumbers(PrivateDomain):
             return "within the public bounds"
         return self.known.instants[0] if self.known.instants else "a number"
 
-    def binned(self, edges: tuple[float, ...]) -> Attribute:
-        """The attribute with the edges that were found.
+    def binned(self, edges: tuple[float, ...], points: tuple[float, ...]) -> Attribute:
+        """The attribute with the edges and the points that were found.
 
-        Without public bounds, numbers beyond the edges go to the nearest bin.
+        Without public bounds, numbers beyond the edges go to the nearest bin, or point if there is
+        no bin.
         """
-        return replace(self.known, edges=edges, clamp=self.known.clamp or not self.bounded)
+        if not edges:
+            alone: dict[str, Any] = listed_numbers(points)
+            alone |= {"resolution": None, "integral": False, "clamp": True}
+            return replace(self.known, **alone)
+        clamp = self.known.clamp or not self.bounded
+        return replace(self.known, edges=edges, points=points, clamp=clamp)
 
     def cells(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags, Flags]:
         """See :class:`PrivateDomain`: the valid numbers."""
@@ -203,18 +209,21 @@ class PrivateNumbers(PrivateDomain):
         """See :class:`PrivateDomain`. It has pure epsilon."""
         events: list[Event] = []
 
-        def histogram(edges: Floats, part: float) -> tuple[Integers, float]:
+        def histogram(
+            edges: Floats, part: float, without: Sequence[float]
+        ) -> tuple[Integers, float]:
             scale = search.sensitivity / (part * search.epsilon)
             events.append(GeometricEvent(scale, search.sensitivity))
             # Numbers outside the edges count in the first or last cell.
-            at = np.clip(np.searchsorted(edges, cells, side="right") - 1, 0, len(edges) - 2)
+            some = cells[~np.isin(cells, without)] if len(without) else cells
+            at = np.clip(np.searchsorted(edges, some, side="right") - 1, 0, len(edges) - 2)
             counts = np.bincount(at, minlength=len(edges) - 1)
             return search.noise.geometrics(counts, scale), scale
 
         bounds = self.known.limits if self.bounded else None
-        edges = find_edges(histogram, self.most, self.known.step, bounds)
+        found = find_domain(histogram, self.most, self.known.lattice, bounds)
         # Histograms that were not needed are no events.
-        return (None if edges is None else self.binned(edges)), events
+        return (None if found is None else self.binned(*found)), events
 
 
 @dataclass(frozen=True)

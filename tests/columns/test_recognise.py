@@ -95,6 +95,19 @@ def test_numbers_without_a_step_have_none(rng):
     assert shape_of(np.float32(rng.lognormal(9, 1, N)).astype(float)).step == 0
 
 
+@pytest.mark.parametrize("step, digits", [(0.1, 1), (0.02, 2), (0.01, 2)])
+def test_a_step_is_found_among_numbers_of_single_precision(rng, step, digits):
+    decimals = np.round(step * rng.integers(30, 900, N), digits)
+    values = mixed(rng, [(np.float32(3.3), 0.1)], decimals.astype(np.float32).astype(float))
+    # As readers of texts do that are off by a unit in the last place.
+    off = np.nextafter(values, rng.choice([-np.inf, np.inf], N))
+    for read in (values, np.where(rng.random(N) < 0.1, off, values)):
+        shape = shape_of(read)
+        assert (shape.step, shape.offset, shape.digits, shape.single) == (step, 0, digits, True)
+        assert np.isin(shape.edges, read).all()
+    assert not shape_of(decimals).single
+
+
 def test_a_few_strays_leave_the_step_and_more_take_it(rng):
     values = 100.0 * np.round(rng.lognormal(5, 1, N))
     for strays, step in ((15, 100), (60, 1)):
@@ -208,6 +221,7 @@ def test_firsts_and_lasts_of_months_are_listed_with_those_that_no_record_has(rng
         (lambda rng: rng.integers(2000, 2024, N), None),
         (lambda rng: 50 * rng.integers(0, 40, N), None),
         (lambda rng: 201_300 + rng.integers(1, 13, N), None),
+        (lambda rng: rng.integers(1, 10, N) * 100 + rng.integers(1, 38, N), None),
         (lambda rng: rng.normal(size=N), None),
     ],
 )

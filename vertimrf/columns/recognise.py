@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ LISTED = 64
 LONGEST_GRID = 1000
 # A grid is complete if a further record is new with at most this probability: the part of records whose value no other has (Good and
 # Turing). It says more than the step if at most FILLED of the step's multiples occur.
-UNSEEN, FILLED = 0.01, 0.5
+# Codes may lack more: what lies between them is none.
+UNSEEN, UNSEEN_CODES, FILLED = 0.01, 0.05, 0.5
 # This part of the records may lie off the step, or out of reach. They are rounded and clamped.
 STRAY = 0.001
 # A value is out of reach if it is this many times the size of the values of nearly all records: more steps than double precision has
@@ -42,14 +44,19 @@ LARGE = 1e100
 # Digits after the decimal point that a step may have, and the largest number of steps from 0, so that rounding errors of double
 # precision are no steps. A step that leaves strays spans the values in at most COARSE times as many steps as there are records: numbers
 # of seven significant digits fit any step that is fine enough, except some.
-DIGITS, STEPS, ROUNDING, COARSE = 9, 1e12, 16 * 2.0**-52, 1000
-# Codes have at least this many digits, or one less.
+DIGITS, COARSE = 9, 1000
+STEPS, ROUNDING = 1e12, 16 * 2.0**-52
+# The same for numbers of single precision.
+SINGLE_STEPS, SINGLE_ROUNDING = 1e6, 2.0**-23
+# Codes have at least this many digits, and all the same number, or one less.
 CODE_DIGITS = 4
-# Written dates: how they are read, the units that a number counts them in, and the years that people mean.
+# How written dates are read, and the years that people mean.
 WRITTEN = ("%Y%m%d", "%Y%m", "%H%M")
 YEARS = (1850, 2100)
 # Probability that numbers without a meaning pass as dates.
 CHANCE = 1e-4
+# Times go on to this minute of an hour, or would with one step more.
+LAST_MINUTE = 55
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Shape:
         step, offset: values, except points and strays, are ``offset`` plus multiples of ``step``; 0 if they have no step.
         digits: digits after the decimal point that ``step`` and ``offset`` have. So ``round(offset + i * step, digits)`` is the
             double that a decimal text has.
+        single: whether only the rounding to single precision of that double is the value, as 1.399999976 for 1.4.
         strays: records with values off the step. They are to be rounded to the nearest value: a step that holds for all but
             them is what people know of the column.
         points: values that stand out of their neighbours, ascending. Each is a value of its own and may lie off the step, as 0 among
@@ -77,6 +85,7 @@ class Shape:
     step: Number = 0
     offset: Number = 0
     digits: int = 0
+    single: bool = False
     strays: int = 0
     points: tuple[Number, ...] = ()
     edges: tuple[Number, ...] = ()
@@ -109,7 +118,7 @@ def recognise(
     if np.count_nonzero(~heavy) == 1:
         heavy[:] = True
     rest, weights = values[~heavy], counts[~heavy]
-    step, offset, digits, fits = _step(rest, weights)
+    step, offset, digits, single, fits = _step(rest, weights)
     strays = int(weights[~fits].sum())
     # The bounds are on the step, so that what is rounded stays within them.
     rest, weights = rest[fits], weights[fits]
@@ -117,20 +126,22 @@ def recognise(
     if len(rest) > 1:
         beside = heavy.copy()
         if step:
-            beside[heavy] = [_is_multiple(p, step, offset, digits) for p in values[heavy].tolist()]
+            beside[heavy] = [_is_multiple(p, step, offset, single) for p in values[heavy].tolist()]
         edges = _beside(_edges(rest, weights, records), values[beside], rest)
     grid = _months(values, counts, day) if day else ()
-    if not grid and _complete(values, counts, step):
+    codes = not (day or digits) and _codes(values, counts, step)
+    if not grid and len(values) <= LONGEST_GRID and (codes or _complete(values, counts, step)):
         grid = tuple(values.tolist())
     return Shape(
         step=step,
         offset=offset,
         digits=digits,
+        single=single,
         strays=strays,
         points=tuple(values[heavy].tolist()),
         edges=edges,
         grid=grid,
-        codes=not (day or digits) and _codes(values, counts, step),
+        codes=codes,
         clamp=clamp,
     )
 
@@ -200,16 +211,16 @@ def _points(values: Floats | Integers, counts: Integers, records: int) -> Flags:
     return heavy & (excess > 0)
 
 
-def _step(values: Floats | Integers, counts: Integers) -> tuple[Number, Number, int, Flags]:
+def _step(values: Floats | Integers, counts: Integers) -> tuple[Number, Number, int, bool, Flags]:
     """The largest step that all but strays are multiples of.
 
     Returns:
-        The step, the offset and their digits; and which values fit. All fit the step 0, which stands for none.
+        The step, the offset, their digits, whether values have single precision; and which values fit. All fit the step 0, which
+        stands for none.
     """
     records = int(counts.sum())
     strays = STRAY * records
-    none = (0, 0, 0, np.ones(len(values), bool))
-    for digits, (scaled, whole) in enumerate(_scaled(values)):
+    for digits, single, scaled, whole in _scaled(values):
         if counts[~whole].sum() > strays or np.count_nonzero(whole) < 2:
             continue
         away, weights = _away(scaled[whole]), counts[whole]
@@ -230,22 +241,39 @@ def _step(values: Floats | Integers, counts: Integers) -> tuple[Number, Number, 
             continue
         offset = (int(scaled[whole][0]) + int(residues[usual])) % step
         if digits == 0:
-            return step, offset, 0, fits
-        return step / 10**digits, offset / 10**digits, digits, fits
-    return none
+            return step, offset, 0, False, fits
+        return step / 10**digits, offset / 10**digits, digits, single, fits
+    return 0, 0, 0, False, np.ones(len(values), bool)
 
 
-def _scaled(values: Floats | Integers) -> Iterator[tuple[Integers, Flags]]:
-    """The values as whole numbers of 1, 0.1, 0.01, ..., and which of them these numbers are, within rounding."""
+def _scaled(values: Floats | Integers) -> Iterator[tuple[int, bool, Integers, Flags]]:
+    """The values as whole numbers of 1, 0.1, 0.01, ...
+
+    Yields:
+        Digits; whether the values are taken for decimals that were rounded to single precision; the whole numbers; and which of the
+        values these are, within rounding.
+    """
     if values.dtype.kind == "i":
-        yield values.astype(np.int64), np.ones(len(values), bool)
+        yield 0, False, values.astype(np.int64), np.ones(len(values), bool)
         return
-    for digits in range(DIGITS + 1):
-        limit = STEPS if digits else 2.0**53
-        scaled = np.where(np.abs(values) < limit / 10**digits, values, np.nan) * 10**digits
-        nearest = np.rint(scaled)
-        whole = np.abs(scaled - nearest) <= ROUNDING * np.abs(nearest) * (digits > 0)
-        yield np.where(whole, nearest, 0).astype(np.int64), whole
+    for single, most, rounding in (
+        (False, STEPS, ROUNDING),
+        (True, SINGLE_STEPS, SINGLE_ROUNDING),
+    ):
+        # Reading texts may be off by a unit in the last place.
+        if single and not _alike(values, values.clip(-1e38, 1e38).astype(np.float32), ROUNDING):
+            return
+        for digits in range(single, DIGITS + 1):
+            limit = most if digits else 2.0**53
+            scaled = np.where(np.abs(values) < limit / 10**digits, values, np.nan) * 10**digits
+            nearest = np.rint(scaled)
+            whole = np.abs(scaled - nearest) <= rounding * np.abs(nearest) * (digits > 0)
+            yield digits, single, np.where(whole, nearest, 0).astype(np.int64), whole
+
+
+def _alike(values: Any, others: Any, rounding: float) -> bool:
+    """Whether numbers are the same, within rounding."""
+    return bool((np.abs(values - others) <= rounding * np.abs(values)).all())
 
 
 def _divisors(away: Words, counts: Integers) -> set[int]:
@@ -264,11 +292,12 @@ def _divisors(away: Words, counts: Integers) -> set[int]:
     return found - {0}
 
 
-def _is_multiple(value: Number, step: Number, offset: Number, digits: int) -> bool:
+def _is_multiple(value: Number, step: Number, offset: Number, single: bool) -> bool:
     """Whether a value is the offset plus a multiple of the step."""
-    if digits == 0:
-        return value % 1 == 0 and (int(value) - int(offset)) % int(step) == 0
-    return bool(round(offset + round((value - offset) / step) * step, digits) == value)
+    if isinstance(value, int):
+        return (value - int(offset)) % int(step) == 0
+    nearest = offset + round((value - offset) / step) * step
+    return _alike(value, nearest, SINGLE_ROUNDING if single else ROUNDING)
 
 
 def _edges(values: Floats | Integers, counts: Integers, records: int) -> Floats | Integers:
@@ -300,9 +329,8 @@ def _beside(
 
 def _complete(values: Floats | Integers, counts: Integers, step: Number) -> bool:
     """Whether the values are a list that lacks few, and that says more than their step."""
-    if len(values) > LONGEST_GRID or np.count_nonzero(counts == 1) > UNSEEN * counts.sum():
-        return False
-    return _filled(values, counts, step) <= FILLED
+    again = np.count_nonzero(counts == 1) <= UNSEEN * counts.sum()
+    return bool(again and _filled(values, counts, step) <= FILLED)
 
 
 def _filled(values: Floats | Integers, counts: Integers, step: Number) -> float:
@@ -315,9 +343,9 @@ def _filled(values: Floats | Integers, counts: Integers, step: Number) -> float:
 def _codes(values: Floats | Integers, counts: Integers, step: Number) -> bool:
     """Whether whole numbers name something: they have one length, leave gaps, and come again."""
     low, high = abs(int(values[0])), abs(int(values[-1]))
-    if values[0] < 0 or not 1 <= step < 10 or len(str(low)) < max(CODE_DIGITS, len(str(high))) - 1:
+    if values[0] < 0 or not 1 <= step < 10 or len(str(low)) < max(CODE_DIGITS, len(str(high)) - 1):
         return False
-    again = np.count_nonzero(counts == 1) <= 5 * UNSEEN * counts.sum()
+    again = np.count_nonzero(counts == 1) <= UNSEEN_CODES * counts.sum()
     return bool(again and _filled(values, counts, step) <= FILLED)
 
 
@@ -367,7 +395,9 @@ def written_dates(values: Floats | Integers, counts: Integers) -> str | None:
         if every == 0:
             continue
         possible = _are(np.arange(dates[0], dates[-1] + 1, every), format).mean()
-        if (len(dates) - 2) * math.log(possible) <= math.log(CHANCE):
+        # Numbers of two parts, as 101 to 137 and 201 to 231, rarely have as many of the second as an hour has minutes.
+        ends = dates[-1] if format != "%H%M" else (dates % 100).max() + np.gcd.reduce(dates % 100)
+        if ends >= LAST_MINUTE and (len(dates) - 2) * math.log(possible) <= math.log(CHANCE):
             return format
     return None
 

@@ -91,8 +91,9 @@ def test_numbers_without_a_step_have_none(rng):
         assert not shape.points
         assert not shape.grid
         assert len(shape.edges) == BINS + 1
-    # Seven significant digits fit a step of 1e-5 but for a few.
     assert shape_of(np.float32(rng.lognormal(9, 1, N)).astype(float)).step == 0
+    # Seven significant digits fit a step of 1e-5 but for a few.
+    assert shape_of([float(f"{value:.7g}") for value in rng.lognormal(6, 1.2, N)]).step == 0
 
 
 @pytest.mark.parametrize("step, digits", [(0.1, 1), (0.02, 2), (0.01, 2)])
@@ -112,16 +113,23 @@ def test_a_few_strays_leave_the_step_and_more_take_it(rng):
     values = 100.0 * np.round(rng.lognormal(5, 1, N))
     for strays, step in ((15, 100), (60, 1)):
         values[:strays] = np.round(values[:strays]) + 37
+        values[0] = np.round(values.max(), -2) + 137
         shape = shape_of(values)
         assert shape.step == step
         assert shape.strays == (strays if step == 100 else 0)
         assert all(edge % step == 0 for edge in shape.edges)
+    values = 10 * rng.integers(0, 5000, N)
+    values[:60] += 5
+    values[60:70] += 1
+    assert (shape_of(values).step, shape_of(values).strays) == (5, 10)
 
 
 @pytest.mark.parametrize(
     "parts, rest",
     [
         ([(0, 0.6)], lambda rng: rng.lognormal(3, 1, N)),
+        ([(0, 0.015)], lambda rng: rng.lognormal(3, 1, N)),
+        ([(99, 0.02)], lambda rng: rng.integers(0, 70, N)),
         ([(0, 0.15)], lambda rng: np.round(rng.gamma(2, 200, N))),
         ([(0, 0.15)], lambda rng: np.round(rng.gamma(2, 30, N), 2)),
         ([(0, 0.15)], lambda rng: rng.gamma(2, 30, N)),
@@ -156,6 +164,9 @@ def test_a_step_is_that_of_the_values_beside_the_points(rng):
 def test_smooth_and_regular_counts_have_no_points(rng):
     assert not shape_of(np.round(rng.normal(0, 40, N))).points
     assert not shape_of(np.round(rng.exponential(60, N))).points
+    assert not shape_of(mixed(rng, [(0, 0.025)], np.round(rng.normal(0, 15, N)))).points
+    assert not shape_of(mixed(rng, [(10, 0.015)], rng.normal(0, 40, N))).points
+    assert not shape_of(np.append(rng.normal(size=97), [0.5] * 3)).points
     # Every other value is ten times as frequent as the next: no value stands out of that.
     assert not shape_of(rng.integers(0, 60, N) * 2 + (rng.random(N) < 0.1)).points
 
@@ -170,6 +181,18 @@ def test_bins_keep_the_spread(rng):
     second = (counts * (low**2 + low * high + high**2) / 3).sum() / N
     mean = (counts * (low + high) / 2).sum() / N
     assert np.sqrt(second - mean**2) == pytest.approx(values.std(), rel=0.05)
+
+
+def test_bins_resolve_tails_and_are_fewer_where_few_records_are(rng):
+    values = rng.pareto(1, N)
+    edges = shape_of(values).edges
+    assert (values > edges[-2]).sum() < N / 150
+    few = shape_of(mixed(rng, [(0, 0.6)], values)).edges
+    assert len(few) - 1 <= BINS / 2
+    # Edges go where points are, so that these part no bins in two.
+    shape = shape_of(mixed(rng, [(50, 0.1), (52, 0.1)], np.round(rng.normal(40, 12, N), 1)))
+    assert set(shape.points) == {50, 52}
+    assert set(shape.edges) > {50, 52}
 
 
 def test_few_values_among_many_records_are_a_grid(rng):
@@ -196,6 +219,8 @@ def test_codes_are_told_from_quantities(rng):
     assert not shape.grid
     assert not shape_of(np.round(rng.lognormal(10, 1, N)).astype(int)).codes
     assert not shape_of(10_000 + rng.integers(0, 500, N)).codes
+    assert not shape_of(rng.integers(10_000, 99_999, 3000)).codes
+    assert not shape_of(rng.integers(17, 90, N) ** 2).codes
 
 
 @pytest.mark.parametrize("every", [1, 3])
@@ -208,6 +233,8 @@ def test_firsts_and_lasts_of_months_are_listed_with_those_that_no_record_has(rng
     shape = shape_of(np.append(drawn, [ends[0], ends[-1]]), day=day)
     assert shape.grid == tuple(ends.tolist())
     assert not shape_of(np.append(drawn, ends[0] + 2 * day), day=day).grid
+    if day > 1:
+        assert not shape_of(drawn + 3600, day=day).grid
 
 
 @pytest.mark.parametrize(
@@ -265,6 +292,7 @@ def test_a_column_that_needs_bounds_is_no_list(rng):
     assert shape.edges[0] == 0
     assert shape.edges[-1] == 8
     assert shape_of([3.0] * 9, clamp=True).points == (3.0,)
+    assert shape_of([0.0] * 99 + [7.5], clamp=True).points == (0.0, 7.5)
 
 
 NUMBERS = st.one_of(

@@ -154,7 +154,7 @@ def _within_reach(values: Floats | Integers, counts: Integers) -> Flags:
     largest = size[order][np.cumsum(counts[order]) <= counts.sum() - few]
     usual = largest[-1] if len(largest) else size.max()
     if usual == 0:
-        usual = np.median(size[size > 0])
+        usual = np.median(size[size > 0]) if size.any() else 0.0
     near: Flags = size / REACH <= usual
     return near
 

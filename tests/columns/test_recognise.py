@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertimrf.columns.recognise import BINS, POINTS, STRAY, Shape, recognise, written_dates
+from vertimrf.columns.recognise import BINS, LISTED, POINTS, STRAY, Shape, recognise, written_dates
 
 N = 20_000
 
@@ -305,8 +305,9 @@ WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-(10**4), 10**4)
 
 @given(
     st.one_of(
-        st.dictionaries(NUMBERS, st.integers(1, 500), min_size=1, max_size=200),
-        st.dictionaries(WHOLE, st.integers(1, 500), min_size=1, max_size=200),
+        st.dictionaries(kind, st.integers(1, 500), min_size=least, max_size=least + 40)
+        for kind in (NUMBERS, WHOLE)
+        for least in (1, LISTED + 1)
     ),
     st.booleans(),
 )

@@ -282,6 +282,8 @@ def _domain(shape: Shape, values: Floats) -> dict[str, Any]:
     parts |= {"edges": tuple(map(float, shape.edges)), "points": tuple(map(float, shape.points))}
     if grid:
         return parts | {"grid": grid}
+    if shape.single:
+        return parts
     if shape.step == 1 and not shape.offset:
         return parts | {"integral": True}
     if shape.step:

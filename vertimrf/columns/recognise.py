@@ -307,7 +307,8 @@ def _edges(values: Floats | Integers, counts: Integers, records: int) -> Floats 
     away: Floats = _away(values).astype(float) if values.dtype.kind == "i" else values.astype(float)
     away = away if np.abs(away).max() < LARGE else _places(values)
     kept = np.searchsorted(away, drafted_edges(away, counts, bins))
-    chosen: Floats | Integers = values[np.unique(np.minimum(kept, len(values) - 1))]
+    kept[-1] = len(values) - 1
+    chosen: Floats | Integers = values[np.unique(kept)]
     return chosen
 
 

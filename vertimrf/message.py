@@ -64,6 +64,8 @@ class Message:
             [shape=(counters of the other's group, counters of the own group), int64].
         agreement: per attribute of this party that others hold too, where the plan asks for it,
             codes of counters [shape=(1, counters), uint8] (:mod:`vertimrf.sketches.agreement`).
+        fine: fine marginals, in the order of ``plan.fine_of``: counts with noise [each
+            shape=(cells,), int64].
     """
 
     plan_digest: bytes
@@ -75,6 +77,7 @@ class Message:
     sketches: tuple[Bytes, ...]
     agreement: tuple[Bytes, ...] = ()
     tables: tuple[Integers, ...] = ()
+    fine: tuple[Integers, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Message of party {self.party}: {len(self.marginals)} marginals>"
@@ -107,6 +110,7 @@ class Message:
         if plan.sketch is not None:
             arrays |= _packed("sketch", 0, self.sketches, plan.sketch)
         arrays |= {f"table{i}": table for i, table in enumerate(self.tables)}
+        arrays |= {f"fine{i}": counts for i, counts in enumerate(self.fine)}
         for i, (codes, sketch) in enumerate(
             zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)
         ):
@@ -213,14 +217,16 @@ def largest_message(plan: Plan) -> int:
     for party, local in enumerate(plan.local):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party])]
         larger = min(local.units, 2 ** len(sizes))
-        cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
+        fine = [plan.schema.fine[a].size for a in plan.fine_of(party)]
+        cells = sum(sizes + fine) + larger * min(math.prod(sizes), local.largest_clique)
         bins = sum(
             plan.schema.sizes[a]
             for group in plan.groups_of(party)
             for a in plan.groups[group].attributes
         )
         sketches = plan.message_size(party, RECORDS_OVER_EXPECTED * plan.expected_records)
-        headers = MARGINAL_HEADER * (len(sizes) + larger + len(plan.counted_pairs(party)))
+        tables = len(sizes) + len(fine) + larger + len(plan.counted_pairs(party))
+        headers = MARGINAL_HEADER * tables
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
 
@@ -301,9 +307,10 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         raise MessageError("the first party, and it alone, states a record count.")
     if count is not None:
         _check_counts("the record count", count, plan.expected_records, plan.count_sigma)
-    _check_sums(plan, marginals, count)
+    fine = _fine(arrays, plan, party)
+    _check_sums(plan, marginals, count, fine, plan.local[party].fine_sigma)
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
-    expected += len(tables)
+    expected += len(tables) + len(fine)
     if len(arrays) != expected:
         raise MessageError(f"it holds {len(arrays)} arrays where the plan asks for {expected}.")
     return Message(
@@ -317,7 +324,19 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         sketches=tuple(sketches),
         agreement=tuple(agreement),
         tables=tables,
+        fine=fine,
     )
+
+
+def _fine(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[Integers, ...]:
+    """Fine marginals, each checked against the plan."""
+    out = []
+    for number, a in enumerate(plan.fine_of(party)):
+        counts = _array(arrays, f"fine{number}", np.int64, (plan.schema.fine[a].size,))
+        sigma = plan.local[party].fine_sigma
+        _check_counts(f"fine marginal {number}", counts, plan.expected_records, sigma)
+        out.append(counts)
+    return tuple(out)
 
 
 def _marginals(
@@ -403,7 +422,13 @@ def _check_counts(
         )
 
 
-def _check_sums(plan: Plan, marginals: Sequence[LocalMarginal], count: int | None) -> None:
+def _check_sums(
+    plan: Plan,
+    marginals: Sequence[LocalMarginal],
+    count: int | None,
+    fine: Sequence[Integers],
+    fine_sigma: float,
+) -> None:
     """Refuse counts that sum to different numbers of records, to fewer than none or to far too many.
 
     All figures are of the same records, but for the record count of encrypted counts: it includes
@@ -414,7 +439,11 @@ def _check_sums(plan: Plan, marginals: Sequence[LocalMarginal], count: int | Non
     if not figures:
         return
     records, error = average(figures)
-    for value, sigma in figures:
+    inside = [
+        (float(counts.sum(dtype=np.float64)), fine_sigma * math.sqrt(counts.size))
+        for counts in fine
+    ]
+    for value, sigma in (*figures, *inside):
         if abs(value - records) > SUMS_REACH * sigma:
             raise MessageError(
                 f"its counts contradict each other: some sum to {value:,.0f} records, all together to {records:,.0f}. "

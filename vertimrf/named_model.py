@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as with_default
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -85,6 +86,8 @@ class Model:
             then have a last column "held_by", and nulls for values that no party holds.
         evidence: what was measured, for standard errors. It is of the people at all parties.
         noise: noise of what was measured, for :meth:`draws`. It is of the people at all parties.
+        shapes: by position in the schema, the records of each finer cell of a column of numbers, if
+            these were measured (:meth:`.Attribute.shape`).
 
     Example:
         >>> model = Model.load("clinic.model")  # doctest: +SKIP
@@ -98,8 +101,15 @@ class Model:
     others: tuple[PartModel, ...] = ()
     evidence: Evidence | None = None
     noise: Noise | None = None
+    shapes: Mapping[int, Floats] = with_default(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for place, shape in self.shapes.items():
+            fine = self.schema.fine[place]
+            if shape.shape != (fine.present,) or not (np.isfinite(shape) & (shape >= 0)).all():
+                raise SchemaError(
+                    f"The model's records inside bins of {fine.name!r} are no counts."
+                )
         if self.evidence is not None and len(self.evidence.one_way) != len(self.schema.sizes):
             raise SchemaError("What was measured and the schema differ in their attributes.")
         if any(part.field.sizes != self.schema.sizes for part in self._parts):
@@ -114,7 +124,8 @@ class Model:
         """The released model of a server's result."""
         figures = result.figures
         known = figures.evidence, figures.noise
-        return cls(result.plan.schema, result.model, result.ledger, result.others, *known)
+        schema, shapes = result.plan.schema, result.shapes
+        return cls(schema, result.model, result.ledger, result.others, *known, shapes)
 
     def __repr__(self) -> str:
         return (
@@ -192,7 +203,7 @@ class Model:
                 self.schema.attributes[place], value, functools.partial(self.marginal, name)
             )
             if span is not None:
-                spans[place] = span
+                spans[place] = replace(span, shape=self.shapes.get(place))
         shares = {
             place: self.schema.attributes[place].shares(span)[kept[place]]
             for place, span in spans.items()
@@ -222,9 +233,8 @@ class Model:
             raise NoMassError(
                 f"The model has no records with {asked}; ask for other values."
             ) from None
-        return decode_rows(
-            codes, self.schema, rng, [part.parties for part in parts], part_of, spans
-        )
+        parties = [part.parties for part in parts]
+        return decode_rows(codes, self.schema, rng, parties, part_of, spans, self.shapes)
 
     def draws(
         self, m: int = 20, rows: int | None = None, *, seed: int | None = None
@@ -267,7 +277,8 @@ class Model:
     def _draw(self, noise: Noise, rows: int | None, rng: np.random.Generator) -> pa.Table:
         """Rows of a model of other people and other noise."""
         zeros = ruling_out(self.schema.sizes, self.schema.combinations)
-        again = Model(self.schema, noise.redrawn(self.field, zeros, rng), self.ledger)
+        redrawn = noise.redrawn(self.field, zeros, rng)
+        again = Model(self.schema, redrawn, self.ledger, shapes=self.shapes)
         return again.sample(rows, seed=int(rng.integers(1 << 63)))
 
     @overload
@@ -420,6 +431,7 @@ class Model:
             header["measured"] = self.evidence.to_columns()
         if self.noise is not None:
             arrays |= self.noise.parts()
+        arrays |= {f"shape{place}": shape for place, shape in self.shapes.items()}
         save(path, container.pack(KIND, header, arrays))
 
     @classmethod
@@ -442,13 +454,16 @@ class Model:
                 }
                 parties = tuple(str(party) for party in part["parties"])
                 others.append(PartModel(parties, MarkovRandomField.of_parts(part["field"], tables)))
+            schema = Schema.from_json(header["schema"])
+            shapes = {a: f"shape{a}" for a in schema.fine if f"shape{a}" in arrays}
             return cls(
-                Schema.from_json(header["schema"]),
+                schema,
                 field,
                 Ledger.from_json(header["ledger"]),
                 tuple(others),
                 Evidence.of_columns(header["measured"]) if "measured" in header else None,
                 Noise.of_parts(field, arrays) if "noise" in arrays else None,
+                {a: arrays[name].astype(np.float64) for a, name in shapes.items()},
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error

@@ -24,6 +24,8 @@ from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions, flag
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
+from .server.fine import shapes_inside
+from .server.parts import PartModel
 from .server.released_figures import dropped_pairs
 from .server.server import Server
 from .tables.arrow import Source
@@ -166,7 +168,8 @@ class Synthesizer:
         first = server.read([message])
         fitted, figures = server.fit(first, clock)
         evidence, noise = figures.evidence, figures.noise
-        self._fitted = Model(schema, fitted, plan.ledger(), evidence=evidence, noise=noise)
+        shapes = shapes_inside(plan, [message], [PartModel(plan.party_names, fitted)])
+        self._fitted = Model(schema, fitted, plan.ledger(), (), evidence, noise, shapes)
         self._figures = {
             "version": __version__,
             "expected_records": plan.expected_records,

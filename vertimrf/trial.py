@@ -158,7 +158,8 @@ def open_tables(
         schema = with_domains(schema, whole, names, domains, id, read, records_per_person)
     keys = IdKeys.drawn()
     if alone and len(schema.parties) > 1:
-        every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
+        domains_of = schema.with_fine(range(len(schema.attributes)))
+        every = encode_table(tables[0], id, domains_of, read, name=names[0], keys=keys)
         return schema, _dealt(every, schema)
     if len(schema.parties) == 1 and not alone:
         schema = _deal_by_columns(schema, tables, id, read.person)
@@ -170,7 +171,7 @@ def open_tables(
         encode_table(
             table,
             id,
-            schema.part(party),
+            schema.encoding(party),
             read,
             name=name,
             keys=keys,
@@ -411,13 +412,14 @@ def run_protocol(
 
 def _dealt(table: Table, schema: Schema) -> list[Table]:
     """Each party's part of a table of all attributes."""
-    return [
-        replace(
-            table,
-            attributes=schema.part(name),
-            codes=table.codes[list(schema.party_attributes(name))],
-        )
+    fine = {a: len(schema.attributes) + row for row, a in enumerate(schema.fine)}
+    rows_of = {
+        name: [*schema.party_attributes(name), *(fine[a] for a in schema.fine_of(name))]
         for name in schema.party_names
+    }
+    return [
+        replace(table, attributes=schema.encoding(name), codes=table.codes[rows])
+        for name, rows in rows_of.items()
     ]
 
 

@@ -296,7 +296,7 @@ def encode_partitions(
     """
     sources = partitions(source)
     where = name or name_of(source)
-    columns = Columns(id, schema.part(party), where, keys, read, ruled_out(schema, party))
+    columns = Columns(id, schema.encoding(party), where, keys, read, ruled_out(schema, party))
     encode = functools.partial(work.encode, columns, schema)
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])

@@ -82,7 +82,7 @@ def encode(columns: Columns, schema: Schema, source: Source) -> Part:
         TableError, SchemaError: the partition cannot be read, lacks columns, or has columns of an
             impossible type.
     """
-    names = [attribute.name for attribute in columns.attributes]
+    names = [attribute.name for attribute in columns.own]
     (pieces,) = with_derived([source], schema, names, columns.read)
     columns.check(pieces.names)
     encoded = columns.encode(pieces)

@@ -391,11 +391,12 @@ class Attribute(ABC):
 
     # Codes to values.
 
-    def span(self, counts: npt.NDArray[np.number]) -> Span | None:
+    def span(self, counts: npt.NDArray[np.number], shape: Floats | None = None) -> Span | None:
         """Where numbers are drawn for codes; None if a code is a value.
 
         Args:
             counts: records of each code.
+            shape: from :meth:`shape`, if a fine marginal was measured.
         """
         return None
 

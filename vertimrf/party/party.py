@@ -84,11 +84,13 @@ class LocalRelease:
         marginals: noisy marginals, attributes by their position in the schema.
         one_way: by attribute, its released counts [shape=(size,), float64].
         bins: per group and attribute, the map code -> bin.
+        fine: fine marginals, as in a message.
     """
 
     marginals: tuple[LocalMarginal, ...]
     one_way: Mapping[int, Floats]
     bins: tuple[BinMaps, ...]
+    fine: tuple[Integers, ...]
 
 
 class Party:
@@ -170,11 +172,14 @@ class Party:
                 values.
         """
         check_named(read.person is not None, self._plan.records_per_person)
-        mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
+        schema = self._plan.schema
+        ruled = ruled_out(schema, self._name)
         keys = id_keys(self._secret, self._plan.digest())
-        names = [attribute.name for attribute in mine]
-        (pieces,) = with_derived([source], self._plan.schema, names, read)
-        return encode_table(pieces, id, mine, read, keys=keys, impossible=ruled)
+        names = [attribute.name for attribute in schema.part(self._name)]
+        (pieces,) = with_derived([source], schema, names, read)
+        return encode_table(
+            pieces, id, schema.encoding(self._name), read, keys=keys, impossible=ruled
+        )
 
     def rows(self, table: Table | Records) -> bytes:
         """Step 1 of encrypted counts: this party's rows, encrypted, for all later parties.
@@ -313,6 +318,7 @@ class Party:
             bins=local.bins,
             sketches=(),
             tables=tables,
+            fine=local.fine,
         )
 
     def _local(self, records: Records, noise: KeyedNoise) -> LocalRelease:
@@ -347,7 +353,17 @@ class Party:
                 for m in released
             )
             one_way = one_way_counts(marginals)
-            return LocalRelease(marginals, one_way, bins_of(plan, self._index, one_way))
+            bins = bins_of(plan, self._index, one_way)
+            return LocalRelease(marginals, one_way, bins, self._fine(records, noise))
+
+    def _fine(self, records: Records, noise: KeyedNoise) -> tuple[Integers, ...]:
+        """Noisy fine marginals. Their codes are the records' last rows (:meth:`.Schema.encoding`)."""
+        sigma = self._plan.local[self._index].fine_sigma
+        rows = range(len(self._attributes), len(records.attributes)) if sigma else ()
+        return tuple(
+            noise.gaussian(counts, sigma)
+            for counts in records.marginals([(row,) for row in rows], {})
+        )
 
     def _message(self, records: Records, noise: KeyedNoise) -> Message:
         plan = self._plan
@@ -368,6 +384,7 @@ class Party:
             bins=local.bins,
             sketches=sketches,
             agreement=agreement,
+            fine=local.fine,
         )
 
     def _agreement(
@@ -456,10 +473,12 @@ class Party:
         """
         records = InMemory(table) if isinstance(table, Table) else table
         schema, name = self._plan.schema, self._name
-        mine = schema.part(name)
-        if records.attributes != mine:
+        mine, measured = schema.part(name), bool(self._plan.fine_of(self._index))
+        # Without fine marginals, records need no finer cells.
+        if records.attributes != schema.encoding(name) and (measured or records.attributes != mine):
             raise TableError(
-                f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}."
+                f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}"
+                + (", with their finer cells." if measured else ".")
             )
         key = derive(self._secret, self._plan.digest(), purpose="records of a person")
         return records.possible(list(schema.combinations_at(name).values())).limited(

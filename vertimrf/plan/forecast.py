@@ -102,7 +102,9 @@ def forecast(plan: Plan) -> WholeForecast | None:
     parties, fitting = [], 0.0
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
-        measuring = MEASURED_CELL * measured_cells(sizes, local, records)
+        # Codes of finer cells take as much memory as two columns.
+        fine = [plan.schema.fine[a].size for a in plan.fine_of(party)]
+        measuring = MEASURED_CELL * (measured_cells(sizes, local, records) + sum(fine))
         fitting += measuring
         signs = sum(
             SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values()
@@ -114,7 +116,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
             + signs
             + _encoding(plan, party, numbers[party])
         )
-        memory = PROCESS_BYTES + records * (3 * len(sizes) + RECORD_BYTES)
+        memory = PROCESS_BYTES + records * (3 * len(sizes) + 4 * len(fine) + RECORD_BYTES)
         memory += max(
             _wide(plan) * numbers[party],
             numbers[party] + COPIES * plan.message_size(party),
@@ -136,7 +138,8 @@ def forecast(plan: Plan) -> WholeForecast | None:
     )
     # A trial starts one process, and keeps the codes of all parties while the server works.
     together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
-    most = max([memory + records * (2 * d + RECORD_BYTES), *(party.memory for party in parties)])
+    rows = d + len(plan.schema.fine)
+    most = max([memory + records * (2 * rows + RECORD_BYTES), *(party.memory for party in parties)])
     return WholeForecast(
         tuple(parties), Forecast(START + working, memory), Forecast(together, most), cells
     )

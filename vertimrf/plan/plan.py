@@ -118,6 +118,8 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         contrasts: whether larger marginals are released as contrasts along attributes of two
             values: records with one value minus records with the other. A record still moves one
             number by 1, and what smaller marginals contain is not measured again.
+        fine_sigma: noise of each fine marginal (:attr:`.Attribute.fine`), in records; 0 if there are
+            none.
     """
 
     one_way_sigma: Number
@@ -127,9 +129,10 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     largest_clique: int
     free: bool
     contrasts: bool = False
+    fine_sigma: Number = 0.0
 
     def __post_init__(self) -> None:
-        scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
+        scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma, self.fine_sigma)
         if not all(0 <= scale <= MAX_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
@@ -148,6 +151,11 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise PlanError(
                 f"A unit of measurement needs noise of at least {MIN_UNIT_SIGMA}, not {self.unit_sigma}."
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields; without fine marginals, as if there were no noise of these."""
+        content: dict[str, Any] = to_json(self)
+        return content if self.fine_sigma else {k: content[k] for k in content if k != "fine_sigma"}
 
     def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Axes along which a marginal is released as contrasts.
@@ -247,6 +255,11 @@ class Plan:
                     f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
                     "unless none of its attributes varies."
                 )
+            if local.fine_sigma and not self.schema.fine_of(name):
+                raise PlanError(
+                    f"The plan gives party {name!r} fine marginals with a noise of {local.fine_sigma}, and none of its attributes "
+                    "has finer cells."
+                )
             if local.largest_clique > self.tau:
                 raise PlanError(
                     f"The plan gives party {name!r} cliques of {local.largest_clique:,} cells, more than tau = {self.tau:,}."
@@ -337,6 +350,10 @@ class Plan:
                 f"Of the outer population a column {HOLDERS_COLUMN!r} says who holds somebody: rename the attribute."
             )
 
+    def fine_of(self, party: int) -> tuple[int, ...]:
+        """The attributes of which a party releases a fine marginal, in the order of its message."""
+        return self.schema.fine_of(self.party_names[party]) if self.local[party].fine_sigma else ()
+
     @cached_property
     def group_parties(self) -> tuple[int, ...]:
         """Per group, the position of the party that publishes it."""
@@ -405,7 +422,8 @@ class Plan:
             LedgerEntry(counted, self.party_names[0], "record count", noise, kind=Kind.RECORD_COUNT)
         )
         for name, local in zip(self.party_names, self.local, strict=True):
-            out.extend(local_entries(name, len(self.schema.varying(name)), local, person))
+            measured = len(self.schema.varying(name)), len(self.schema.fine_of(name))
+            out.extend(local_entries(name, *measured, local, person))
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
             names = [self.party_names[party] for party in self.schema.holders[attribute]]
             # The table of each holder has one group.
@@ -507,7 +525,7 @@ class Plan:
         """A JSON-able form that :meth:`from_json` reads back."""
         content = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "schema": self.schema.to_json(),
-            "local": [to_json(local) for local in self.local],
+            "local": [local.to_json() for local in self.local],
             "groups": [group.to_json() for group in self.groups],
             "sketch": release_to_json(self.sketch),
             "prior": [entry.to_json() for entry in self.prior],
@@ -621,6 +639,8 @@ class Plan:
             )
             if local.units:
                 how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
+            if local.fine_sigma:
+                how += f"; {len(self.schema.fine_of(name))} fine marginals, sigma {local.fine_sigma:.1f}"
             lines.append(
                 f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB."
             )
@@ -712,7 +732,7 @@ def score_sensitivity(person: int = 1) -> int:
 
 
 def local_entries(
-    name: str, attributes: int, local: LocalPlan, person: int = 1
+    name: str, attributes: int, fine: int, local: LocalPlan, person: int = 1
 ) -> list[LedgerEntry]:
     """The events of one party's local model.
 
@@ -723,6 +743,7 @@ def local_entries(
     Args:
         name: the party's name.
         attributes: number of its attributes that vary.
+        fine: number of these that have finer cells.
         local: its parameters.
         person: largest number of records of a person.
     """
@@ -757,6 +778,16 @@ def local_entries(
                 f"larger marginals, {local.units:,} units of measurement",
                 gaussian.format(local.unit_sigma) + " a unit",
                 kind=Kind.LARGER_MARGINALS,
+            )
+        )
+    if local.fine_sigma:
+        entries.append(
+            LedgerEntry(
+                GaussianEvent(local.fine_sigma, person, fine),
+                name,
+                f"{fine} fine marginals",
+                gaussian.format(local.fine_sigma),
+                kind=Kind.FINE_MARGINALS,
             )
         )
     return entries

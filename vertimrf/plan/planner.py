@@ -48,6 +48,7 @@ from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schema import Schema
 from .shares import (
+    FINE_SHARE,
     ONE_WAY_OF_CONTRASTS,
     ONE_WAY_SHARE,
     SCORE_SHARE,
@@ -124,6 +125,7 @@ def plan_local(
     one_way: float | None = None,
     alone: bool = False,
     halved: bool = False,
+    fine: int = 0,
 ) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
@@ -138,6 +140,7 @@ def plan_local(
             have two values, or if an attribute is in two halves.
         halved: whether an attribute is in two halves. If contrasts are measured, those of all pairs
             are, without R-scores.
+        fine: number of attributes that have finer cells.
 
     Returns:
         Noise scales and measurement weights.
@@ -145,8 +148,11 @@ def plan_local(
     d = len(sizes)
     if d == 0:
         return LocalPlan(0.0, 0.0, 0, 0.0, largest_clique, free)
+    fine_sigma = math.sqrt(fine / (2 * FINE_SHARE * rho))
+    rho *= 1 - FINE_SHARE * bool(fine)
     if d == 1 or one_way == 1:
-        return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique, free)
+        sigma = math.sqrt(0.5 * d / rho)
+        return LocalPlan(sigma, 0.0, 0, 0.0, largest_clique, free, fine_sigma=fine_sigma)
     pairs = d * (d - 1) // 2
     contrasts = alone and (halved or max(sizes) == 2)
     limited = math.prod(sizes) > largest_clique
@@ -162,6 +168,7 @@ def plan_local(
         largest_clique=largest_clique,
         free=free,
         contrasts=contrasts,
+        fine_sigma=fine_sigma,
     )
 
 
@@ -575,7 +582,8 @@ def _plans(
         alone = not target.several
         halved = alone and not target.halved.isdisjoint(attributes)
         sizes = [2 if alone and i in target.halved else schema.sizes[i] for i in attributes]
-        return plan_local(sizes, budget, limit, free, shares.one_way, alone, halved)
+        fine = len(schema.fine.keys() & set(attributes))
+        return plan_local(sizes, budget, limit, free, shares.one_way, alone, halved, fine)
 
     def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
         budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)

@@ -475,6 +475,26 @@ class Schema:
         """
         return tuple(self.attributes[i] for i in self.party_attributes(party))
 
+    @cached_property
+    def fine(self) -> dict[int, Attribute]:
+        """By position, the finer cells of each attribute that varies and has some."""
+        cells = {place: attribute.fine for place, attribute in enumerate(self.attributes)}
+        return {a: fine for a, fine in cells.items() if fine is not None and self.sizes[a] > 1}
+
+    def fine_of(self, party: str) -> tuple[int, ...]:
+        """Positions of a party's attributes of which there are finer cells."""
+        return tuple(a for a in self.party_attributes(party) if a in self.fine)
+
+    def with_fine(self, places: Iterable[int]) -> tuple[Attribute, ...]:
+        """What the records of some attributes are encoded by: these, then their finer cells."""
+        places = list(places)
+        own = [self.attributes[a] for a in places]
+        return (*own, *(self.fine[a] for a in places if a in self.fine))
+
+    def encoding(self, party: str) -> tuple[Attribute, ...]:
+        """What a party's records are encoded by (:meth:`with_fine`)."""
+        return self.with_fine(self.party_attributes(party))
+
     def lines(self) -> list[str]:
         """By party, its attributes with their sizes, for people."""
         return [

@@ -32,6 +32,8 @@ from .defaults import SHARES
 ONE_WAY_SHARE = 0.08
 ONE_WAY_OF_CONTRASTS = 0.33
 SCORE_SHARE = 0.08
+# Share of fine marginals in the budget of a party that has some, before the rest is divided.
+FINE_SHARE = 0.06
 # Least share of one-way marginals in all of the budget if most columns are halved. Pairs of
 # independent columns then cost at most a fifth of the precision of the columns.
 ONE_WAY_OF_HALVES = 0.68

@@ -184,8 +184,11 @@ def _outlook(plan: Plan) -> Outlook | None:
 
 def _shares(plan: Plan, outlook: Outlook) -> Shares:
     """The shares of the budget that a plan's noise follows from."""
-    spent = alone = several = 0.0
-    for sizes, local in zip(outlook.columns, plan.local, strict=True):
+    spent = alone = several = fine = 0.0
+    for party, (sizes, local) in enumerate(zip(outlook.columns, plan.local, strict=True)):
+        if local.fine_sigma:
+            # Spent on values inside bins, of which these errors say nothing.
+            fine += len(plan.fine_of(party)) / (2 * local.fine_sigma**2)
         one_way = larger = 0.0
         if sizes:
             one_way = len(sizes) / (2 * local.one_way_sigma**2)
@@ -203,7 +206,7 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
     if isinstance(plan.sketch, EncryptedCountsPlan):
         across = outlook.pairs_across / (4 * plan.sketch.sigma**2)
     elif plan.sketch is not None:
-        across = max(outlook.rho - count - spent, count)
+        across = max(outlook.rho - count - spent - fine, count)
     rho = outlook.rho
     return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)
 

@@ -49,6 +49,7 @@ class Kind(StrEnum):
     ONE_WAY_MARGINALS = "one-way marginals"
     R_SCORES = "R-scores"
     LARGER_MARGINALS = "larger marginals"
+    FINE_MARGINALS = "fine marginals"
     AGREEMENT = "agreement"
     COUNT_SKETCHES = "count sketches"
     ENCRYPTED_COUNTS = "encrypted counts"

@@ -115,6 +115,12 @@ def in_words(entry: LedgerEntry) -> str:
                 f"{who} counted, {each}, the records that have each value, and added random noise to every count: typically "
                 f"{sigma:,.0f} records up or down."
             )
+        case Kind.FINE_MARGINALS, GaussianEvent(sigma=sigma, count=count):
+            each = "its column of numbers" if count == 1 else f"each of {count} columns of numbers"
+            return (
+                f"{who} counted, for {each}, the records in many narrow ranges, and added random noise to every count: typically "
+                f"{sigma:,.0f} records up or down."
+            )
         case Kind.R_SCORES, GaussianEvent(sigma=sigma, count=count):
             return (
                 f"{who} scored how strongly any two of its attributes depend on each other ({count} scores, in records), with "

@@ -24,6 +24,7 @@ PIECE_ROWS = 1 << 18
 
 
 NO_SPANS: Mapping[int, Span] = {}
+NO_SHAPES: Mapping[int, Floats] = {}
 
 
 def decode_pieces(
@@ -33,6 +34,7 @@ def decode_pieces(
     spans: Mapping[int, Span] = NO_SPANS,
     rules: Sequence[Rule] = (),
     absent: Flags | None = None,
+    shapes: Mapping[int, Floats] = NO_SHAPES,
 ) -> Iterator[pa.Table]:
     """Decode codes to values of the original types, in pieces, at least one.
 
@@ -45,6 +47,7 @@ def decode_pieces(
         spans: by position, the limits of a numeric attribute.
         rules: rules of the schema, which the values keep. No attribute of an order has a limit.
         absent: values that no rule has to consider [shape=(d, n), bool]. Sums of them are missing.
+        shapes: by position, how values are spread inside bins (:meth:`.Attribute.shape`).
 
     Yields:
         Arrow tables of successive rows. Categorical attributes have their declared values, integer
@@ -67,7 +70,7 @@ def decode_pieces(
     inside = [
         spans[place]
         if place in spans
-        else attribute.span(np.bincount(row, minlength=attribute.size))
+        else attribute.span(np.bincount(row, minlength=attribute.size), shapes.get(place))
         for place, (attribute, row) in enumerate(zip(attributes, codes, strict=True))
     ]
 
@@ -109,11 +112,12 @@ def decode_rows(
     party_sets: Sequence[Sequence[str]],
     holders: npt.NDArray[np.integer] | None,
     spans: Mapping[int, Span] = NO_SPANS,
+    shapes: Mapping[int, Floats] = NO_SHAPES,
 ) -> Iterator[pa.Table]:
     """Decode the rows of a schema in pieces, with the parties that hold them.
 
     Args:
-        codes, rng, spans: as for :func:`decode_pieces`.
+        codes, rng, spans, shapes: as for :func:`decode_pieces`.
         schema: attributes and parties.
         party_sets, holders: as for :func:`with_holders`; no holders where all parties hold all rows.
 
@@ -128,7 +132,7 @@ def decode_rows(
             for holding in schema.holders
         ]
         absent = ~np.array(known)[:, holders]
-    for piece in decode_pieces(codes, schema.attributes, rng, spans, schema.rules, absent):
+    for piece in decode_pieces(codes, schema.attributes, rng, spans, schema.rules, absent, shapes):
         rows = slice(first, first + piece.num_rows)
         yield piece if holders is None else with_holders(piece, schema, party_sets, holders[rows])
         first = rows.stop

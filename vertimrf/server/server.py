@@ -14,13 +14,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import __version__
-from ..arrays import Codes
+from ..arrays import Codes, Floats
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
@@ -46,6 +46,7 @@ from ..privacy.ledger import Ledger
 from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .cross_party import RecordCount, cross_party_marginals
+from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
@@ -95,6 +96,7 @@ class Result:
             otherwise empty.
         holders: with ``others``, the index in ``others`` of each row's model, or their number for
             people at all parties [shape=(rows,), uint16]; otherwise None.
+        shapes: by position, how values are spread inside bins (:mod:`.fine`).
     """
 
     plan: Plan
@@ -111,6 +113,7 @@ class Result:
     overlap: Overlap | None = None
     others: tuple[PartModel, ...] = ()
     holders: Codes | None = None
+    shapes: Mapping[int, Floats] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"
@@ -131,8 +134,8 @@ class Result:
         from .rows import decode_rows
 
         party_sets = [*(part.parties for part in self.others), self.plan.party_names]
-        rng = np.random.default_rng(self.seed)
-        return decode_rows(self.codes, self.plan.schema, rng, party_sets, self.holders)
+        rng, schema = np.random.default_rng(self.seed), self.plan.schema
+        return decode_rows(self.codes, schema, rng, party_sets, self.holders, shapes=self.shapes)
 
     def to_json(self) -> dict[str, Any]:
         """The run's report in values that JSON can represent: plan, privacy, timings, model size
@@ -432,6 +435,7 @@ class Server:
             None if parts is None else parts.overlap,
             others,
             holders,
+            shapes_inside(plan, estimates.messages, [*others, PartModel(plan.party_names, fitted)]),
         )
 
     def _drawn(

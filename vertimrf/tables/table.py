@@ -145,7 +145,8 @@ def encode_table(
             same id. None if no other table is to match; then every row is a separate record, named
             by its place among the rows of its person.
         attributes: the party's part of the schema. The table has these columns and the ids, in any
-            order. Its other columns are left out, and the log names them.
+            order. Its other columns are left out, and the log names them. Finer cells of some
+            (:attr:`.Attribute.fine`) may follow; a cell fits both or neither.
         read: how to read the table; ids of persons are normalised as ids of records are.
         name: name of the table in errors; default the path.
         keys: keys of the digests; tables whose ids must match share them.
@@ -221,7 +222,7 @@ class Columns:
 
     Attributes:
         id: column of record ids; None if every row is a separate record.
-        attributes: the party's part of the schema.
+        attributes: the party's part of the schema, then finer cells of some of these.
         where: name of the table, for errors.
         keys: keys of the digests.
         read: how to read the table.
@@ -242,9 +243,14 @@ class Columns:
         return self.read.person
 
     @property
+    def own(self) -> tuple[Attribute, ...]:
+        """The party's part of the schema, in which every name is once."""
+        return self.attributes[: len({attribute.name for attribute in self.attributes})]
+
+    @property
     def wanted(self) -> list[str]:
         """Names of all columns to read, without repetitions."""
-        named = (self.id, self.person, *(attribute.name for attribute in self.attributes))
+        named = (self.id, self.person, *(attribute.name for attribute in self.own))
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
@@ -268,7 +274,7 @@ class Columns:
 
     def errors(self, names: Sequence[str]) -> Iterator[VertiMRFError]:
         """The errors about missing columns of a table with these names."""
-        wanted = [attribute.name for attribute in self.attributes]
+        wanted = [attribute.name for attribute in self.own]
         for what, column in (("id", self.id), ("person", self.person)):
             if column is not None and column not in names:
                 yield without_column(self.where, what, column, names)
@@ -291,7 +297,7 @@ class Columns:
             *(("unreadable", why) for why in UNREADABLE),
             ("no person", self.person or ""),
             ("no id", self.id or ""),
-            *((kind, a.name) for a in self.attributes for kind in CELL_PROBLEMS),
+            *((kind, a.name) for a in self.own for kind in CELL_PROBLEMS),
             *(("impossible", combination) for combination in self.impossible),
             ("repeated id", self.id or ""),
         ]
@@ -410,8 +416,10 @@ class Columns:
         Raises:
             TableError: ids or id formats are not usable, or the file cannot be read to its end.
         """
-        encoders = [a.encoder(f"{self.where}: column {a.name!r}") for a in self.attributes]
-        codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
+        own, finer = self.own, {a.name: a for a in self.attributes[len(self.own) :]}
+        encoders = [finer.get(a.name, a).encoder(f"{self.where}: column {a.name!r}") for a in own]
+        within = {a.name: _within(a, finer[a.name]) for a in own if a.name in finer}
+        codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in self.attributes]
         digests: list[Words] = []
         persons: list[Words] = []
         kept: list[tuple[int, Bytes]] = []
@@ -429,16 +437,22 @@ class Columns:
         for piece in pieces.read(self.wanted, report):
             ids, owners, present, fits = self._identified(piece, records, add)
             rows: list[Int32s] = []
-            for attribute, encoder in zip(self.attributes, encoders, strict=True):
+            inside: list[Int32s] = []
+            for attribute, encoder in zip(own, encoders, strict=True):
+                domain = finer.get(attribute.name, attribute)
                 try:
-                    column_codes, without = coded(attribute, encoder, piece, self.id, records)
+                    column_codes, without = coded(domain, encoder, piece, self.id, records)
                 except SchemaError as error:
                     wrong.setdefault(attribute.name, str(error))
                     column_codes, without = np.zeros(piece.num_rows, np.int32), {}
+                if domain is not attribute:
+                    inside.append(column_codes)
+                    column_codes = within[attribute.name][column_codes]
                 rows.append(column_codes)
                 for kind, problem in without.items():
                     add(kind, attribute.name, problem)
                     fits &= column_codes >= 0
+            rows += inside
             if watch is not None:
                 watch(piece, rows)
             broken = {text: fits & ~possible(rows, c) for text, c in self.impossible.items()}
@@ -576,6 +590,16 @@ class Encoded:
                 first += len(piece)
             pieces.clear()
         return out
+
+
+def _within(attribute: Attribute, fine: Attribute) -> Int32s:
+    """The code that each finer cell is in [shape=(cells + 2,), int32].
+
+    The last two are OUTSIDE and MISSING, which stand there as indices from the end.
+    """
+    places = np.searchsorted(attribute.ends()[0], fine.ends()[0], side="right") - 1
+    own = places.tolist() + [attribute.present] * fine.missing + [OUTSIDE, MISSING]
+    return np.array(own, np.int32)
 
 
 def joined(pieces: list[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArray[Any]:

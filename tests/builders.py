@@ -56,18 +56,25 @@ def equal_width(size, bins):
 def dealt(schema, codes, seed=9, people=None):
     """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share.
 
-    ``people`` are the records that each party holds; by default all.
+    Numbers are in the first finer cell of their bin. ``people`` are the records that each party holds; by default all.
     """
     digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)
-    whole = [
-        Table(
-            schema.part(name),
-            digests,
-            codes[list(schema.party_attributes(name))].astype(np.uint16, order="C"),
-        )
+    rows_of = {
+        name: [codes[a] for a in schema.party_attributes(name)]
+        + [first_cells(schema.attributes[a])[codes[a]] for a in schema.fine_of(name)]
         for name in schema.party_names
+    }
+    whole = [
+        Table(schema.encoding(name), digests, np.array(rows).astype(np.uint16, order="C"))
+        for name, rows in rows_of.items()
     ]
     return whole if people is None else list(map(records_of, whole, people))
+
+
+def first_cells(attribute):
+    """The first finer cell of each code."""
+    (low, _), cells = attribute.ends(), attribute.fine
+    return np.append(np.searchsorted(cells.ends()[0], low), cells.present)
 
 
 def records_of(table, chosen):

@@ -27,7 +27,7 @@ def assert_same(message, other):
     """Two messages have the same contents."""
     assert message.count == other.count
     numbers = [
-        [*one.sketches, *one.agreement, *one.tables, *(m.counts for m in one.marginals)]
+        [*one.sketches, *one.agreement, *one.tables, *one.fine, *(m.counts for m in one.marginals)]
         for one in (message, other)
     ]
     for one, another in zip(*numbers, strict=True):

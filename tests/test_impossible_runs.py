@@ -266,7 +266,8 @@ def test_records_that_have_one_are_dropped():
     # Also where a table was encoded without the plan: what is released is that of the table without them.
     one, _ = dealt(plan.schema, encoded(pa.Table.from_pandas(table)))
     fitting = one.only(~np.isin(np.arange(RECORDS), [4, 7]))
-    assert (fitting.codes == read.codes).all()
+    own = len(plan.schema.part("one"))
+    assert (fitting.codes[:own] == read.codes[:own]).all()
     released = [
         Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(frame).to_bytes(plan)
         for frame in (one, fitting)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from oracles import ALPHA, cdf, chi_square
 from planning import plan_with
 
 from benchmarks.plain_counts import without_encryption
+from vertimrf.columns.column import Attribute
 from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.message import Message, first_one_way
 from vertimrf.options import RunOptions
@@ -82,6 +83,11 @@ PAIRS = {"encoder": "scheduled-pairs"}
 CASES = {
     "one clique": (((3, 2, 4), (2, 3)), 5000, PAIRS),
     "a graph": (((6, 5, 4, 7), (4,)), 3000, PAIRS),
+    "fine marginals": (
+        ((6, 5, 4, 7), (4,)),
+        3000,
+        {"encoder": "count-sketch", "keys": 1 << 16, "numbers": 5},
+    ),
     "three parties": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, PAIRS),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
@@ -117,13 +123,20 @@ def plan_of(case):
     sizes, records, settings = CASES[case]
     names = ("one", "two", "three")
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
-    common = settings.pop("shared", 0)
+    common, numbers = settings.pop("shared", 0), settings.pop("numbers", 0)
     columns_of = {
         name: {f"{name[:2]}{i}": size for i, size in enumerate(columns)}
         | ({"common": common} if common else {})
         for name, columns in zip(names, sizes, strict=False)
     }
-    plan = plan_with(schema_of(**columns_of), expected_records=records, **settings)
+    schema = schema_of(**columns_of)
+    # The first attributes of all become numbers.
+    finer = [
+        Attribute.numeric(a.name, range(0, 9 * a.size + 1, 9)) for a in schema.attributes[:numbers]
+    ]
+    schema = replace(schema, attributes=(*finer, *schema.attributes[numbers:]))
+    assert len(schema.fine) == numbers
+    plan = plan_with(schema, expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
     assert (len(plan.halved) > 1) == case.startswith("halved")
     assert [local.score_sigma > 0 for local in plan.local] == [
@@ -136,7 +149,7 @@ def tables_of(plan, rows, seed):
     """Every party's table of the same records."""
     rng = np.random.default_rng(seed)
     digests = rng.integers(1, 1 << 62, rows).astype(np.uint64)
-    parts = [plan.schema.part(name) for name in plan.party_names]
+    parts = [plan.schema.encoding(name) for name in plan.party_names]
     return [
         Table(part, digests, np.array([rng.integers(0, a.size, rows) for a in part], np.uint16))
         for part in parts
@@ -172,7 +185,7 @@ def release(plan, party, table, played=None, byte=b"\xff", noise=None):
         return Release(message, tape, message.to_bytes(plan))
     tape = noise or Tape(played, beside=plan.sketch.sigma)
     role = Party(plan, name, SECRET, tape, counting_key=counting_key())
-    other = plan.schema.part(names[1 - party])
+    other = plan.schema.encoding(names[1 - party])
     filled = Table(other, table.digests, np.zeros((len(other), table.records), np.uint16))
     blank = filled.only(np.zeros(table.records, bool))
     partner = Party(plan, names[1 - party], SECRET, FixedNoise(3), counting_key=counting_key())
@@ -599,6 +612,7 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
         )
         if plan.encoder == "encrypted" and party:
             across = {"bins"}
+        across |= {"fine"} if plan.local[party].fine_sigma else set()
         assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {
             "marginal",
             *across,

@@ -42,6 +42,8 @@ NORMAL_95 = 1.96
 MAX_LISTED = 40
 # Most tables of one call of draws; a hundred measure their spread to 7 %.
 MAX_DRAWS = 10_000
+# Most records inside a bin that a file may state.
+MAX_SHAPE = 1e18
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Model:
     def __post_init__(self) -> None:
         for place, shape in self.shapes.items():
             fine = self.schema.fine[place]
-            if shape.shape != (fine.present,) or not (np.isfinite(shape) & (shape >= 0)).all():
+            if shape.shape != (fine.present,) or not ((shape >= 0) & (shape <= MAX_SHAPE)).all():
                 raise SchemaError(
                     f"The model's records inside bins of {fine.name!r} are no counts."
                 )

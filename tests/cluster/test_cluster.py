@@ -38,17 +38,19 @@ from vertimrf.tables.read_options import ReadOptions  # noqa: E402
 
 ROWS, PARTS = 4000, 4
 SHARED = Attribute.categorical("sex", ["f", "m"])
-MINE = (
+OWN = (
     Attribute.integer("a", 4),
     SHARED,
     Attribute.integer("long", 400),
     Attribute.integer("b", 3),
+    Attribute.numeric("pay", [0, 50, 100, 400], integral=True),
 )
 SCHEMA = Schema.of(
-    {"one": MINE, "two": (SHARED, Attribute.integer("c", 5))},
+    {"one": OWN, "two": (SHARED, Attribute.integer("c", 5))},
     impossible=[Impossible.of(a=3, b=2)],
     rules=["total = a + b"],
 )
+MINE = SCHEMA.encoding("one")
 SECRET = Secret(bytes(range(32)))
 
 
@@ -60,6 +62,7 @@ def frame(rows=ROWS):
         "a": a,
         "sex": rng.choice(["f", "m"], rows),
         "long": rng.integers(0, 400, rows),
+        "pay": rng.integers(0, 400, rows),
         "b": (a + a // 2) % 3,
     }
     return pd.DataFrame({"id": ids, **columns, "who": rng.integers(0, rows // 3, rows)})
@@ -173,7 +176,7 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         given = message(plan, many)
         assert given == message(plan, one)
     # Where nobody named what is impossible, the party itself leaves it out.
-    untold = encode(client, cut, Schema.of({"one": MINE}), person="who")
+    untold = encode(client, cut, Schema.of({"one": OWN}), person="who")
     assert untold.count > many.count
     assert message(plan, untold) == given
 
@@ -184,8 +187,8 @@ def test_removing_a_person_moves_every_answer_of_a_cluster_by_no_more_than_her_r
 ):
     """One with rows for everybody's ids, in other partitions, and two more."""
     rng = np.random.default_rng(1)
-    rows = colliding_rows(rng, ["a", "long", "b"]).assign(sex="f")
-    shadow = rows.drop_duplicates("id").assign(who="shadow", a="0", long="0", b="0")
+    rows = colliding_rows(rng, ["a", "long", "b", "pay"]).assign(sex="f")
+    shadow = rows.drop_duplicates("id").assign(who="shadow", a="0", long="0", b="0", pay="0")
     rows = pd.concat([shadow, rows])
     who = "id" if most == 1 else "who"
     mine = partial(encode, client, person=None if most == 1 else who)
@@ -197,7 +200,7 @@ def test_removing_a_person_moves_every_answer_of_a_cluster_by_no_more_than_her_r
     def answers(frame):
         cut = np.array_split(np.arange(len(frame)), 3)
         records = mine([delayed(frame.iloc[part]) for part in cut]).limited(most, bytes(32))
-        marginals = records.marginals([(0,), (3,), (0, 3), (0, 1, 3)], {})
+        marginals = records.marginals([(0,), (3,), (0, 3), (0, 1, 3), (5,)], {})
         return records.count, [*marginals], records.encoded(encoder, composites)._state
 
     persons = ["shadow", "p0", "p1"] if most > 1 else ["v0", "v1", "v2"]
@@ -209,7 +212,7 @@ def test_removing_a_person_moves_every_answer_of_a_cluster_by_no_more_than_her_r
         assert all((one >= two).all() for one, two in zip(marginals, its, strict=True))
         assert [int((one - two).sum()) for one, two in zip(marginals, its, strict=True)] == [
             moved[-1]
-        ] * 4
+        ] * 5
         assert (np.abs(state - other).sum(axis=(1, 2)) <= 2 * moved[-1]).all()
     assert 0 <= min(moved) <= max(moved) == most
 

@@ -343,7 +343,7 @@ def follow(plan, sizes, predicted, use):
         # The table is small, and only what does not follow from it is as the plan says.
         if not use.allows(cost.memory - PROCESS_BYTES, cost.work):
             return
-        part = plan.schema.part(name)
+        part = plan.schema.encoding(name)
         codes = np.array(
             [use.rng.integers(0, attribute.size, rows) for attribute in part], np.uint16
         )
@@ -551,7 +551,7 @@ def read_table(path, name, use):
     """A party's table, and what a table states of itself."""
     party = name.split(".")[0]
     str(read_standing(path)).encode()
-    part = use.seeds.plans["count"].schema.part(party)
+    part = use.seeds.plans["count"].schema.encoding(party)
     # A column takes kilobytes however few its cells.
     use.stated = 200 * inflated(path)
     if use.rng.random() < 0.3:

@@ -109,7 +109,7 @@ class Seeds:
 def encoded(plan, party, source):
     """A party's records; they name persons where the plan is for several records of one."""
     person = "person" if plan.records_per_person > 1 else None
-    part = plan.schema.part(party)
+    part = plan.schema.encoding(party)
     return encode_table(source, "id", part, read=ReadOptions(person=person), keys=KEYS)
 
 
@@ -336,7 +336,8 @@ def _outer_model(folder, keys, table, secret):
         except ModelError:
             # So few records, under the hashes of some secrets, look like counts that cannot be.
             secret = Secret.new()
-    Model(plan.schema, result.model, result.ledger, result.others).save(folder / "outer.model")
+    outer = Model(plan.schema, result.model, result.ledger, result.others, shapes=result.shapes)
+    outer.save(folder / "outer.model")
 
 
 def _schemas(folder, table):

@@ -405,6 +405,19 @@ class Columns:
                 ids, present = of_persons(self.keys.pairs, owners, ids), present & owned
         return ids, owners, present, fits
 
+    def _encoders(self) -> list[tuple[Attribute, Encode, Int32s | None]]:
+        """By column, how its cells are encoded; if in finer cells, also the code that each is in."""
+        finer = {a.name: a for a in self.attributes[len(self.own) :]}
+        domains = [(finer.get(a.name, a), a) for a in self.own]
+        return [
+            (
+                domain,
+                domain.encoder(f"{self.where}: column {a.name!r}"),
+                None if domain is a else _within(a, domain),
+            )
+            for domain, a in domains
+        ]
+
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
 
@@ -416,9 +429,7 @@ class Columns:
         Raises:
             TableError: ids or id formats are not usable, or the file cannot be read to its end.
         """
-        own, finer = self.own, {a.name: a for a in self.attributes[len(self.own) :]}
-        encoders = [finer.get(a.name, a).encoder(f"{self.where}: column {a.name!r}") for a in own]
-        within = {a.name: _within(a, finer[a.name]) for a in own if a.name in finer}
+        encoders = self._encoders()
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in self.attributes]
         digests: list[Words] = []
         persons: list[Words] = []
@@ -438,16 +449,15 @@ class Columns:
             ids, owners, present, fits = self._identified(piece, records, add)
             rows: list[Int32s] = []
             inside: list[Int32s] = []
-            for attribute, encoder in zip(own, encoders, strict=True):
-                domain = finer.get(attribute.name, attribute)
+            for attribute, encoder, within in encoders:
                 try:
-                    column_codes, without = coded(domain, encoder, piece, self.id, records)
+                    column_codes, without = coded(attribute, encoder, piece, self.id, records)
                 except SchemaError as error:
                     wrong.setdefault(attribute.name, str(error))
                     column_codes, without = np.zeros(piece.num_rows, np.int32), {}
-                if domain is not attribute:
+                if within is not None:
                     inside.append(column_codes)
-                    column_codes = within[attribute.name][column_codes]
+                    column_codes = within[column_codes]
                 rows.append(column_codes)
                 for kind, problem in without.items():
                     add(kind, attribute.name, problem)

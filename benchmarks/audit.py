@@ -328,8 +328,8 @@ def audit_local(number, one_clique, target=1.0):
     The plan expects as many as leave every value apart.
     """
     sizes = (4, 2, 4)
-    attributes = tuple(Attribute.integer(n, size) for n, size in zip("abc", sizes, strict=True))
-    schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
+    attributes = [Attribute.integer(n, size) for n, size in zip("bc", sizes[1:], strict=True)]
+    schema = Schema.of({"one": [Attribute.numeric("a", [0, 10, 20, 30, 40]), *attributes]})
     tau = 500_000 if one_clique else 20
     planning = PlanOptions(
         delta=1e-5, expected_records=10_000, tau=tau, shares=(0.3, 0.7, 0.0), even_if_useless=True
@@ -339,16 +339,20 @@ def audit_local(number, one_clique, target=1.0):
     # Marginals as they are and contrasts in one message.
     plan = replace(plan, local=(structs.replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(0)
+    # The last row has the finer cells of the first one's values, 256 of each.
     codes = rng.integers(0, np.array(sizes)[:, None], (3, 41)).astype(np.uint16)
+    codes = np.vstack([codes, 256 * codes[:1]])
     digests = np.arange(1, 42, dtype=np.uint64)
     full, less = (
-        Table(attributes, digests[rows], codes[:, rows].copy())
+        Table(schema.encoding("one"), digests[rows], codes[:, rows].copy())
         for rows in (slice(0, None), slice(1, None))
     )
 
     def run(present):
         message = Party(plan, "one", Secret.new()).run(full if present else less)
         statistic = (message.count - 40) / plan.count_sigma**2
+        fine = message.fine[0][codes[3, 0]] - (codes[3, 1:] == codes[3, 0]).sum()
+        statistic += fine / plan.local[0].fine_sigma ** 2
         for marginal in message.marginals:
             # In a contrast the record is added or taken away, and so are the others.
             apart = [a for axis, a in enumerate(marginal.attributes) if axis in marginal.contrasts]

@@ -360,11 +360,11 @@ class Numbers(Attribute):
         values, _ = self.numbers(column, where)
         return np.where(np.isfinite(values), values, np.nan)
 
-    def span(self, counts: npt.NDArray[np.number]) -> Span | None:
+    def span(self, counts: npt.NDArray[np.number], shape: Floats | None = None) -> Span | None:
         """See :class:`Attribute`."""
         from .inside import Span
 
-        return Span(-np.inf, np.inf, counts[: self.present])
+        return Span(-np.inf, np.inf, counts[: self.present], shape)
 
     def shares(self, span: Span) -> Floats:
         """See :class:`Attribute`."""

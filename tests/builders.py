@@ -135,8 +135,18 @@ class Tape(FixedNoise):
     def _answer(self, draw, values, scale):
         self.queries.append((scale, np.array(values)))
         known = None if self.played is None else self.played.answers[len(self.answers)]
+        if known is not None and known.shape != np.shape(values):
+            # Counts of values that occur, of which the tables have different ones: none is shown.
+            known = np.zeros(np.shape(values), np.int64)
         self.answers.append(draw(values, scale) if known is None else known)
         return self.answers[-1]
+
+
+def moved(exact, its):
+    """How far two tables' exact answers to a query are apart; of values that occur, by how many records."""
+    if exact.shape == its.shape:
+        return int(np.abs(exact - its).sum())
+    return abs(int(exact.sum() - its.sum()))
 
 
 def named_model(schema, field, sigma=10.0, delta=1e-6, **more):

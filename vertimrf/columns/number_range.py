@@ -1,32 +1,31 @@
-"""Find the range, the points and the bins of a column's numbers from noisy histograms.
+"""Find the range and the bins of a column's numbers from three noisy histograms.
 
 1. The first histogram has a cell for every power of two on either side of zero. It needs no bounds.
 2. The second divides the significant range of the first.
-3. If a cell of the second holds many records, single values are searched in it
-   (:mod:`.private_points`). Without those found, the range is found again.
-4. The last divides the significant range. Its counts give the bins.
+3. The third divides the significant range of the second. Its counts give the bins.
 
-A person is in one cell of each histogram, so that each costs as much as one count. With public
-bounds, step 1 is left out. Sources: Karwa and Vadhan (2018); SmartNoise's ``approx_bounds``
+A person is in one cell of each histogram, so together they cost as much as three counts. With
+public bounds, step 1 is left out. Sources: Karwa and Vadhan (2018); SmartNoise's ``approx_bounds``
 is step 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from ..arrays import Floats, Integers
-from .edges import merge_cells
-from .partition import Lattice
-from .private_points import BITS, CELLS_CUT, SHARE, Histogram, find_points, needed, rounds_of
+from ..columns.edges import merge_cells
 
-# Parts of the budget: of a histogram of octaves, which public bounds save; of one that divides the
-# range; of those that find points in its cells; and of one that divides the range without points.
-# The rest is for the last histogram, whose counts give the bins.
-OCTAVES, RANGE, POINTS_PART, AGAIN = 0.3, 0.2, 0.25, 0.08
+# Returns noisy counts of the k cells between edges [shape=(k + 1,)] for a part of the budget, and
+# the scale of their noise.
+Histogram = Callable[[Floats, float], tuple[Integers, float]]
+
+# Parts of the budget for the three histograms. With public bounds, the last two share the first's
+# part.
+PARTS = (0.4, 0.25, 0.35)
 # Smallest and largest size of numbers in the first histogram; a step replaces the smallest.
 MIN_SIZE, MAX_SIZE = 2.0**-30, 2.0**63
 # A range is divided into CELLS cells of equal width. Near zero, cells are narrower:
@@ -48,113 +47,48 @@ PART_OF_MEAN = 1 / 8
 SHRINK = 0.5
 
 
-def find_domain(
-    histogram: Histogram,
-    bins: int,
-    lattice: Lattice,
-    bounds: tuple[float, float] | None = None,
-) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Find the bounds, the bins and the points of a column.
+def find_edges(
+    histogram: Histogram, bins: int, step: float, bounds: tuple[float, float] | None = None
+) -> tuple[float, ...] | None:
+    """Find the bounds and bins of a column.
 
     Args:
-        histogram: releases noisy counts, with parts of the budget that sum to 1 at most.
+        histogram: releases noisy counts. It is called two or three times, with parts of the budget
+            that sum to 1.
         bins: most bins.
-        lattice: which numbers there are.
+        step: numbers are multiples of it; 0 if they are not.
         bounds: public bounds, if any.
 
     Returns:
-        Increasing edges, at least 2, or none if the points are all; and the points. None if no cell
-        is significant.
+        Increasing edges, at least 2, or None if no cell is significant.
     """
-    step, whole, spent = lattice.step, 1.0, 0.0
-    coarse: tuple[Floats, Integers, float] | None = None
     if bounds is None:
-        edges, spent = octaves(step), OCTAVES
-        coarse = (edges, *histogram(edges, OCTAVES, ()))
-        cells = significant_range(*coarse[1:], CLEAR)
+        edges, part = octaves(step), PARTS[0]
+        counts, scale = histogram(edges, part)
+        cells = significant_range(counts, scale, CLEAR)
         if cells is None:
             return None
         low, high = float(edges[cells[0]]), float(edges[cells[1]])
     else:
-        whole, (low, high) = 1 / (1 - OCTAVES), bounds
+        part, (low, high) = 0.0, bounds
+    rest = (1 - part) / (PARTS[1] + PARTS[2])
     edges = divide(low, high, step)
-    counts, scale = histogram(edges, whole * RANGE, ())
-    points, used = _points(histogram, edges, counts, scale, lattice, whole)
-    spent += whole * RANGE + used
-    if points:
-        if coarse is not None:
-            cells = significant_range(_without(*coarse[:2], points), coarse[2], CLEAR)
-            if cells is None:
-                return (), tuple(points)
-            low, high = float(coarse[0][cells[0]]), float(coarse[0][cells[1]])
-        edges = divide(low, high, step)
-        counts, scale = histogram(edges, whole * AGAIN, tuple(points))
-        spent += whole * AGAIN
-    merged = _bins(histogram, (edges, counts, scale), bins, step, 1 - spent, tuple(points))
+    counts, scale = histogram(edges, rest * PARTS[1])
+    first, end = significant_range(counts, scale, 1.0) or (0, len(counts))
+    level = min(max(PART_OF_MEAN * float(counts[first:end].mean()) / scale, FAINT), PLAIN)
+    first, end = significant_range(counts, scale, level) or (first, end)
+    edges = divide(float(edges[first]), float(edges[end]), step)
+    counts, scale = histogram(edges, rest * PARTS[2])
+    first, end = significant_range(counts, scale, FAINT) or (0, len(counts))
+    mass = np.maximum(counts[first:end] - SHRINK * scale, 0.0)
+    merged = merge_cells(edges[first : end + 1], mass if mass.any() else mass + 1, bins)
     if bounds is not None:
         merged = (
             *((bounds[0],) if bounds[0] < merged[0] else ()),
             *merged,
             *((bounds[1],) if bounds[1] > merged[-1] else ()),
         )
-    return merged, tuple(points)
-
-
-def _points(
-    histogram: Histogram,
-    edges: Floats,
-    counts: Integers,
-    scale: float,
-    lattice: Lattice,
-    whole: float,
-) -> tuple[dict[float, float], float]:
-    """Points in the heaviest cells between edges, if their counts exceed the noise of a search.
-
-    Returns:
-        Noisy counts by point, and the part of the budget that was spent.
-    """
-    records = max(float(counts.sum()), 1.0)
-    heavy = [
-        i for i in np.argsort(-counts, kind="stable")[:CELLS_CUT] if counts[i] >= SHARE * records
-    ]
-    # The last cell has its upper edge.
-    ends = [*edges[1:-1].tolist(), lattice.after(float(edges[-1]))]
-    while heavy:
-        ranges = [(float(edges[i]), ends[i]) for i in heavy]
-        noise = scale * RANGE / (POINTS_PART / rounds_of(ranges, lattice))
-        if counts[heavy[-1]] > needed(len(heavy) << BITS, noise):
-            return find_points(histogram, ranges, lattice, whole * POINTS_PART, records)
-        heavy.pop()
-    return {}, 0.0
-
-
-def _without(edges: Floats, counts: Integers, points: Mapping[float, float]) -> Integers:
-    """Counts of cells less those of points."""
-    left = counts.astype(float)
-    places = np.searchsorted(edges, list(points), side="right") - 1
-    np.subtract.at(left, np.clip(places, 0, len(left) - 1), list(points.values()))
-    rounded: Integers = np.rint(left).astype(np.int64)
-    return rounded
-
-
-def _bins(
-    histogram: Histogram,
-    before: tuple[Floats, Integers, float],
-    bins: int,
-    step: float,
-    part: float,
-    points: tuple[float, ...],
-) -> tuple[float, ...]:
-    """Edges of bins from one more histogram, of the significant range of the one before."""
-    edges, counts, scale = before
-    first, end = significant_range(counts, scale, 1.0) or (0, len(counts))
-    level = min(max(PART_OF_MEAN * float(counts[first:end].mean()) / scale, FAINT), PLAIN)
-    first, end = significant_range(counts, scale, level) or (first, end)
-    edges = divide(float(edges[first]), float(edges[end]), step)
-    counts, scale = histogram(edges, part, points)
-    first, end = significant_range(counts, scale, FAINT) or (0, len(counts))
-    mass = np.maximum(counts[first:end] - SHRINK * scale, 0.0)
-    return merge_cells(edges[first : end + 1], mass if mass.any() else mass + 1, bins)
+    return merged
 
 
 def octaves(step: float) -> Floats:

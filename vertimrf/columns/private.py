@@ -1,7 +1,7 @@
 """Private domains: bins or values that a search with noise finds.
 
-- Bins and points follow from noisy histograms (:mod:`.number_range`).
-- A value is listed if its noisy count exceeds a threshold that one person's records reach with
+- Bins follow from noisy histograms (:mod:`.number_range`).
+- A value is listed, or is a point among numbers, if its noisy count exceeds a threshold that one person's records reach with
   probability delta at most.
 
 Every figure that is read from the data is an event.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +23,7 @@ from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind
 from .column import MAX_SIZE, PRIVATE, Attribute, Value
 from .listed import Listed
-from .number_range import find_domain
+from .number_range import find_edges
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 BINS, VALUES = 16, 256
 OTHER = "other"
 DAY_SECONDS = 86_400
+# Part of the epsilon of a search of numbers that finds points, and most points.
+POINTS_PART, POINTS = 0.3, 20
+# A point has more than this many times the usual count of so many multiples of the step beside it.
+STANDS_OUT, BESIDE = 3.0, 3
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Search:
 
     Attributes:
         epsilon: its budget.
-        delta: probability that a value of one person alone is listed.
+        delta: probability that a value of one person alone is found.
         sensitivity: most rows of a person.
         noise: noise source.
     """
@@ -64,7 +68,6 @@ class PrivateDomain(ABC):
         most: largest number of bins or values.
         asked: the section of the schema file. It identifies a domain that was found before.
         looked_for, kind: what a search finds, in words and in the ledger.
-        needs_delta: whether a search spends delta.
     """
 
     known: Attribute
@@ -73,7 +76,6 @@ class PrivateDomain(ABC):
 
     looked_for: ClassVar[str]
     kind: ClassVar[Kind]
-    needs_delta: ClassVar[bool]
 
     @property
     def name(self) -> str:
@@ -150,7 +152,6 @@ class PrivateNumbers(PrivateDomain):
 
     looked_for: ClassVar[str] = "bounds and bins"
     kind: ClassVar[Kind] = Kind.EDGES
-    needs_delta: ClassVar[bool] = False
 
     @classmethod
     def of(cls, parts: dict[str, Any], most: int, asked: Mapping[str, Any]) -> PrivateNumbers:
@@ -206,24 +207,43 @@ class PrivateNumbers(PrivateDomain):
         return (np.clip(present, low, high) if self.bounded else present), missing, wrong
 
     def find(self, cells: Floats, search: Search) -> tuple[Attribute | None, list[Event]]:
-        """See :class:`PrivateDomain`. It has pure epsilon."""
-        events: list[Event] = []
+        """See :class:`PrivateDomain`: the points first, then bins of the numbers beside them."""
+        event = _threshold(search, POINTS_PART)
+        events: list[Event] = [event]
+        values, counts = np.unique(cells, return_counts=True)
+        noisy = search.noise.geometrics(counts, event.scale)
+        points = self._points(values, noisy, event.threshold)
+        rest = cells[~np.isin(cells, points)]
 
-        def histogram(
-            edges: Floats, part: float, without: Sequence[float]
-        ) -> tuple[Integers, float]:
-            scale = search.sensitivity / (part * search.epsilon)
+        def histogram(edges: Floats, part: float) -> tuple[Integers, float]:
+            scale = search.sensitivity / (part * (1 - POINTS_PART) * search.epsilon)
             events.append(GeometricEvent(scale, search.sensitivity))
             # Numbers outside the edges count in the first or last cell.
-            some = cells[~np.isin(cells, without)] if len(without) else cells
-            at = np.clip(np.searchsorted(edges, some, side="right") - 1, 0, len(edges) - 2)
+            at = np.clip(np.searchsorted(edges, rest, side="right") - 1, 0, len(edges) - 2)
             counts = np.bincount(at, minlength=len(edges) - 1)
             return search.noise.geometrics(counts, scale), scale
 
         bounds = self.known.limits if self.bounded else None
-        found = find_domain(histogram, self.most, self.known.lattice, bounds)
+        edges = find_edges(histogram, self.most, self.known.step, bounds)
         # Histograms that were not needed are no events.
-        return (None if found is None else self.binned(*found)), events
+        found = edges is not None or bool(points)
+        return (self.binned(edges or (), points) if found else None), events
+
+    def _points(self, values: Floats, noisy: Integers, threshold: int) -> tuple[float, ...]:
+        """The values that stand out, increasing: from noisy counts that reach the threshold alone."""
+        # Infinite ones count as the farthest number.
+        shown = (noisy >= threshold) & np.isfinite(values)
+        heavy = dict(zip(values[shown].tolist(), noisy[shown].tolist(), strict=True))
+        step = self.known.step
+
+        def usual(value: float) -> float:
+            """The usual count of the multiples of the step beside a value."""
+            near = (value + i * step for i in range(-BESIDE, BESIDE + 1) if i) if step else ()
+            counts = [heavy.get(float(self.known.lattice.snapped(one)), 0) for one in near]
+            return float(np.median(counts)) if counts else 0.0
+
+        out = [value for value, count in heavy.items() if count > STANDS_OUT * usual(value)]
+        return tuple(sorted(sorted(out, key=lambda value: -heavy[value])[:POINTS]))
 
 
 @dataclass(frozen=True)
@@ -238,7 +258,6 @@ class PrivateValues(PrivateDomain):
 
     looked_for: ClassVar[str] = "frequent values"
     kind: ClassVar[Kind] = Kind.VALUES
-    needs_delta: ClassVar[bool] = True
 
     @classmethod
     def of(cls, parts: dict[str, Any], most: int, asked: Mapping[str, Any]) -> PrivateValues:
@@ -277,12 +296,10 @@ class PrivateValues(PrivateDomain):
 
     def find(self, cells: dict[str, int], search: Search) -> tuple[Attribute | None, list[Event]]:
         """See :class:`PrivateDomain`: the most frequent values whose noisy count exceeds a threshold."""
-        scale = search.sensitivity / search.epsilon
-        least = ThresholdEvent.least_threshold(scale, search.delta, search.sensitivity)
-        event = ThresholdEvent(scale, least, search.sensitivity)
+        event = _threshold(search)
         texts = sorted(cells)
         exact = np.array([cells[text] for text in texts], np.int64)
-        noisy = search.noise.geometrics(exact, scale).tolist()
+        noisy = search.noise.geometrics(exact, event.scale).tolist()
         kept = [
             (-count, text)
             for count, text in zip(noisy, texts, strict=True)
@@ -290,3 +307,10 @@ class PrivateValues(PrivateDomain):
         ]
         values = sorted(text for _, text in itertools.islice(sorted(kept), self.most))
         return (self.listed(tuple(values)) if values else None), [event]
+
+
+def _threshold(search: Search, part: float = 1.0) -> ThresholdEvent:
+    """Noisy counts of values that occur, for a part of the epsilon of a search, and all of its delta."""
+    scale = search.sensitivity / (part * search.epsilon)
+    least = ThresholdEvent.least_threshold(scale, search.delta, search.sensitivity)
+    return ThresholdEvent(scale, least, search.sensitivity)

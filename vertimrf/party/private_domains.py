@@ -58,7 +58,7 @@ def find_domains(
     records_per_person: int = 1,
     noise: KeyedNoise | None = None,
 ) -> tuple[Finding, ...]:
-    """Find domains, with an equal part of epsilon for each, and of delta for each categorical one.
+    """Find domains, with an equal part of epsilon and delta for each.
 
     Args:
         wanted: the private domains.
@@ -78,15 +78,13 @@ def find_domains(
     """
     if not wanted:
         return ()
-    with_delta = sum(domain.needs_delta for domain in wanted)
     check_budget(epsilon, delta, records_per_person)
     source = noise if noise is not None else SystemNoise()
     # All errors occur before any noise is drawn.
     read = [_cells(domain, column(domain.name))[0] for domain in wanted]
     out = []
     for domain, cells in zip(wanted, read, strict=True):
-        exposed = delta / with_delta if domain.needs_delta else 0.0
-        search = Search(epsilon / len(wanted), exposed, records_per_person, source)
+        search = Search(epsilon / len(wanted), delta / len(wanted), records_per_person, source)
         attribute, events = domain.find(cells, search)
         # The name comes from the noise, so that a repeated search has the same name and counts
         # once.

@@ -31,6 +31,7 @@ from vertimrf.plan.shares import FINE_SHARE
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.report.words import in_words
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
@@ -115,6 +116,12 @@ def test_the_ledger_has_what_fine_marginals_cost():
             rest = sum(event.rho for event in mine if event)
             assert fine.rho == pytest.approx(FINE_SHARE * (fine.rho + rest), rel=1e-6)
         assert plan.ledger().epsilon <= 1.0
+        sentences = [in_words(e) for e in plan.entries() if e.kind is Kind.FINE_MARGINALS]
+        for sentence, each in zip(sentences, ("its column", "each of 2 columns"), strict=True):
+            assert (
+                f"for {each} of numbers, the records in many narrow ranges, and added" in sentence
+            )
+        assert "; 1 fine marginals, sigma" in plan.summary()
 
 
 def test_without_finer_cells_plans_and_messages_are_what_they_were():

@@ -55,5 +55,11 @@ def test_warm_starts_and_what_goes_to_mbi(measurements):
     odd = mbi.LinearMeasurement(
         np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True)
     )
-    with pytest.warns(RuntimeWarning, match="none that the engine knows"):
+    with pytest.warns(RuntimeWarning, match="mixes cells"):
         assert not isinstance(estimate(DOMAIN, [*measurements, odd], iters=10), Model)
+    halved = mbi.LinearMeasurement(
+        np.full(3, TOTAL / 6), ("a",), 1.0, lambda f: f.datavector() * 0.5
+    )
+    model = estimate(DOMAIN, [*measurements, halved])
+    assert isinstance(model, Model)
+    assert np.allclose(model.project("a").values, TOTAL / 3, atol=0.02 * TOTAL)

@@ -1,5 +1,6 @@
 """The engine as mbi 2's estimator: the same answers at the same factors, losses no higher, and what it leaves to mbi."""
 
+import dataclasses
 import itertools
 import warnings
 
@@ -114,9 +115,12 @@ def test_the_total_is_mbis_estimate_unless_given():
         mbi.WeightedQuery(np.array([0.5, 2.0, -1.0, 0.0] * 3)),
         mbi.SlicedQuery(2),
         mbi.Factor.datavector,
+        lambda f: f.datavector() * np.array([0.5, 2.0, -1.0, 0.0] * 3),
+        lambda f: f.datavector()[np.array([4, 0, 11, 0, 2])],
+        lambda f: np.linalg.qr(np.random.default_rng(0).normal(size=(20, 12)))[0] @ f.datavector(),
     ],
 )
-def test_mbis_own_queries_are_fitted_by_the_engine(query):
+def test_linear_queries_that_keep_cells_apart_are_fitted_by_the_engine(query):
     joint = truth(3)
     measurements = [
         *measured(joint, [("a", "b")], query=query),
@@ -132,6 +136,23 @@ def test_mbis_own_queries_are_fitted_by_the_engine(query):
     for m in measurements:
         off = (np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev
         assert np.abs(off).max() < 5
+
+
+@pytest.mark.parametrize("precise", [True, False])
+def test_a_query_of_unknown_form_is_the_one_that_it_equals(precise):
+    """As in mbi's MST, which weights a column's counts by a lambda."""
+    import jax
+
+    jax.config.update("jax_enable_x64", precise)
+    weights = np.array([0.5, 2.0, -1.0, 0.0] * 3)
+    known = measured(truth(3), [("b", "a")], query=mbi.WeightedQuery(weights))[0]
+    unknown = dataclasses.replace(known, query=lambda f: f.datavector() * weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        models = [Estimator().estimate(DOMAIN, [m], known_total=TOTAL) for m in (known, unknown)]
+    np.testing.assert_allclose(
+        models[1].field.marginal((0, 1)), models[0].field.marginal((0, 1)), atol=1e-3 * TOTAL
+    )
 
 
 def test_a_loss_made_of_measurements_is_the_same_as_they():
@@ -154,22 +175,28 @@ class HandedOn(mbi.estimation.MirrorDescent):
     [
         ("l1", "squares"),
         ("normalised", "squares"),
-        ("query", "none of mbi's own"),
+        (lambda f: f.datavector().sum() * np.ones(3), "mixes cells"),
+        (lambda f: f.datavector().cumsum(), "mixes cells"),
+        (lambda f: f.datavector() + 1.0, "not linear"),
+        (lambda f: f.datavector().clip(0.0, 500.0), "not linear"),
+        (lambda f: f.datavector() / f.datavector().sum(), "not linear"),
+        (lambda f: f.datavector()[:2], "2 answers for 3 values"),
+        ("cells", "12 cells, more than 11"),
         ("sigma", "far apart"),
         ("total", "records"),
     ],
 )
-def test_what_the_engine_lacks_is_mbis_with_a_warning(case, word):
+def test_what_the_engine_lacks_is_mbis_with_a_warning(case, word, monkeypatch):
     measurements, known = measured(truth()), TOTAL
     given = measurements
     if case in ("l1", "normalised"):
         norm = {"l1": {"norm": "l1"}, "normalised": {"normalize": True}}[case]
         given = mbi.marginal_loss.from_linear_measurements(measurements, DOMAIN, **norm)
-    elif case == "query":
-        summed = mbi.LinearMeasurement(
-            np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True)
-        )
-        given = [*measurements, summed]
+    elif callable(case):
+        given = [*measurements, mbi.LinearMeasurement(np.full(3, 9.0), ("a",), 1.0, case)]
+    elif case == "cells":
+        monkeypatch.setattr("vertimrf.adapters.linear.MAX_PROBES", 11)
+        given = measured(truth(), query=lambda f: 2 * f.datavector())
     elif case == "sigma":
         given = [*measurements, mbi.LinearMeasurement(counts(truth(), ("d",)), ("d",), 1e-9)]
     else:

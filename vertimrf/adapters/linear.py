@@ -25,6 +25,12 @@ from ..model.sample import sample
 
 # Largest ratio of standard deviations that our fit can handle. It would raise the smallest of them.
 SIGMA_RANGE = 1e3
+# Most cells of a marginal with a query of unknown form. Each is a call of the query; mbi's own fit
+# makes a thousand.
+MAX_PROBES = 2048
+# Records a cell in the tables that a query's linearity is tried on, and the relative error allowed:
+# mbi may answer in single precision.
+TRIED, TOLERANCE = (0.0, 1.0, 1e3, 1e6), 1e-4
 
 
 class NotOurs(Exception):
@@ -62,11 +68,15 @@ class Observation:
     weights: Floats
 
     @classmethod
-    def of(cls, domain: Any, measurement: Any, weights: Floats) -> Observation:
-        """The observation of mbi's measurement, given mbi's domain and the factor of every cell."""
+    def of(cls, domain: Any, measurement: Any, weights: Floats, values: Any = None) -> Observation:
+        """The observation of mbi's measurement, given mbi's domain and the factor of every cell.
+
+        ``values`` are the measurement's own by default.
+        """
+        values = measurement.noisy_measurement if values is None else values
         return cls(
             tuple(domain.attributes.index(a) for a in measurement.clique),
-            np.asarray(measurement.noisy_measurement, np.float64).ravel(),
+            np.asarray(values, np.float64).ravel(),
             float(measurement.stddev),
             weights,
         )
@@ -91,6 +101,55 @@ class Observation:
             np.ascontiguousarray(flat.reshape(shape).transpose(order)) for flat in (counts, sigma)
         ]
         return Measurement(attributes, (None,) * len(attributes), tables[0], tables[1])
+
+
+def probed(mbi: Any, domain: Any, measurement: Any) -> Observation:
+    """The observation of a measurement whose query is an unknown function of the marginal.
+
+    The query is asked for each cell alone, which gives the columns of its matrix, and for random
+    tables, which show whether it has one. Least squares ask for the matrix's square alone. If that
+    is diagonal, as of weighted, permuted, left out or repeated cells, it weights cells.
+
+    Args:
+        mbi: the module.
+        domain, measurement: as mbi has them.
+
+    Raises:
+        NotOurs: the query is not linear, its columns are not orthogonal, or there are too many.
+    """
+    import jax.numpy as jnp
+
+    of, query = domain.project(measurement.clique), measurement.query
+    cells = of.size()
+    if cells > MAX_PROBES:
+        raise NotOurs(f"the query {query!r} is of {cells:,} cells, more than {MAX_PROBES:,}")
+
+    def answer(table: Floats) -> Floats:
+        factor = mbi.Factor(of, jnp.asarray(table.reshape(of.shape)))
+        out = np.asarray(query(factor), np.float64).ravel()
+        if out.size != noisy.size:
+            raise NotOurs(f"the query {query!r} has {out.size} answers for {noisy.size} values")
+        return out
+
+    noisy = np.asarray(measurement.noisy_measurement, np.float64).ravel()
+    tables = np.random.default_rng(0).uniform(1, 2, (len(TRIED), cells))
+    tables *= np.array(TRIED)[:, None]
+    answers = np.stack([answer(table) for table in tables])
+    summed, absolute = np.zeros_like(answers), np.zeros_like(answers)
+    returned, weights, values = np.zeros_like(tables), np.zeros(cells), np.zeros(cells)
+    for cell in range(cells):
+        column = answer(np.eye(1, cells, cell)[0])
+        weights[cell], values[cell] = np.linalg.norm(column), column @ noisy
+        summed += tables[:, cell, None] * column
+        absolute += tables[:, cell, None] * np.abs(column)
+        returned[:, cell] = answers @ column
+    if not (np.abs(summed - answers) <= TOLERANCE * absolute).all():
+        raise NotOurs(f"the query {query!r} is not linear")
+    squares = tables * np.square(weights)
+    if not (np.abs(returned - squares) <= TOLERANCE * squares).all():
+        raise NotOurs(f"the query {query!r} mixes cells")
+    seen = weights != 0
+    return Observation.of(domain, measurement, weights, values[seen] / weights[seen])
 
 
 def fitted(

@@ -2,7 +2,7 @@
 
 Lists of linear measurements of marginals are fitted by the engine. A ``MarginalLossFn`` does not
 say what it is made of, and goes to ``mbi.estimation.mirror_descent``, with a warning; so do queries
-that the engine does not know.
+that are not linear or mix cells.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import mbi
 import numpy as np
 
 from ..model.fit import FitOptions
-from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
+from .linear import (
+    FRONT_END,
+    EngineModel,
+    NotOurs,
+    Observation,
+    fell_back,
+    fitted,
+    probed,
+    warm_model,
+)
 
 if not hasattr(mbi.estimation, "mirror_descent"):
     raise ImportError(
@@ -69,10 +78,10 @@ def estimate(
 
 
 def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Observation:
-    """A measurement as the engine takes it: of all cells, or, as OpenDP's, of the first of them.
+    """A measurement as the engine takes it: of all cells, of OpenDP's first ones, or as probed.
 
     Raises:
-        NotOurs: its query is none that the engine knows.
+        NotOurs: its query is none that the engine can fit.
     """
     cells = domain.size(measurement.clique)
     query = measurement.query
@@ -82,6 +91,6 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
             type(query).__module__ != "opendp.extras.mbi._utilities"
             or type(query).__name__ != "SelectPrefixQuery"
         ):
-            raise NotOurs(f"the query {query!r} is none that the engine knows")
+            return probed(mbi, domain, measurement)
         seen = query.length
     return Observation.of(domain, measurement, np.where(np.arange(cells) < seen, 1.0, 0.0))

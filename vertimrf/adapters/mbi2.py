@@ -17,7 +17,16 @@ import numpy as np
 from ..model.fit import FitOptions
 from ..model.markov_random_field import Factor
 from ..model.structural_zeros import allowing
-from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
+from .linear import (
+    FRONT_END,
+    EngineModel,
+    NotOurs,
+    Observation,
+    fell_back,
+    fitted,
+    probed,
+    warm_model,
+)
 
 if not hasattr(mbi.estimation, "MirrorDescent"):
     raise ImportError(
@@ -137,7 +146,7 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
     """A measurement as the engine takes it.
 
     Raises:
-        NotOurs: its query is none that the engine knows.
+        NotOurs: its query is none that the engine can fit.
     """
     cells = domain.size(measurement.clique)
     query = measurement.query
@@ -148,7 +157,7 @@ def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Obser
     elif isinstance(query, mbi.SlicedQuery):
         weights = np.where(np.arange(cells) < range(cells)[query.start :].start, 0.0, 1.0)
     else:
-        raise NotOurs(f"the query {query!r} is none of mbi's own")
+        return probed(mbi, domain, measurement)
     return Observation.of(domain, measurement, weights)
 
 

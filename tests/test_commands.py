@@ -34,6 +34,7 @@ PROGRAMS = {
     "install",
     "mkdocs",
     "mypy",
+    "openssl",
     "ruff",
     "source",
     "ssh-keygen",

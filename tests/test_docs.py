@@ -1,9 +1,12 @@
 """The pages for successors stay true: every module has its line, and every file that they name exists."""
 
 import ast
+import contextlib
 import importlib
 import os
 import re
+import shutil
+import ssl
 import subprocess
 import sys
 import warnings
@@ -156,3 +159,28 @@ def test_the_readme_has_lines_of_the_measured_table(pages):
     assert len(short) == 2 + 3
     assert set(short) <= set(whole)
     assert len(pages["README.md"].splitlines()) < 200
+
+
+def test_the_certificates_of_the_page_on_flower_are_good(tmp_path):
+    """Its commands, under the strict rules that Python 3.13 has by default."""
+    lines = re.search(
+        r"^openssl.*?(?=^flower-superlink)", (ROOT / "docs/flower.md").read_text(), re.M | re.S
+    )
+    found = shutil.which("openssl") and subprocess.check_output(["openssl", "version"], text=True)
+    if not re.match(r"OpenSSL [3-9]", found or ""):
+        pytest.skip("needs OpenSSL 3")
+    subprocess.run(["sh", "-ec", lines[0]], cwd=tmp_path, check=True, capture_output=True)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    client = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    for name in ("server.example", "127.0.0.1"):
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        ends = [
+            client.wrap_bio(to_client, to_server, server_hostname=name),
+            server.wrap_bio(to_server, to_client, server_side=True),
+        ]
+        for end in (*ends, *ends):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+        assert ends[0].version() == "TLSv1.3"

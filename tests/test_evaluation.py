@@ -127,11 +127,37 @@ def test_numbers_are_compared_as_they_were():
     assert figures["quantiles"]["0.95"] == pytest.approx(np.quantile(costs, 0.95))
     assert out["numbers"]["day"]["real"]["mean"] == pytest.approx(18262 + days.mean())
     assert list(out["numbers"]) == ["cost", "day", "grade"]
+    values = out["values"]["columns"]
+    assert values["cost"]["missing"]["real"] == pytest.approx((days == 0).mean())
+    assert values["cost"]["commonest"][0]["value"] == pytest.approx(
+        3 * np.bincount(days[days > 0]).argmax() + 1
+    )
+    # The synthetic table has no missing cost, but the cost of a missing one, 1.
+    assert values["cost"]["off_grid"] == pytest.approx((cost == 1).mean())
+    assert values["day"]["commonest"][0]["value"].startswith("2020-01-")
+    assert values["text"] == {"missing": {"real": 0.0, "synthetic": 0.0}, "shape": 1.0}
+    assert out["values"]["pairs"][0]["columns"] == ["cost", "day"]
     worst = out["correlations"][0]
     assert worst["columns"] == ["cost", "day"]
     assert worst["real"] == pytest.approx(1)
     # No correlation is left but by chance: five standard errors of 1 / sqrt(n).
     assert abs(worst["synthetic"]) < 5 / np.sqrt(n)
+
+
+def test_values_that_the_schema_does_not_list_are_compared_as_they_are():
+    """In the real table "other" is many values; a synthetic table that says "other" has none of them."""
+    schema = Schema.of({"a": [Attribute.categorical("town", ["A"], missing=True, other="other")]})
+    real = pa.table({"town": ["A", "A", "B", "C", "B", "other", None, "A"]})
+
+    def shape(*towns):
+        made = pa.table({"town": pa.array(towns, pa.string())})
+        out = evaluate([real], made, None, schema, EvaluationOptions())
+        return out["values"]["columns"]["town"]["shape"]
+
+    assert shape(*real["town"].to_pylist()) == 1
+    # B and C are three of seven.
+    assert shape("A", "A", "A", "other", "other", "other", "other") == pytest.approx(4 / 7)
+    assert shape("D", "D") == 0
 
 
 def test_bad_input_of_an_evaluation(files, tmp_path):

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Codes, Floats
+from .arrays import Codes
 from .distances import distance, tvd, usual_ways
 from .errors import SchemaError, TableError, some
 from .kernels.jit import for_each
-from .moments import compare_correlations, compare_numbers, original_numbers
 from .options import EvaluationOptions
+from .original_values import Book, original_values
+from .plan.attribute import Attribute
+from .plan.calendar import to_text
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
@@ -38,6 +40,15 @@ from .tables.table import (
     extra_columns,
 )
 from .utility.figures import utility
+from .utility.values import (
+    MISSING,
+    Column,
+    Values,
+    compare_numbers,
+    compare_values,
+    correlations_among,
+    is_numbers,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -71,8 +82,8 @@ def evaluate(
         distance of as many records drawn from the real ones, and ``"tvd_independent"`` that of the
         real columns, each shuffled by itself. ``"tvd_across_parties"``: over marginals that span
         two or more parties, if there is more than one. ``"columns"``, ``"pairs"``: distances of
-        every attribute, and of every two, farthest first. ``"numbers"``, ``"correlations"``: of
-        original values, by :mod:`vertimrf.moments`. ``"impossible"``, if the schema has any:
+        every attribute, and of every two, farthest first. ``"numbers"``, ``"correlations"``,
+        ``"values"``: see :func:`values_compared`. ``"impossible"``, if the schema has any:
         numbers of real and synthetic records with each impossible combination. ``"utility"``, with
         a label: see :func:`vertimrf.utility.figures.utility`. ``"records"``: ``{"real": n,
         "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
@@ -112,16 +123,15 @@ def evaluate(
             impossible=[stated for i, stated in enumerate(schema.impossible) if i in inside],
             rules=[rule for rule in schema.rules if rule.columns <= names],
         )
-    truth, numbers, counts = read_real(real, id, schema, read, options.population)
+    book: Book = {}
+    truth, values, counts = read_real(real, id, schema, read, options.population, book)
     # A synthetic table has numbers and dates as they are, not as the real tables write them.
     plain = tuple(attribute.as_written() for attribute in schema.attributes)
     made = encode_columns(table, plain, where)
     out = _compare(truth, made, schema, options)
     if equations:
         out["impossible"] = [*out.get("impossible", ()), *equations]
-    made_numbers = original_numbers(plain, table, made, where)
-    out["numbers"] = compare_numbers(numbers, made_numbers)
-    out["correlations"] = compare_correlations(numbers, made_numbers)
+    out |= values_compared(values, original_values(plain, table, made, where, book), plain)
     if len({*counts, truth.shape[1]}) > 1:
         out["records"]["tables"] = counts
     return out | {"synthetic_standing": read_standing(synthetic).to_json()}
@@ -235,6 +245,32 @@ def _compare(
     return out
 
 
+def values_compared(
+    real: Values, synthetic: Values, attributes: Sequence[Attribute]
+) -> dict[str, Any]:
+    """Figures of original values, by :mod:`vertimrf.utility.values`.
+
+    Args:
+        real, synthetic: the columns of two tables.
+        attributes: their domains.
+
+    Returns:
+        ``"numbers"``: moments and quantiles of each column of numbers; ``"correlations"`` of every
+        two, those that differ most first; ``"values"``: of values of all columns, in which dates
+        and times are text.
+    """
+    values = compare_values(real, synthetic)
+    for attribute in attributes:
+        if attribute.calendar is not None:
+            for one in values["columns"][attribute.name].get("commonest", ()):
+                one["value"] = to_text(attribute.calendar, one["value"], attribute.timezone)
+    return {
+        "numbers": compare_numbers(real, synthetic),
+        "correlations": correlations_among(values["pairs"]),
+        "values": values,
+    }
+
+
 def farthest(
     real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str], way: int
 ) -> list[dict[str, Any]]:
@@ -258,8 +294,13 @@ def farthest(
 
 
 def read_real(
-    sources: Sequence[Any], id: str | None, schema: Schema, read: ReadOptions, population: str
-) -> tuple[Codes, dict[str, Floats], list[int]]:
+    sources: Sequence[Any],
+    id: str | None,
+    schema: Schema,
+    read: ReadOptions,
+    population: str,
+    book: Book,
+) -> tuple[Codes, dict[str, Column], list[int]]:
     """Join the real tables: all attributes of the records of a population.
 
     In the outer population attributes may be missing: values of records that a table does not have.
@@ -271,15 +312,16 @@ def read_real(
         schema: attributes and parties.
         read: how the tables are read.
         population: "inner" or "outer".
+        book: as in :func:`~.original_values.original_values`.
 
     Returns:
-        Codes [shape=(d, n), uint16], sorted; original numbers by column; and the number of records
+        Codes [shape=(d, n), uint16], sorted; original values by column; and the number of records
         of each table.
     """
     check_joined(id, sources)
     names, tables, keys = [], [], IdKeys.drawn()
     columns: list[str] = []
-    numbers: list[dict[str, Floats]] = []
+    values: list[dict[str, Column]] = []
     # Tables in the order of the schema's parties count as theirs, as in a run.
     parts = [schema.part(party) for party in schema.party_names]
     if len(parts) != len(sources) or any(
@@ -297,7 +339,7 @@ def read_real(
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()
-        numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
+        values.append(original_values(part, table, tables[-1].codes, names[-1], book))
         columns += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in columns]:
         raise SchemaError(
@@ -318,18 +360,17 @@ def read_real(
             f"{' and '.join(names)} have no id in common: there is nothing to compare with."
         )
     codes = np.empty((len(schema.attributes), len(ids)), np.uint16)
-    joined: dict[str, Floats] = {}
-    for table, by_name in zip(tables, numbers, strict=True):
+    joined: dict[str, Column] = {}
+    for table, by_name in zip(tables, values, strict=True):
         order = np.argsort(table.digests)
         place = np.minimum(np.searchsorted(table.digests, ids, sorter=order), table.records - 1)
         rows = order[place]
         present = table.digests[rows] == ids
-        for attribute, values in zip(table.attributes, table.codes, strict=True):
-            codes[schema.index(attribute.name)] = np.where(
-                present, values[rows], attribute.size - 1
-            )
+        for attribute, row in zip(table.attributes, table.codes, strict=True):
+            codes[schema.index(attribute.name)] = np.where(present, row[rows], attribute.size - 1)
         joined |= {
-            name: np.where(present, values[rows], np.nan) for name, values in by_name.items()
+            name: np.where(present, column[rows], np.nan if is_numbers(column) else MISSING)
+            for name, column in by_name.items()
         }
     # Digests have another order in every process. Sort by codes, so that a seed always draws the
     # same records.

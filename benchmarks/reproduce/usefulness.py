@@ -4,8 +4,8 @@ import numpy as np
 
 from vertimrf.columns.column import Attribute
 from vertimrf.distances import tvd
-from vertimrf.moments import compare_correlations
 from vertimrf.utility.figures import utility
+from vertimrf.utility.values import pair_trends
 
 from .svm import labels_of
 
@@ -54,7 +54,7 @@ def judged(data, rows, seed):
         for measure, value in figures["trees"][trained].items():
             out[f"{head}scikit-learn {measure}"] = value
         out[f"{head}tvd3"] = tvd(data.codes, given, data.sizes, [3], 300, seed)[3]
-        pairs = compare_correlations(columns(data.codes), columns(given))
+        pairs = pair_trends(columns(data.codes), columns(given))
         out[f"{head}correlations"] = float(
             np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs])
         )

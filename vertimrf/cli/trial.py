@@ -182,22 +182,7 @@ def _print_evaluation(outcome: dict[str, Any], shown: int = 5) -> None:
         click.echo(
             f"Impossible, {line['combination']}: {line['synthetic']:,} synthetic records, {line['real']:,} real ones"
         )
-    off = {
-        name: (
-            both["synthetic"]["mean"] - both["real"]["mean"],
-            both["synthetic"]["deviation"] / both["real"]["deviation"],
-        )
-        for name, both in outcome["numbers"].items()
-        if both["real"]["deviation"]
-    }
-    if off:
-        click.echo(
-            "Means (off by, in standard deviations) and standard deviations (synthetic / real):"
-        )
-        for name, (shift, ratio) in off.items():
-            click.echo(
-                f"  {name}: {shift / outcome['numbers'][name]['real']['deviation']:+.3f}, {ratio:.3f}"
-            )
+    _print_values(outcome)
     if "utility" in outcome:
         _print_utility(outcome["utility"])
     if outcome["correlations"]:
@@ -209,6 +194,43 @@ def _print_evaluation(outcome: dict[str, Any], shown: int = 5) -> None:
             f"Correlations differ by {mean:.3f} on average, most that of {' and '.join(worst['columns'])}: "
             f"synthetic {worst['synthetic']:.2f}, real {worst['real']:.2f}"
         )
+
+
+def _print_values(outcome: dict[str, Any]) -> None:
+    """Print what readers of rows see: a line for each column of numbers, and SDMetrics' scores."""
+    values = outcome["values"]
+    numbers = {name: one for name, one in values["columns"].items() if "ks" in one}
+    if numbers:
+        click.echo(
+            "Numbers: distance of Kolmogorov and Smirnov (KS); mean, off by, in standard deviations; standard deviation, "
+            "synthetic / real; synthetic values that no real record has; shares of the commonest real values, synthetic (real):"
+        )
+    for name, one in numbers.items():
+        real, made = (outcome["numbers"][name][which] for which in ("real", "synthetic"))
+        moments = ["-", "-"]
+        if spread := real["deviation"]:
+            moments = [
+                f"{(made['mean'] - real['mean']) / spread:+.3f}",
+                f"{made['deviation'] / spread:.3f}",
+            ]
+        off = "-" if one["off_grid"] is None else f"{one['off_grid']:.1%}"
+        common = ", ".join(
+            f"{_short(each['value'])} {each['synthetic']:.1%} ({each['real']:.1%})"
+            for each in one["commonest"]
+        )
+        click.echo(f"  {name}: KS {one['ks']:.3f}, {', '.join(moments)}; new {off}; {common}")
+    scores = {
+        "Column Shapes": values["column_shapes"],
+        "Pair Trends": values["pair_trends"],
+        "of dependent pairs": values["dependent_pair_trends"],
+    }
+    known = ", ".join(f"{name} {score:.3f}" for name, score in scores.items() if score is not None)
+    if known:
+        click.echo(f"As SDMetrics defines them, of values, 1 is best: {known}")
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.10g}"
 
 
 def _print_utility(figures: dict[str, Any]) -> None:

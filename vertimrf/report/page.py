@@ -98,7 +98,7 @@ def write_report(
         if party is not None:
             places = schema.party_attributes(party)
             schema = Schema.of({party: schema.part(party)})
-        truth = dict(zip(places, read_real(real, id, schema, read, INNER)[0], strict=True))
+        truth = dict(zip(places, read_real(real, id, schema, read, INNER, {})[0], strict=True))
     return write_page(opened, out, truth, label)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Codes
+from .arrays import Codes, Flags
 from .distances import distance, tvd, usual_ways
 from .errors import SchemaError, TableError, some
 from .kernels.jit import for_each
@@ -368,12 +368,13 @@ def read_real(
         present = table.digests[rows] == ids
         for attribute, row in zip(table.attributes, table.codes, strict=True):
             codes[schema.index(attribute.name)] = np.where(present, row[rows], attribute.size - 1)
-        joined |= {
-            name: np.where(present, column[rows], np.nan if is_numbers(column) else MISSING)
-            for name, column in by_name.items()
-        }
-    # Digests have another order in every process. Sort by codes, so that a seed always draws the
-    # same records.
+        joined |= {name: _where(present, column[rows]) for name, column in by_name.items()}
+    # Digests have another order in every process: sort, so that a seed always draws the same records.
     order = np.lexsort([*joined.values(), *codes])
     in_order = {name: joined[name][order] for name in schema.names if name in joined}
     return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]
+
+
+def _where(present: Flags, column: Column) -> Column:
+    """The column, with missing values where a record is not present."""
+    return np.where(present, column, np.nan if is_numbers(column) else MISSING)

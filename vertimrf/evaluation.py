@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Codes, Flags
+from .columns.calendar import to_text
+from .columns.column import Attribute
 from .distances import distance, tvd, usual_ways
 from .errors import SchemaError, TableError, some
 from .kernels.jit import for_each
 from .options import EvaluationOptions
 from .original_values import Book, original_values
-from .plan.attribute import Attribute
-from .plan.calendar import to_text
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
@@ -261,9 +261,9 @@ def values_compared(
     """
     values = compare_values(real, synthetic)
     for attribute in attributes:
-        if attribute.calendar is not None:
+        if attribute.instants is not None:
             for one in values["columns"][attribute.name].get("commonest", ()):
-                one["value"] = to_text(attribute.calendar, one["value"], attribute.timezone)
+                one["value"] = to_text(attribute.instants[0], one["value"], attribute.instants[1])
     return {
         "numbers": compare_numbers(real, synthetic),
         "correlations": correlations_among(values["pairs"]),

@@ -8,7 +8,7 @@ from vertimrf.demo.run import run_demo
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.schema import Schema
-from vertimrf.tables.arrow import read_standing
+from vertimrf.tables.sources import read_standing
 from vertimrf.trial import open_tables, run_protocol
 
 

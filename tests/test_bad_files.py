@@ -41,8 +41,8 @@ from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
 from vertimrf.privacy.standing import Standing
-from vertimrf.tables.arrow import read_arrow
 from vertimrf.tables.ids import shown
+from vertimrf.tables.sources import read_arrow
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.plan.schema import Schema
-from vertimrf.tables.arrow import read_arrow, write_table
+from vertimrf.tables.arrow import write_table
+from vertimrf.tables.sources import read_arrow
 
 SCHEMA = Schema.of(
     {

@@ -24,7 +24,8 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.report.page import write_report
 from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.arrow import read_arrow, write_table
+from vertimrf.tables.arrow import write_table
+from vertimrf.tables.sources import read_arrow
 
 # By command and option: what the name ends in, and whether an existing file is kept.
 OUTPUTS = {

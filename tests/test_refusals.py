@@ -36,9 +36,9 @@ from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
-from vertimrf.tables.arrow import open_pieces
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.sources import open_pieces
 from vertimrf.tables.table import Columns, encode_table
 from vertimrf.trial import synthesize
 

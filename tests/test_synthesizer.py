@@ -18,7 +18,7 @@ from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.plan.options import PlanOptions
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.tables.arrow import read_standing
+from vertimrf.tables.sources import read_standing
 
 ROWS = 8000
 SCHEMA = Schema.of(

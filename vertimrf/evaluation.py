@@ -25,13 +25,13 @@ from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import Source, name_of, open_pieces, read_arrow, read_standing, several
 from .tables.derived import breaking, numbers_of, with_derived
 from .tables.dropped import Tally
 from .tables.ids import IdKeys
 from .tables.impossible import possible
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
+from .tables.sources import Source, name_of, open_pieces, read_arrow, read_standing, several
 from .tables.table import (
     check_joined,
     check_present,

@@ -36,7 +36,8 @@ from .runs.folder import (
 )
 from .runs.party_run import ACCEPTED, TABLE, PartySettings
 from .runs.steps import LEFT_OUT
-from .tables.arrow import SUFFIXES, open_pieces, read_standing
+from .tables.arrow import SUFFIXES
+from .tables.sources import open_pieces, read_standing
 
 # Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
 MAX_LISTED, MAX_LINES = 40, 12

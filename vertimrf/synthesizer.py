@@ -28,9 +28,9 @@ from .server.fine import shapes_inside
 from .server.parts import PartModel
 from .server.released_figures import dropped_pairs
 from .server.server import Server
-from .tables.arrow import Source
 from .tables.dropped import NONE, Dropped
 from .tables.read_options import DEFAULT, ReadOptions
+from .tables.sources import Source
 from .trial import read_and_plan
 
 if TYPE_CHECKING:

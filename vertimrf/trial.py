@@ -39,13 +39,13 @@ from .privacy.noise import SystemNoise
 from .progress import SILENT
 from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
-from .tables.arrow import Source, name_of, open_pieces, several
 from .tables.derived import with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
+from .tables.sources import Source, name_of, open_pieces, several
 from .tables.table import Table, check_joined, check_present, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from vertimrf.named_model import Model
 from vertimrf.plan.binning import finer_bins
 from vertimrf.plan.defaults import default_delta
 from vertimrf.server.parts import PartModel
-from vertimrf.tables.arrow import read_arrow
+from vertimrf.tables.sources import read_arrow
 
 SIZES = (2, 3, 4)
 PAIRS = ((0, 1), (1, 2))

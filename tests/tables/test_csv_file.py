@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from vertimrf.errors import TableError
 from vertimrf.tables import csv_file
-from vertimrf.tables.arrow import open_pieces, read_arrow
 from vertimrf.tables.dropped import CELLS, ENDLESS
 from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.sources import open_pieces, read_arrow
 
 SCHEMA = """[[party]]
 name = "one"

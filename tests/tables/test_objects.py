@@ -30,12 +30,13 @@ from vertimrf.party.private_domains import find_domains
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.tables.arrow import open_pieces, write_table
+from vertimrf.tables.arrow import write_table
 from vertimrf.tables.dropped import NO_VALUE
 from vertimrf.tables.ids import shown
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.objects import TYPES, from_objects
 from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.sources import open_pieces
 from vertimrf.tables.table import encode_table
 
 DAY = datetime.date(2020, 1, 3)

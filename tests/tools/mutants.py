@@ -1500,7 +1500,7 @@ NAMED = (
     ),
     Mutation(
         "a dictionary with bytes that are no text refuses a Parquet file",
-        "tables/arrow.py",
+        "tables/sources.py",
         "read_dictionary=asked",
         "read_dictionary=[]",
         "tables/test_objects.py",

@@ -88,7 +88,7 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     from ..party.persons import check_named
     from ..runs.exchange import Exchange, take_turn
     from ..runs.party_run import PartyRun
-    from ..tables.arrow import open_pieces
+    from ..tables.sources import open_pieces
     from ..tables.table import without_column
 
     if out is None and not others:

@@ -31,11 +31,11 @@ from ..plan.impossible import Combination
 from ..plan.schema import Schema
 from ..progress import SILENT, Progress
 from ..sketches.encoder import Encoder
-from ..tables.arrow import name_of
 from ..tables.dropped import EXAMPLES, NONE, Dropped, Tally
 from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
+from ..tables.sources import name_of
 from ..tables.table import Columns, Encoded
 from . import work
 from .work import Quiet
@@ -278,7 +278,7 @@ def encode_partitions(
     Args:
         source: a folder of files that all workers can read, each of them a partition; a Dask data
             frame; or delayed objects, each of which gives a partition in a form that
-            :func:`vertimrf.tables.arrow.read_arrow` reads. A partition and its codes must fit into
+            :func:`vertimrf.tables.sources.read_arrow` reads. A partition and its codes must fit into
             a worker's memory several times. A million records are a good size.
         client: client of the party's cluster.
         id: the column of record ids.

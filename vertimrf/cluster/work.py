@@ -23,10 +23,10 @@ from ..plan.impossible import Combination
 from ..plan.schema import Schema
 from ..sketches.encoder import Encoder
 from ..tables import impossible
-from ..tables.arrow import Source, open_pieces
 from ..tables.derived import with_derived
 from ..tables.ids import repeated, shown
 from ..tables.read_options import ReadOptions
+from ..tables.sources import Source, open_pieces
 from ..tables.table import Columns, Encoded, one_per_id
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from ..plan.id_form import form_pattern
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..plan.schema import Schema
-from ..tables.arrow import Pieces, Source, open_pieces
+from ..tables.arrow import Pieces
 from ..tables.derived import breaking, with_derived
 from ..tables.ids import (
     MAX_SHAPES,
@@ -34,6 +34,7 @@ from ..tables.ids import (
 )
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
+from ..tables.sources import Source, open_pieces
 from ..tables.table import Columns, Encoded, extra_columns
 from .persons import beyond, naming_errors
 
@@ -74,7 +75,7 @@ def check_table(
     Records that do not fit, which a release silently leaves out, are problems here.
 
     Args:
-        source: the party's table, see :func:`vertimrf.tables.arrow.read_arrow`.
+        source: the party's table, see :func:`vertimrf.tables.sources.read_arrow`.
         id: name of the id column, if there is one.
         schema: the schema. Cells of private domains are not checked.
         party: name of the party in the schema.

@@ -41,10 +41,10 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
 )
-from ..tables.arrow import Source
 from ..tables.derived import with_derived
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
+from ..tables.sources import Source
 from ..tables.table import Table, encode_table
 from .check import check_memory
 from .encrypted_counts import Steps, noisy_count

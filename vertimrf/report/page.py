@@ -20,9 +20,9 @@ from ..files.results import save
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
-from ..tables.arrow import Source, several
 from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
+from ..tables.sources import Source, several
 from ..tables.table import check_joined
 from . import figures, words
 from .content import Content, Truth, content

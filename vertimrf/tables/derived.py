@@ -13,9 +13,10 @@ from ..arrays import Flags, Floats
 from ..columns.column import Attribute
 from ..plan.equations import Equation
 from ..plan.schema import Schema
-from .arrow import Pieces, Source, open_pieces
+from .arrow import Pieces
 from .dropped import Tally, Unreadable
 from .read_options import DEFAULT, ReadOptions
+from .sources import Source, open_pieces
 
 # Numbers are equal if they differ by no more than this, or by this part of them: the error of
 # floating point.
@@ -33,7 +34,7 @@ def with_derived(
     A derived cell is missing if one of the cells that it is derived from is no number.
 
     Args:
-        sources: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
+        sources: anything that :func:`vertimrf.tables.sources.read_arrow` reads.
         schema: attributes and equations.
         wanted: the columns to derive. Other columns that equations compute are left out.
         read: how the tables are read.

@@ -18,12 +18,12 @@ from ..columns.draft import Excluded, draft_attribute
 from ..columns.formats import DateOrder
 from ..errors import SchemaError, TableError
 from ..plan.schema import Schema
-from .arrow import Source, file_kind, read_arrow, reading, several
 from .csv_file import csv_delimiter, csv_head
 from .formats import encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes
 from .offers import offers
 from .read_options import DEFAULT, ReadOptions
+from .sources import Source, file_kind, read_arrow, reading, several
 from .table import without_column
 
 LOG = logging.getLogger(__name__)

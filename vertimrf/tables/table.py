@@ -17,7 +17,7 @@ from ..columns.cells import MISSING, OUTSIDE
 from ..columns.column import Attribute
 from ..errors import SchemaError, TableError, VertiMRFError, some
 from ..plan.impossible import Combination
-from .arrow import Pieces, Source, open_pieces
+from .arrow import Pieces
 from .dropped import EXAMPLES, NONE, SHOWN, UNREADABLE, Dropped, Kind, Reason, Tally
 from .ids import (
     IdKeys,
@@ -33,6 +33,7 @@ from .ids import (
 )
 from .impossible import possible
 from .read_options import DEFAULT, ReadOptions
+from .sources import Source, open_pieces
 
 if TYPE_CHECKING:
     from ..columns.column import Encode
@@ -140,7 +141,7 @@ def encode_table(
     each person.
 
     Args:
-        source: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
+        source: anything that :func:`vertimrf.tables.sources.read_arrow` reads.
         id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the
             same id. None if no other table is to match; then every row is a separate record, named
             by its place among the rows of its person.

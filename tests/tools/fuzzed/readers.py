@@ -50,9 +50,10 @@ from vertimrf.privacy.ledger import Ledger
 from vertimrf.runs.files import read_match
 from vertimrf.server.server import Server
 from vertimrf.sketch import Sketch
-from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
+from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.sources import open_pieces, read_standing
 from vertimrf.tables.table import Table, encode_table
 
 from .damage import (
